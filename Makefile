@@ -1,0 +1,49 @@
+# Every target works on a fresh machine with Python >= 3.10, make and a network to the package registry.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Leave no more threads than cores: the tests run in processes, BLAS inside each stays single-threaded.
+WORKERS ?= 2
+
+.PHONY: demo test check docs bench oldest format clean
+
+$(VENV)/.core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpeigen needs Python 3.10 or newer; set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -e ".[dev,accounting]"
+	@touch $@
+
+demo: $(VENV)/.core
+	$(BIN)/dpeigen demo --out demo
+
+test: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(MAKE) docs
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/run.py
+
+# The oldest supported versions of the core dependencies, on the oldest supported Python found.
+oldest:
+	.ci/oldest
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) demo docs/_build .mypy_cache .ruff_cache .pytest_cache
