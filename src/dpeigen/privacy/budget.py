@@ -1,0 +1,144 @@
+"""Budgets and costs: frozen values that say what may be spent and what was spent.
+
+A `Budget` is a promise (ε, δ). A cost is what one mechanism really uses: `PureCost` for ε-DP, `GaussianCost` for
+μ-Gaussian DP (Dong, Roth, Su 2022), `ApproximateCost` for a bare (ε, δ). A `Spend` names one share. `accounting`
+prices spends; nothing here touches data.
+
+>>> Budget(1.0, 1e-6).split(0.25, 0.75)
+(Budget(epsilon=0.25, delta=2.5e-07), Budget(epsilon=0.75, delta=7.5e-07))
+>>> Budget(0.5) + Budget(0.5) <= Budget(1.0)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from dpeigen._validate import check_delta, check_positive, complain
+
+
+class Relation(str, Enum):
+    """When two data sets are neighbours.
+
+    ``REPLACE``: one row has other values; the number of rows is public.
+    ``ADD_REMOVE``: one row more or less; the number of rows is private.
+    """
+
+    REPLACE = "replace"
+    ADD_REMOVE = "add_remove"
+
+    @classmethod
+    def parse(cls, value: Any, owner: str = "dpeigen") -> Relation:
+        """Accept the enum or its word."""
+        try:
+            return cls(value)
+        except ValueError:
+            raise ValueError(complain("relation", owner, "'replace' or 'add_remove'", value)) from None
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An (ε, δ) promise. Addition is basic composition; ``≤`` holds when both parts do."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, "Budget"))
+        object.__setattr__(self, "delta", check_delta(self.delta, "Budget"))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether δ = 0."""
+        return self.delta == 0.0
+
+    def __add__(self, other: Budget) -> Budget:
+        return Budget(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __le__(self, other: Budget) -> bool:
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
+
+    def __ge__(self, other: Budget) -> bool:
+        return other <= self
+
+    def __lt__(self, other: Budget) -> bool:
+        return self <= other and self != other
+
+    def __gt__(self, other: Budget) -> bool:
+        return other < self
+
+    def split(self, *weights: float) -> tuple[Budget, ...]:
+        """Shares proportional to the weights; by basic composition they add up to no more than the whole."""
+        if not weights or any(not (math.isfinite(w) and w > 0) for w in weights):
+            raise ValueError(complain("weights", "Budget.split", "finite numbers > 0", weights))
+        total = math.fsum(weights)
+        shares = [Budget(self.epsilon * w / total, self.delta * w / total) for w in weights]
+        if math.fsum(s.epsilon for s in shares) > self.epsilon or math.fsum(s.delta for s in shares) > self.delta:
+            down = 1 - 2**-50  # rounding of the shares must never add up to more than the whole
+            shares = [Budget(s.epsilon * down, s.delta * down) for s in shares]
+        return tuple(shares)
+
+
+@dataclass(frozen=True)
+class PureCost:
+    """The mechanism is ε-DP."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, "PureCost"))
+
+
+@dataclass(frozen=True)
+class GaussianCost:
+    """The mechanism is no more revealing than N(0, 1) against N(μ, 1)."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu, "GaussianCost"))
+
+
+@dataclass(frozen=True)
+class ApproximateCost:
+    """The mechanism is (ε, δ)-DP and nothing sharper is known."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, "ApproximateCost"))
+        object.__setattr__(self, "delta", check_delta(self.delta, "ApproximateCost"))
+
+
+Cost = PureCost | GaussianCost | ApproximateCost
+_KINDS: dict[str, type[Any]] = {"pure": PureCost, "gaussian": GaussianCost, "approximate": ApproximateCost}
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One share of the budget: what it bought, by which mechanism, at which cost."""
+
+    purpose: str
+    mechanism: str
+    cost: Cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        kind = next(k for k, t in _KINDS.items() if isinstance(self.cost, t))
+        return {"purpose": self.purpose, "mechanism": self.mechanism, "kind": kind, **asdict(self.cost)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Spend:
+        """The inverse of `to_dict`; refuses unknown kinds."""
+        rest = dict(data)
+        purpose, mechanism, kind = rest.pop("purpose"), rest.pop("mechanism"), rest.pop("kind")
+        if kind not in _KINDS:
+            raise ValueError(complain("kind", "Spend", f"one of {sorted(_KINDS)}", kind))
+        return cls(purpose, mechanism, _KINDS[kind](**rest))

@@ -1,0 +1,129 @@
+"""The guarantee as an object: what is promised, about whom, on which assumptions, and what it was spent on.
+
+Every release carries one. It says (ε, δ), which data sets count as neighbours, whom one has to trust, whether the
+promise holds for every data set or only under a model, whether the noise was drawn exactly, and the budget split.
+
+>>> g = Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", split=(Spend("moment", "laplace", PureCost(1.0)),))
+>>> g.is_private, g.epsilon
+(True, 1.0)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
+from dpeigen.privacy.accounting import compose, compose_delta
+from dpeigen.privacy.budget import GaussianCost, PureCost, Relation, Spend
+
+Trust = Literal["central", "local", "shuffled"]
+Basis = Literal["worst-case", "distributional", "none"]
+Numerics = Literal["exact", "idealised", "seeded"]
+
+_NUMERICS_WORDS = {
+    "exact": "exact: integer statistics, integer noise drawn exactly",
+    "idealised": "idealised: proven for real-valued noise, drawn in floating point and rounded to a grid",
+    "seeded": "seeded: not private (random_state was set; for tests and papers only)",
+}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(ε, δ)-differential privacy, with everything one needs to judge it."""
+
+    epsilon: float
+    delta: float
+    relation: Relation
+    mechanism: str
+    split: tuple[Spend, ...] = ()
+    trust: Trust = "central"
+    basis: Basis = "worst-case"
+    numerics: Numerics = "exact"
+    reference: str = ""
+    assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Guarantee"))
+        object.__setattr__(self, "delta", check_delta(self.delta, "Guarantee"))
+        object.__setattr__(self, "relation", Relation.parse(self.relation, "Guarantee"))
+        check_choice("trust", self.trust, get_args(Trust), "Guarantee")
+        check_choice("basis", self.basis, get_args(Basis), "Guarantee")
+        check_choice("numerics", self.numerics, get_args(Numerics), "Guarantee")
+        if self.basis == "distributional" and not self.assumptions:
+            raise ValueError(complain("assumptions", "Guarantee", "stated when the basis is distributional", ()))
+        if self.split and compose_delta(self.split, self.epsilon) > self.delta * (1 + 1e-12):
+            spent = compose_delta(self.split, self.epsilon)
+            raise ValueError(
+                complain("split", "Guarantee", f"worth at most δ={self.delta} at ε={self.epsilon}", f"δ={spent}")
+            )
+
+    @property
+    def is_private(self) -> bool:
+        """False when the noise can be reproduced from a seed or the mechanism has no proof."""
+        return self.numerics != "seeded" and self.basis != "none"
+
+    @property
+    def spent_epsilon(self) -> float:
+        """The ε of the recorded shares at this δ, by exact composition; never above `epsilon`."""
+        return compose(self.split, self.delta) if self.split else self.epsilon
+
+    def best_attack(self) -> float:
+        """The highest probability with which anyone can tell two neighbouring data sets apart, prior one half.
+
+        For (ε, δ) this is (1 + TV)/2 with TV at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh, Viswanath 2015).
+        """
+        shrink = math.exp(-self.epsilon)
+        return min(1.0, 0.5 + 0.5 * (1 - shrink + 2 * self.delta * shrink) / (1 + shrink))
+
+    def with_notes(self, *notes: str) -> Guarantee:
+        """The same guarantee with remarks added."""
+        return replace(self, notes=self.notes + notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "relation": self.relation.value,
+            "mechanism": self.mechanism,
+            "split": [spend.to_dict() for spend in self.split],
+            "trust": self.trust,
+            "basis": self.basis,
+            "numerics": self.numerics,
+            "reference": self.reference,
+            "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Guarantee:
+        """The inverse of `to_dict`."""
+        rest = dict(data)
+        rest["split"] = tuple(Spend.from_dict(s) for s in rest["split"])
+        rest["assumptions"], rest["notes"] = tuple(rest["assumptions"]), tuple(rest["notes"])
+        return cls(**rest)
+
+    def __str__(self) -> str:
+        neighbour = "one row replaced" if self.relation is Relation.REPLACE else "one row added or removed"
+        lines = [
+            f"({self.epsilon:g}, {self.delta:g})-differential privacy, {neighbour}",
+            f"mechanism  {self.mechanism}" + (f"  [{self.reference}]" if self.reference else ""),
+            f"trust      {self.trust}",
+            f"basis      {self.basis}" + "".join(f"\n             - {a}" for a in self.assumptions),
+            f"numerics   {_NUMERICS_WORDS[self.numerics]}",
+            f"attack     nobody guesses whether a row is one thing or another with success above "
+            f"{100 * self.best_attack():.1f}% (50% is a coin)",
+        ]
+        lines += [f"spent on   {spend.purpose}: {_price(spend)} ({spend.mechanism})" for spend in self.split]
+        lines += [f"note       {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def _price(spend: Spend) -> str:
+    cost = spend.cost
+    if isinstance(cost, GaussianCost):
+        return f"μ = {cost.mu:.4g} (Gaussian)"
+    return f"ε = {cost.epsilon:.4g}" + ("" if isinstance(cost, PureCost) else f", δ = {cost.delta:.3g}")

@@ -1,0 +1,88 @@
+"""Noise for symmetric matrices and integer vectors.
+
+Guarantees (σ and scales in grid steps; A an integer matrix, ‖·‖_F its Frobenius, ‖·‖_* its nuclear norm):
+
+- `symmetric_gaussian`: A + noise is (‖Δ‖_F/σ)-Gaussian DP. The noise is N(0, σ²) on the diagonal and N(0, σ²/2) off it,
+  that is, isotropic in the isometric coordinates (diagonal, √2·upper triangle), drawn as exact discrete Gaussians.
+- `symmetric_laplace`: A + noise is (‖Δ‖₁/b)-DP, ‖·‖₁ the sum over the upper triangle, exact discrete Laplace.
+- `matrix_laplace`: A + W₁ − W₂ is ε-DP when W = s·GGᵀ, G a d×(d+1) standard Gaussian matrix, and s = t/2ε where a
+  neighbouring pair differs by P − Q with P, Q positive semi-definite of trace summing to at most t. With d+1
+  degrees of freedom the Wishart density is ∝ exp(−tr W/2s) on the cone, so moving it by P changes it by at most
+  e^{tr P/2s} where it is positive; W₁ absorbs P and W₂ absorbs Q. Drawn in floating point: "idealised".
+- `perturb`: an integer vector plus exact discrete Gaussian (ℓ2) or Laplace (ℓ1) noise, whichever the cost asks for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.privacy.budget import Cost, GaussianCost
+from dpeigen.privacy.randomness import Integers, Randomness, check_scale
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+
+def _up(value: float) -> float:
+    return math.nextafter(value, math.inf)
+
+
+def _mirror(diagonal: Integers, upper: Integers, d: int) -> Integers:
+    matrix = np.zeros((d, d), dtype=np.int64)
+    matrix[np.triu_indices(d, 1)] = upper
+    matrix += matrix.T
+    matrix[np.diag_indices(d)] = diagonal
+    return matrix
+
+
+def symmetric_gaussian(d: int, sigma: float, rng: Randomness) -> Integers:
+    """Isotropic discrete Gaussian noise on symmetric d×d matrices."""
+    diagonal = rng.discrete_gaussian(_up(sigma), d)
+    upper = rng.discrete_gaussian(_up(sigma / math.sqrt(2)), d * (d - 1) // 2) if d > 1 else diagonal[:0]
+    return _mirror(diagonal, upper, d)
+
+
+def symmetric_laplace(d: int, scale: float, rng: Randomness) -> Integers:
+    """Independent discrete Laplace noise on the upper triangle, mirrored."""
+    draws = rng.discrete_laplace(_up(scale), d * (d + 1) // 2)
+    return _mirror(draws[:d], draws[d:], d)
+
+
+def matrix_laplace(d: int, scale: float, rng: Randomness) -> Floats:
+    """W₁ − W₂ for independent W = scale·GGᵀ with d+1 degrees of freedom."""
+    check_scale(scale * (d + 1))
+    first, second = rng.normal((d, d + 1)), rng.normal((d, d + 1))
+    noise: Floats = scale * (first @ first.T - second @ second.T)
+    return (noise + noise.T) / 2
+
+
+def on_grid(noise: Floats) -> Integers:
+    """Continuous noise rounded to the integer grid of the statistic, so that the sum is exact and its bits say nothing."""
+    return np.rint(noise).astype(np.int64)
+
+
+def perturb(values: Integers, cost: Cost, *, l2: float, l1: float, rng: Randomness) -> Integers:
+    """An integer vector with noise worth ``cost``, given its ℓ2 and ℓ1 sensitivity in grid steps."""
+    if isinstance(cost, GaussianCost):
+        return values + rng.discrete_gaussian(_up(l2 / cost.mu), len(values))
+    return values + rng.discrete_laplace(_up(l1 / cost.epsilon), len(values))
+
+
+def draw_ahead(draw: Callable[[], T], rng: Randomness) -> Callable[[], T]:
+    """Start drawing now, in the background, and collect later: noise depends on public facts only, not on the rows.
+
+    A seeded generator has a state, so its draws keep their order in the calling thread.
+    """
+    if rng.seeded:
+        value = draw()
+        return lambda: value
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(draw)
+    pool.shutdown(wait=False)
+    return future.result

@@ -1,0 +1,174 @@
+"""The one place random numbers come from.
+
+`SystemRandomness` draws from the operating system's generator: integer noise through OpenDP's vetted exact samplers,
+real numbers from `os.urandom`. `SeededRandomness` is for tests and for reproducing papers; whoever knows the
+seed can subtract the noise, so making one warns and the release is stamped "seeded: not private".
+
+>>> import warnings
+>>> with warnings.catch_warnings():
+...     warnings.simplefilter("ignore")
+...     rng = randomness(0)
+>>> rng.seeded, randomness(None).seeded
+(True, False)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpeigen._validate import complain
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Shape = int | tuple[int, ...]
+_LARGEST_SCALE = 2.0**54
+
+
+class NotPrivateWarning(UserWarning):
+    """Something was done that makes the result not private."""
+
+
+def check_scale(scale: float) -> float:
+    """A scale in grid steps for which noise stays inside 64-bit integers but for a chance below 1e-200."""
+    if not 0 < scale <= _LARGEST_SCALE:
+        raise ValueError(
+            f"Noise of {scale:.3g} grid steps does not fit 64-bit integers: the budget is too small for so many columns. "
+            "Use a larger epsilon or fewer columns."
+        )
+    return scale
+
+
+class Randomness(ABC):
+    """What mechanisms may ask for. Every scale is public."""
+
+    seeded: bool
+
+    @abstractmethod
+    def uniform(self, size: Shape) -> Floats:
+        """Uniform on (0, 1)."""
+
+    @abstractmethod
+    def normal(self, size: Shape) -> Floats:
+        """Standard Gaussians."""
+
+    @abstractmethod
+    def permutation(self, n: int) -> NDArray[np.intp]:
+        """A uniformly random order of 0..n−1."""
+
+    @abstractmethod
+    def discrete_gaussian(self, scale: float, size: int) -> Integers:
+        """Integers with mass ∝ exp(−k²/2·scale²)."""
+
+    @abstractmethod
+    def discrete_laplace(self, scale: float, size: int) -> Integers:
+        """Integers with mass ∝ exp(−|k|/scale)."""
+
+
+class SystemRandomness(Randomness):
+    """The operating system's generator."""
+
+    seeded = False
+
+    def uniform(self, size: Shape) -> Floats:
+        # 63 bits, centred in their cells: never 0, and 1 only by rounding, which the minimum removes.
+        cells = self._words(size) >> np.uint64(1)
+        return np.minimum((cells + 0.5) * 2.0**-63, 1 - 2.0**-53)
+
+    def normal(self, size: Shape) -> Floats:
+        # Inverse transform of the lower half with a random sign: full precision in the tails, to 9.1 deviations.
+        words = self._words(size)
+        half = ndtri(((words >> np.uint64(1)) + 0.5) * 2.0**-64)
+        return np.where(words & np.uint64(1), half, -half)
+
+    def permutation(self, n: int) -> NDArray[np.intp]:
+        # Sorting 64-bit keys is a uniform order but for ties, which are drawn again.
+        while True:
+            keys = self._words(n)
+            order = np.argsort(keys, kind="stable")
+            if not np.any(np.diff(keys[order]) == 0):
+                return order
+
+    def discrete_gaussian(self, scale: float, size: int) -> Integers:
+        return _opendp_noise("gaussian", check_scale(scale), size)
+
+    def discrete_laplace(self, scale: float, size: int) -> Integers:
+        return _opendp_noise("laplace", check_scale(scale), size)
+
+    @staticmethod
+    def _words(size: Shape) -> NDArray[np.uint64]:
+        count = math.prod(size) if isinstance(size, tuple) else size
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64).reshape(size)
+
+
+class SeededRandomness(Randomness):
+    """NumPy's generator under a seed: reproducible, therefore not private."""
+
+    seeded = True
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._generator = generator
+
+    def uniform(self, size: Shape) -> Floats:
+        # random() is 0 once in 2⁵³ draws; the minimum keeps the end 1 out.
+        return np.minimum(1.0 - self._generator.random(size), 1 - 2.0**-53)
+
+    def normal(self, size: Shape) -> Floats:
+        return self._generator.standard_normal(size)
+
+    def permutation(self, n: int) -> NDArray[np.intp]:
+        return self._generator.permutation(n)
+
+    def discrete_gaussian(self, scale: float, size: int) -> Integers:
+        # Rounded Gaussians: indistinguishable from exact ones at the scales used (thousands of steps), and fast.
+        return np.rint(check_scale(scale) * self.normal(size)).astype(np.int64)
+
+    def discrete_laplace(self, scale: float, size: int) -> Integers:
+        # The difference of two geometric variables is exactly discrete Laplace.
+        rate = 1 / check_scale(scale)
+        first, second = np.floor(-np.log(self.uniform((2, size))) / rate)
+        return (first - second).astype(np.int64)
+
+
+def randomness(random_state: Any) -> Randomness:
+    """System randomness for None, else a seeded generator, with a warning."""
+    if random_state is None:
+        return SystemRandomness()
+    if isinstance(random_state, Randomness):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        generator = np.random.Generator(np.random.PCG64(random_state.randint(0, 2**31 - 1, size=4)))
+    elif isinstance(random_state, np.random.Generator):
+        generator = random_state
+    elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+        generator = np.random.Generator(np.random.PCG64(int(random_state)))
+    else:
+        must = "None, an integer ≥ 0, or a NumPy random generator"
+        raise ValueError(complain("random_state", "dpeigen", must, random_state))
+    warnings.warn(
+        "random_state was set: the release is seeded, not private. Leave it None for anything that is published.",
+        NotPrivateWarning,
+        stacklevel=3,
+    )
+    return SeededRandomness(generator)
+
+
+def _opendp_noise(kind: str, scale: float, size: int) -> Integers:
+    from opendp import measurements, metrics  # a fifth of a second: loaded at the first draw
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
+    if kind == "gaussian":
+        mechanism = measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
+    else:
+        mechanism = measurements.make_laplace(domain, metrics.l1_distance(T="f64"), scale=scale)
+    return np.array(mechanism([0] * size), dtype=np.int64)
