@@ -1,0 +1,208 @@
+"""Exact second moments of lattice rows: Σzzᵀ, and if wanted Σz, in integers.
+
+With ``center_weight`` c > 0 the statistic is the augmented moment Σ(c, z)(c, z)ᵀ, from which one release gives the
+count, the mean and the second moment together. Sensitivities, with L the lattice radius (proofs in
+docs/sensitivity.md):
+
+    Frobenius   replace √2·(L² + c²)     add/remove L² + c²       (‖xxᵀ − yyᵀ‖²_F = |x|⁴ + |y|⁴ − 2(x·y)²)
+    trace       replace 2·(L² + c²)      add/remove L² + c²       (xxᵀ − yyᵀ is a difference of PSD terms)
+    upper ℓ1    replace min of two bounds, add/remove ((c + √d·L)² + c² + L²)/2
+
+>>> moment = second_moment(np.array([[0.6, 0.8], [-0.8, 0.6]]), bound=1.0)
+>>> np.round(np.asarray(moment), 3)
+array([[1., 0.],
+       [0., 1.]])
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dpeigen._validate import check_positive
+from dpeigen.privacy.budget import Relation
+from dpeigen.stats.base import Statistic
+from dpeigen.stats.frame import Frame
+from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
+
+Integers = NDArray[np.int64]
+MOST_ROWS = 2**30  # Σz² stays below 2^62
+
+
+def chunk_rows(n_columns: int) -> int:
+    """Rows per chunk: about 1 MiB of doubles, even, so that pairs are never cut."""
+    return int(np.clip(2**17 // max(n_columns, 1), 512, 8192)) // 2 * 2
+
+
+class _LatticeSum(Statistic):
+    """What all sums over lattice rows share: chunking, counting, the limit on rows."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        self.lattice = lattice
+        self.count = 0
+
+    def update(self, block: Any) -> Any:
+        size = chunk_rows(self.lattice.n_columns)
+        for start in range(0, len(block), size):
+            rows = self.lattice.integers(block[start : start + size])
+            self._check_room(len(rows))
+            self._take(rows)
+            self.count += len(rows)
+        return self
+
+    def merge(self, other: Any) -> Any:
+        if other.lattice != self.lattice:
+            raise ValueError("Statistics of different lattices cannot be merged.")
+        self._check_room(other.count)
+        self._join(other)
+        self.count += other.count
+        return self
+
+    def _check_room(self, more: int) -> None:
+        if self.count + more > MOST_ROWS:
+            raise ValueError(f"More than {MOST_ROWS} rows: sums would leave 64-bit integers. Split the data.")
+
+    @abstractmethod
+    def _take(self, rows: NDArray[np.float64]) -> None:
+        """Add a chunk of lattice rows."""
+
+    @abstractmethod
+    def _join(self, other: Any) -> None:
+        """Add another's sums."""
+
+
+class SecondMoment(_LatticeSum):
+    """Σzzᵀ (``gram``) and Σz (``total``, when ``center_weight`` > 0) over lattice rows."""
+
+    def __init__(self, lattice: Lattice, center_weight: int = 0) -> None:
+        super().__init__(lattice)
+        self.center_weight = center_weight
+        d = lattice.n_columns
+        self._gram: Integers = np.zeros((d, d), dtype=np.int64)
+        self.total: Integers = np.zeros(d, dtype=np.int64)
+        self._pending = np.zeros((d, d))
+        self._pending_rows = 0
+
+    def fresh(self) -> SecondMoment:
+        return SecondMoment(self.lattice, self.center_weight)
+
+    def _take(self, rows: NDArray[np.float64]) -> None:
+        if self._pending_rows + len(rows) > EXACT_ROWS:
+            self._flush()
+        self._pending += rows.T @ rows  # every partial sum is an integer below 2^53, so BLAS is exact
+        self._pending_rows += len(rows)
+        if self.center_weight:
+            self.total += (np.ones(len(rows)) @ rows).astype(np.int64)
+
+    def _flush(self) -> None:
+        self._gram += self._pending.astype(np.int64)
+        self._pending[:] = 0.0
+        self._pending_rows = 0
+
+    def _join(self, other: SecondMoment) -> None:
+        if other.center_weight != self.center_weight:
+            raise ValueError("Statistics with different centre weights cannot be merged.")
+        self._gram += other.gram
+        self.total += other.total
+
+    @property
+    def gram(self) -> Integers:
+        """Σzzᵀ in grid steps squared."""
+        if self._pending_rows:
+            self._flush()
+        return self._gram
+
+    @property
+    def dimension(self) -> int:
+        """Rows of the released matrix."""
+        return self.lattice.n_columns + (1 if self.center_weight else 0)
+
+    @property
+    def augmented(self) -> Integers:
+        """Σ(c, z)(c, z)ᵀ, or just Σzzᵀ without a centre weight."""
+        c = self.center_weight
+        if not c:
+            return self.gram.copy()
+        top = np.concatenate([[c * c * self.count], c * self.total])
+        return np.block([[top[:1, None], top[None, 1:]], [top[1:, None], self.gram]])
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Σxxᵀ of the bounded rows in framed units."""
+        return np.asarray(self.gram * self.lattice.step**2, dtype=dtype)
+
+    # --- sensitivities, in grid steps squared ---------------------------------------------------------------------
+
+    @property
+    def squared_radius(self) -> float:
+        """The largest squared norm of an augmented lattice row."""
+        return float(LEVELS**2 + self.center_weight**2)
+
+    def frobenius_sensitivity(self, relation: Relation) -> float:
+        return self.squared_radius * (math.sqrt(2) if relation is Relation.REPLACE else 1.0)
+
+    def trace_sensitivity(self, relation: Relation) -> float:
+        """The largest tr P + tr Q when neighbours differ by P − Q with P, Q positive semi-definite."""
+        return self.squared_radius * (2.0 if relation is Relation.REPLACE else 1.0)
+
+    def upper_sensitivity(self, relation: Relation) -> float:
+        """The largest change of the upper triangle (diagonal included) in ℓ1."""
+        d, c = self.lattice.n_columns, float(self.center_weight)
+        one_row = ((c + math.sqrt(d) * LEVELS) ** 2 + self.squared_radius) / 2
+        if relation is Relation.ADD_REMOVE:
+            return one_row
+        if d == 1 and not c:
+            return self.squared_radius  # both squares lie in [0, L²]
+        # Σ_{i≤j}|Δᵢⱼ| = tr(SΔ) for a symmetric S with diagonal ±1 and ±½ off it. For Δ = xxᵀ − yyᵀ that is at most the
+        # spread λ_max(S) − λ_min(S) ≤ √2·‖S‖_F (Mirsky 1956). The constant c² entry cancels in the other bound.
+        m = d + 1 if c else d
+        return min(2 * (one_row - c * c), self.squared_radius * math.sqrt(m * (m + 3) / 2))
+
+
+class SquareSums(_LatticeSum):
+    """Σz² column by column. ℓ2 sensitivity √2·L² (replace) or L² (add/remove); ℓ1: 2·L² or L²."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        super().__init__(lattice)
+        self.squares: Integers = np.zeros(lattice.n_columns, dtype=np.int64)
+
+    def fresh(self) -> SquareSums:
+        return SquareSums(self.lattice)
+
+    def _take(self, rows: NDArray[np.float64]) -> None:
+        self.squares += np.einsum("ij,ij->j", rows, rows).astype(np.int64)
+
+    def _join(self, other: SquareSums) -> None:
+        self.squares += other.squares
+
+
+class RowSums(_LatticeSum):
+    """Σz column by column. ℓ2 sensitivity 2·L (replace) or L (add/remove); ℓ1: √d times that."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        super().__init__(lattice)
+        self.total: Integers = np.zeros(lattice.n_columns, dtype=np.int64)
+
+    def fresh(self) -> RowSums:
+        return RowSums(self.lattice)
+
+    def _take(self, rows: NDArray[np.float64]) -> None:
+        self.total += rows.sum(axis=0).astype(np.int64)
+
+    def _join(self, other: RowSums) -> None:
+        self.total += other.total
+
+
+def second_moment(X: Any, bound: float) -> SecondMoment:
+    """The exact lattice second moment of the rows of X clipped to norm ``bound``. Not private by itself.
+
+    ``np.asarray`` of the result is Σxxᵀ in the units of X; ``.gram`` its integers, ``.lattice.step`` the grid step.
+    """
+    rows = np.asarray(X)
+    if rows.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, rows × features. Got shape {rows.shape}.")
+    radius = check_positive("bound", bound, "second_moment")
+    return SecondMoment(Lattice(Frame(rows.shape[1]), radius)).update(rows)

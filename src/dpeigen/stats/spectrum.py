@@ -1,0 +1,113 @@
+"""What may be done with a noisy symmetric matrix at no cost, and distances between subspaces and matrices.
+
+Everything here is a function of releases (or of public data in `evaluation`), so it spends nothing.
+
+- `shrink_eigenvalues` removes the known inflation of a noisy spectrum. For Y = C + N with N free of C, the best
+  rotation-invariant estimate of the eigenvalue at y is y − Re R(g) − Im R(g)·Re g/Im g, g = g(y − iη) the Stieltjes
+  transform of the noisy spectrum and R the R-transform of the noise (Bun, Bouchaud, Potters 2017). Gaussian noise of
+  off-diagonal deviation τ has R(g) = dτ²·g, which gives the familiar y − 2dτ²·Re g. The difference of two Wisharts
+  has R(g) = 2qc²g/(1 − q²c²g²), c = s(d+1), q = d/(d+1).
+- `project_eigenvalues` is the Euclidean projection on {λ ≥ 0, Σλ ≤ trace}.
+
+>>> project_eigenvalues(np.array([3.0, 1.0, -2.0]), trace=2.0)
+array([2., 0., 0.])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, svdvals
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+RTransform = Callable[[Complexes], Complexes]
+
+
+def gaussian_r_transform(d: int, tau: float) -> RTransform:
+    """R-transform of d×d symmetric noise whose off-diagonal entries have standard deviation τ."""
+    return lambda g: d * tau**2 * g
+
+
+def wishart_difference_r_transform(d: int, scale: float) -> RTransform:
+    """R-transform of scale·(G₁G₁ᵀ − G₂G₂ᵀ), G d×(d+1) standard Gaussian."""
+    c, q = scale * (d + 1), d / (d + 1)
+    return lambda g: 2 * q * c**2 * g / (1 - (q * c * g) ** 2)
+
+
+def shrink_eigenvalues(noisy: Floats, r_transform: RTransform, spread: float) -> Floats:
+    """Denoised eigenvalues, ascending like the input; ``spread`` = √d·τ is half the noise spectrum's radius."""
+    d = len(noisy)
+    if spread == 0.0:
+        return noisy.copy()
+    eta = spread / math.sqrt(d)
+    g = np.mean(1.0 / (noisy[:, None] - 1j * eta - noisy[None, :]), axis=1)
+    r = r_transform(g)
+    return np.sort(noisy - r.real - r.imag * g.real / g.imag)
+
+
+def project_eigenvalues(values: Floats, trace: float = math.inf) -> Floats:
+    """The nearest non-negative vector whose sum is at most ``trace``."""
+    clipped = np.maximum(values, 0.0)
+    if clipped.sum() <= trace:
+        return clipped
+    descending = np.sort(values)[::-1]
+    thresholds = (np.cumsum(descending) - trace) / np.arange(1, len(values) + 1)
+    # ≥, not >: the first entry always counts, even where its difference to the trace rounds away.
+    keep = int(np.nonzero(descending >= thresholds)[0][-1])
+    return np.maximum(values - thresholds[keep], 0.0)
+
+
+def symmetric_eigh(matrix: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues descending and eigenvectors as rows, each with its largest entry positive."""
+    values, vectors = eigh(matrix)
+    return values[::-1].copy(), fix_signs(vectors.T[::-1])
+
+
+def fix_signs(rows: Floats) -> Floats:
+    """Rows turned so that the entry of largest magnitude is positive: a picture that does not flip between runs."""
+    largest = np.abs(rows).argmax(axis=1)
+    signs = np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)
+    return np.ascontiguousarray(rows * signs[:, None])
+
+
+# --- distances; V holds orthonormal rows -------------------------------------------------------------------------
+
+
+def principal_angles(first: Floats, second: Floats) -> Floats:
+    """Principal angles between two row spaces, ascending; accurate for small and for right angles."""
+    a = np.linalg.qr(np.atleast_2d(np.asarray(first, dtype=float)).T)[0]
+    b = np.linalg.qr(np.atleast_2d(np.asarray(second, dtype=float)).T)[0]
+    if b.shape[1] > a.shape[1]:
+        a, b = b, a
+    cosines = np.sort(svdvals(a.T @ b))[::-1][: b.shape[1]]
+    sines = np.sort(svdvals(b - a @ (a.T @ b)))[: b.shape[1]]
+    return np.where(cosines**2 > 0.5, np.arcsin(np.clip(sines, 0, 1)), np.arccos(np.clip(cosines, 0, 1)))
+
+
+def sin_theta(first: Floats, second: Floats) -> float:
+    """The sine of the largest principal angle: 0 when one row space holds the other, 1 when some direction is lost."""
+    return float(np.sin(principal_angles(first, second)[-1]))
+
+
+def projection_distance(first: Floats, second: Floats, order: float = 2.0) -> float:
+    """‖P₁ − P₂‖ in the Schatten norm of the given order (2: Frobenius, inf: spectral) between two projectors."""
+    a = np.linalg.qr(np.atleast_2d(np.asarray(first, dtype=float)).T)[0]
+    b = np.linalg.qr(np.atleast_2d(np.asarray(second, dtype=float)).T)[0]
+    values = svdvals(a @ a.T - b @ b.T)
+    return float(values.max() if math.isinf(order) else np.sum(values**order) ** (1 / order))
+
+
+def captured_variance(components: Floats, covariance: Floats) -> float:
+    """tr(VΣVᵀ) relative to the best possible with as many components."""
+    rows = np.linalg.qr(np.atleast_2d(np.asarray(components, dtype=float)).T)[0].T
+    values = np.sort(np.linalg.eigvalsh(covariance))[::-1][: len(rows)]
+    return float(np.trace(rows @ covariance @ rows.T) / values.sum())
+
+
+def relative_frobenius(estimate: Floats, truth: Floats) -> float:
+    """‖Ĉ − C‖_F / ‖C‖_F."""
+    return float(np.linalg.norm(np.asarray(estimate) - truth) / np.linalg.norm(truth))
