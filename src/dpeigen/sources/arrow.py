@@ -1,0 +1,128 @@
+"""Rows in Arrow tables and in Parquet, Feather and CSV files or folders, read a batch at a time.
+
+The schema is public, values are not: every column must be numeric by its declared type (CSV columns are read as
+numbers), and a value that does not parse is reported without being shown.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.sources.base import Source, UnreadableRowsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".csv": "csv",
+}
+_BATCH_ROWS = 2**16
+
+
+class ArrowSource(Source):
+    """A PyArrow table or data set."""
+
+    def __init__(self, data: Any, columns: list[str] | None = None) -> None:
+        import pyarrow.dataset as ds
+
+        self._dataset = data if isinstance(data, ds.Dataset) else ds.dataset(data)
+        schema = self._dataset.schema
+        names = list(schema.names) if columns is None else list(columns)
+        if not names:
+            raise ValueError("The data have no columns.")
+        if len(set(names)) < len(names):
+            raise ValueError(f"Column names must differ from each other. Got {names}.")
+        missing = [name for name in names if name not in schema.names]
+        if missing:
+            raise ValueError(f"Columns {missing} are not in the data. It has {list(schema.names)}.")
+        _refuse_text(schema, names)
+        self.feature_names, self.n_features = names, len(names)
+        self.n_rows = _rows_by_metadata(self._dataset)
+
+    def blocks(self) -> Iterator[NDArray[np.float64]]:
+        with _discreet():
+            for batch in self._dataset.to_batches(columns=self.feature_names, batch_size=_BATCH_ROWS):
+                if batch.num_rows:
+                    yield _as_array(batch)
+
+
+@contextmanager
+def _discreet() -> Iterator[None]:
+    """Arrow's messages may quote a value or a whole line of the data: they are neither shown nor chained."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError):
+        raise UnreadableRowsError(
+            "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
+            "is not a number. Nothing was spent."
+        ) from None
+
+
+def _rows_by_metadata(dataset: Any) -> int | None:
+    """The number of rows where a table or a file's footer tells it; CSV would have to be read in full."""
+    import pyarrow.dataset as ds
+
+    in_memory = isinstance(dataset, ds.InMemoryDataset)
+    if not in_memory and not isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat):
+        return None
+    with _discreet():
+        return int(dataset.count_rows())
+
+
+def _as_array(batch: pa.RecordBatch) -> NDArray[np.float64]:
+    columns = [c.cast("float64", safe=False).to_numpy(zero_copy_only=False) for c in batch.columns]
+    return np.column_stack(columns)
+
+
+def _refuse_text(schema: pa.Schema, names: list[str]) -> None:
+    import pyarrow.types as types
+
+    bad = [
+        f"{name} ({schema.field(name).type})"
+        for name in names
+        if not (types.is_integer(t := schema.field(name).type) or types.is_floating(t) or types.is_boolean(t))
+    ]
+    if bad:
+        raise ValueError(f"Columns must be numeric. Leave out or encode: {', '.join(bad)}.")
+
+
+def open_files(path: str | Path, columns: list[str] | None = None) -> ArrowSource:
+    """Parquet, Feather or CSV by the file's ending; a folder is one data set of Parquet files."""
+    import pyarrow.dataset as ds
+
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"No such file or folder: {path}")
+    kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(_FORMATS)}.")
+    schema = _csv_schema(path) if kind == "csv" else None
+    with _discreet():
+        dataset = ds.dataset(path, format=kind, schema=schema)
+    return ArrowSource(dataset, columns)
+
+
+def _csv_schema(path: Path) -> pa.Schema:
+    """Every column of the header line, as a number: types are declared, never inferred from values."""
+    import pyarrow as pa
+
+    with path.open("rb") as lines:
+        header = lines.readline()
+    try:
+        names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"The first line of {path.name!r} must be column names in UTF-8, with commas between.") from None
+    return pa.schema([(name, pa.float64()) for name in names])

@@ -1,0 +1,97 @@
+"""Where rows come from. A source yields blocks; `reduce` feeds them to a statistic on all cores.
+
+Statistics are exact and merge in any order, so the threads here, and any other engine, give the same integers.
+Workers see a statistic and its public parameters, never the random generator or the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from dpeigen.privacy import Randomness
+from dpeigen.stats import BadRowsError, Statistic
+
+S = TypeVar("S", bound=Statistic)
+_SMALL = 2**17  # below this many numbers a second thread costs more than it saves
+
+
+class UnreadableRowsError(BadRowsError):
+    """Rows that a source could not read as numbers. The message holds no value of the data."""
+
+
+class Source(ABC):
+    """Rows × features, readable more than once."""
+
+    n_features: int
+    feature_names: list[str] | None = None
+    n_rows: int | None = None  # None when only a full read would tell
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Any]:
+        """Blocks of rows, in order; each can be indexed by a slice and turned into an array."""
+
+    def whole_blocks(self) -> Iterator[Any]:
+        """The largest blocks that are held in memory anyway: what pairs are drawn within."""
+        return self.blocks()
+
+    def reduce(self, statistic: S) -> S:
+        """The statistic of all rows."""
+        source, lock = self.blocks(), threading.Lock()
+
+        def work() -> S:
+            part = statistic.fresh()
+            while True:
+                with lock:
+                    block = next(source, None)
+                if block is None:
+                    return part
+                part.update(block)
+
+        small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
+        controller = None if small else ThreadpoolController()
+        workers = 1 if controller is None else _workers(controller)
+        # One BLAS thread per worker: the row arithmetic runs on every core, and nothing is oversubscribed.
+        limits = controller.limit(limits=1, user_api="blas") if controller and workers > 1 else nullcontext()
+        with limits:
+            if workers == 1:
+                return work()
+            with ThreadPoolExecutor(workers) as pool:
+                first, *others = [future.result() for future in [pool.submit(work) for _ in range(workers)]]
+        for other in others:
+            first.merge(other)
+        return first
+
+
+def _workers(controller: ThreadpoolController) -> int:
+    """As many as BLAS itself would use, which respects limits set by joblib or the environment."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    blas = [lib["num_threads"] for lib in controller.info() if lib["user_api"] == "blas"]
+    return max(1, min([cores, *blas]))
+
+
+class PairedSource(Source):
+    """Rows in a secret random order within each block, so that consecutive rows make random disjoint pairs.
+
+    Sorted data (by class, by date) would otherwise pair like with like. The order does not depend on the data.
+    """
+
+    def __init__(self, source: Source, rng: Randomness) -> None:
+        self._source, self._rng = source, rng
+        self.n_features, self.feature_names = source.n_features, source.feature_names
+        self.n_rows = source.n_rows
+
+    def blocks(self) -> Iterator[Any]:
+        for block in self._source.whole_blocks():
+            rows = np.asarray(block)
+            order = self._rng.permutation(len(rows))[: len(rows) // 2 * 2]  # of an odd number, one sits out
+            for start in range(0, len(order), 8192):
+                yield rows[order[start : start + 8192]]
