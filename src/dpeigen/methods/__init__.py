@@ -1,0 +1,23 @@
+"""The mechanisms, one file each."""
+
+from dpeigen.methods.auto import METHODS, choose, resolve
+from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
+from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.laplace import Laplace
+from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.spatial_sign import SpatialSign
+
+__all__ = [
+    "METHODS",
+    "Estimate",
+    "Gaussian",
+    "Laplace",
+    "MatrixLaplace",
+    "Method",
+    "SpatialSign",
+    "Task",
+    "check_bound",
+    "check_center",
+    "choose",
+    "resolve",
+]

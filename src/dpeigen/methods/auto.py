@@ -1,0 +1,52 @@
+"""``method="auto"``: the choice among worst-case methods, from public facts only.
+
+Without a bound, ``spatial-sign`` (it needs none). With one, whichever of ``gaussian`` (when δ > 0),
+``matrix-laplace`` and ``laplace`` adds the least noise to an off-diagonal entry of the second moment at this number
+of columns, budget and relation. At equal noise a method with exact numerics comes first. With column bounds, three
+columns or more and a public number of rows half as large again as a private radius needs, shares go to a centre and a
+radius inside the bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpeigen._validate import check_choice
+from dpeigen.methods.base import Method, Task
+from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.laplace import Laplace
+from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.moment import RADIUS_SHARE, MomentMethod
+from dpeigen.methods.radius import rows_needed
+from dpeigen.methods.spatial_sign import SpatialSign
+from dpeigen.privacy import PureCost
+
+METHODS: dict[str, type[Method]] = {m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign)}
+
+
+def choose(task: Task) -> Method:
+    """The method for a task; deterministic."""
+    if task.bound is None:
+        return SpatialSign()
+    candidates: list[MomentMethod] = [Laplace(), MatrixLaplace()]
+    if not task.budget.is_pure:
+        candidates.insert(0, Gaussian())
+    best = min(candidates, key=lambda m: m.deviation(task.n_features, task.budget, task.relation))
+    return replace(best, tighten=_worth_tightening(task))
+
+
+def _worth_tightening(task: Task) -> bool:
+    if not isinstance(task.bound, tuple) or task.n_features < 3 or task.n_terms is None:
+        return False
+    return task.n_terms >= 1.5 * rows_needed(PureCost(RADIUS_SHARE * task.budget.epsilon))
+
+
+def resolve(method: str | Method, task: Task) -> Method:
+    """A method from a name, an instance, or "auto"; checked against the task."""
+    if isinstance(method, Method):
+        chosen = method
+    else:
+        word = check_choice("method", method, ["auto", *METHODS], task.owner)
+        chosen = choose(task) if word == "auto" else METHODS[word]()
+    chosen.check(task)
+    return chosen

@@ -1,0 +1,148 @@
+"""What every method is: public facts in, a paid estimate out.
+
+A `Task` holds the public facts of a fit. A `Method` reads rows through statistics, spends the task's budget, and
+returns an `Estimate`, of which every number is either public or paid for, with the `Spend`s that paid.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._validate import check_choice, check_positive, check_vector, complain
+from dpeigen.privacy import Budget, Randomness, Relation, Spend
+from dpeigen.privacy.guarantee import Numerics
+from dpeigen.sources import Source
+from dpeigen.stats.frame import LARGEST_FACT, BadRowsError, OnBadRow
+
+Floats = NDArray[np.float64]
+Box = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Task:
+    """The public facts of a fit."""
+
+    owner: str
+    n_features: int
+    n_components: int | None  # None: the whole covariance
+    budget: Budget
+    relation: Relation
+    bound: float | Box | str | None  # radius, (lower, upper), "private", or None
+    center: Floats | str | None  # None, a public centre, "private" or "pairs"
+    n_rows: int | None  # None unless public
+    on_bad_row: OnBadRow = "refuse"
+    shrink: bool = True
+
+    @property
+    def pairs(self) -> bool:
+        return isinstance(self.center, str) and self.center == "pairs"
+
+    @property
+    def private_center(self) -> bool:
+        return isinstance(self.center, str) and self.center == "private"
+
+    @property
+    def private_bound(self) -> bool:
+        return isinstance(self.bound, str)
+
+    @property
+    def n_terms(self) -> int | None:
+        """Terms of the sums: rows, or pairs of rows; None when not public."""
+        return None if self.n_rows is None else self.n_rows // 2 if self.pairs else self.n_rows
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Private (or public) numbers only."""
+
+    components: Floats  # k × d, orthonormal rows, by decreasing eigenvalue
+    eigenvalues: Floats  # k
+    noise_variance: float  # mean eigenvalue of what the components leave out
+    covariance: Floats  # d × d
+    mean: Floats | None  # None when no centre was paid for (pairs)
+    n_rows: float | None  # public, released, or None
+    radius: float  # public or paid for; framed rows were clipped to it
+    split: tuple[Spend, ...]
+    numerics: Numerics
+    notes: tuple[str, ...] = ()
+
+
+class Method(ABC):
+    """One mechanism. Constructor arguments are public; data and randomness are arguments of `estimate`."""
+
+    name: ClassVar[str]
+    reference: ClassVar[str]
+    needs_bound: ClassVar[bool] = True
+    needs_delta: ClassVar[bool] = False
+    uses_delta: ClassVar[bool] = True
+
+    def check(self, task: Task) -> None:
+        """Refuse what this method cannot do, before anything is read or spent."""
+        if self.needs_delta and task.budget.is_pure:
+            remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
+            raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
+        if self.needs_bound and task.bound is None:
+            remedy = (
+                "Three remedies: bound=R, a public bound on the norm of a row; bound=(lower, upper), public bounds of "
+                "the columns; bound='private', which pays for a radius from the budget."
+            )
+            raise ValueError(complain("bound", task.owner, f"given for method={self.name!r}", None, remedy))
+        if task.pairs and task.relation is Relation.ADD_REMOVE:
+            remedy = "Use relation='replace', or center='private'."
+            raise ValueError(
+                complain("center", task.owner, "other than 'pairs' under relation='add_remove'", "pairs", remedy)
+            )
+
+    @abstractmethod
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        """Read, spend, return."""
+
+
+def public_count(terms: int, rows_per_term: int) -> float:
+    """The number of terms under replacement, where it is public; sources that cannot tell it beforehand come here."""
+    if terms * rows_per_term < 2:
+        raise BadRowsError("The data must hold at least 2 rows. Nothing was spent.")
+    return float(terms)
+
+
+def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | None:
+    """A radius, a box of public column bounds, "private", or None."""
+    if value is None or isinstance(value, str):
+        if value is not None:
+            check_choice("bound", value, ["private"], owner)
+        return value
+    if isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ValueError(complain("bound", owner, "a radius, a pair (lower, upper), 'private' or None", value))
+        lower = check_vector("bound", value[0], n_features, owner)
+        upper = check_vector("bound", value[1], n_features, owner)
+        if not (lower < upper).all():
+            column = int(np.argmin(lower < upper))
+            got = f"lower={lower[column]:g}, upper={upper[column]:g} in column {column}"
+            raise ValueError(complain("bound", owner, "(lower, upper) with lower < upper in every column", got))
+        _refuse_huge("bound", np.concatenate([lower, upper]), owner)
+        return lower, upper
+    radius = check_positive("bound", value, owner)
+    _refuse_huge("bound", np.array([radius, 1 / radius]), owner)
+    return radius
+
+
+def check_center(value: Any, n_features: int, owner: str) -> Floats | str | None:
+    """None or 0, a public vector, "private" or "pairs"."""
+    if isinstance(value, str):
+        return check_choice("center", value, ["private", "pairs"], owner)
+    if value is None:
+        return None
+    center = check_vector("center", value, n_features, owner)
+    _refuse_huge("center", center, owner)
+    return center if center.any() else None
+
+
+def _refuse_huge(name: str, values: Floats, owner: str) -> None:
+    if (np.abs(values) > LARGEST_FACT).any():
+        raise ValueError(complain(name, owner, f"between {1 / LARGEST_FACT:g} and {LARGEST_FACT:g} in size", "more"))

@@ -1,0 +1,228 @@
+"""The shared body of the methods that release a noisy second moment.
+
+Rows are framed by public facts, clipped to a radius (public or paid for), put on the lattice, summed exactly, and the
+sum is released with noise that a subclass adds. With a private centre the sum is the augmented moment, so that mean
+and second moment (and the count, when it is private) are one release. Where the radius is paid for as well, a rough
+centre is paid for first, so that the radius is that of the spread and not of the distance to the origin. All that
+follows is post-processing: subtracting the mean, shrinking the eigenvalues for the known noise, projecting on {PSD,
+trace ≤ radius²}, and undoing the frame.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.radius import check_enough_rows, private_radius
+from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend, allocate
+from dpeigen.privacy.guarantee import Numerics
+from dpeigen.privacy.noise import draw_ahead, perturb
+from dpeigen.sources import PairedSource, Source
+from dpeigen.stats import Frame, Lattice, SecondMoment, project_eigenvalues, shrink_eigenvalues
+from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.spectrum import RTransform, fix_signs, symmetric_eigh
+
+Floats = NDArray[np.float64]
+RADIUS_SHARE = 0.1  # of ε, for a private radius
+COUNT_SHARE = 0.02  # of the rest, for a private count where the moment does not carry it
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Symmetric noise in grid steps squared, and what is publicly known about it."""
+
+    matrix: NDArray[np.int64]
+    deviation: float  # of an off-diagonal entry
+
+
+@dataclass(frozen=True)
+class MomentMethod(Method):
+    """A method whose whole release is one noisy second moment.
+
+    ``tighten``: given column bounds, pay for a radius (and a centre) inside them. The corner of a box is a far longer
+    row than any that is likely, and noise grows with the square of the radius; so this mostly wins, and "auto" does
+    it when there are rows enough.
+    """
+
+    tighten: bool = False
+
+    numerics: ClassVar[Numerics] = "exact"
+
+    @abstractmethod
+    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+        """Noise worth ``cost`` for the (augmented) moment; depends on its public parameters only."""
+
+    @abstractmethod
+    def r_transform(self, d: int, deviation: float) -> RTransform:
+        """The R-transform of the noise on a d×d matrix with this off-diagonal deviation."""
+
+    @abstractmethod
+    def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
+        """Off-diagonal noise on Σxxᵀ for rows in the unit ball: what "auto" compares."""
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """The budget, split by purpose."""
+        budget = task.budget if self.uses_delta else Budget(task.budget.epsilon)
+        pure = {"radius": RADIUS_SHARE} if self._pays_for_radius(task) else {}
+        main = {"second moment": 1.0}
+        if self._recenters(task):
+            center_pure, center_main = center_shares(task)
+            pure, main = pure | center_pure, main | center_main
+        if task.relation is Relation.ADD_REMOVE and not task.private_center:
+            main["number of rows"] = COUNT_SHARE
+        entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
+        return allocate(budget, pure=pure, main=main, coordinates=entries)
+
+    def _pays_for_radius(self, task: Task) -> bool:
+        return task.private_bound or (self.tighten and isinstance(task.bound, tuple))
+
+    def _recenters(self, task: Task) -> bool:
+        return task.private_center and self._pays_for_radius(task)
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        for purpose, cost in self.shares(task).items():
+            if purpose.startswith("radius"):
+                check_enough_rows(task.n_terms, cost, task.owner)
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs = self.shares(task)
+        if task.pairs:
+            source = PairedSource(source, rng)
+        frame, radius = frame_rows(task)
+        center_error = None
+        if self._recenters(task):
+            center, center_error = private_center(source, frame, radius, costs, task.relation, rng)
+            frame = replace(frame, center=center)
+        if self._pays_for_radius(task):
+            paid = private_radius(source, frame, costs["radius"], task.relation, rng)
+            radius = paid if radius is None else min(paid, radius)
+        if radius is None:
+            raise AssertionError("`check` has refused a task without a bound")
+        weight = self._center_weight(task, radius, center_error) if task.private_center else 0
+        empty = SecondMoment(Lattice(frame, radius), weight)
+        drawn = draw_ahead(lambda: self.noise(empty, costs["second moment"], task.relation, rng), rng)
+        moment = source.reduce(empty)
+        noise = drawn()
+        noisy = (moment.augmented + noise.matrix).astype(np.float64)  # released: rounding is post-processing now
+        if task.relation is Relation.ADD_REMOVE:
+            count = max(1.0, self._released_count(moment, noisy, costs, rng))
+        else:
+            count = public_count(moment.count, frame.rows_per_term)
+        split = tuple(Spend(purpose, self._mechanism(purpose), cost) for purpose, cost in costs.items())
+        base = self._denoise(noisy, noise.deviation, count, moment.lattice, frame, weight, task)
+        return replace(base, split=split)
+
+    def _center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
+        d, n = task.n_features, task.n_terms
+        if n is None:
+            return center_weight(d, offset=0.5, noise=0.0)  # the count rides on this weight too
+        budget = task.budget if self.uses_delta else Budget(task.budget.epsilon)
+        noise = self.deviation(d, budget, task.relation) / n
+        if center_error is None:
+            return center_weight(d, offset=0.5, noise=noise)
+        return center_weight(d, offset=min(0.5, center_error / radius), noise=noise, optional=True)
+
+    def _mechanism(self, purpose: str) -> str:
+        if purpose.startswith("radius"):
+            return "sparse vector, discrete Laplace"
+        return self.name if purpose == "second moment" else "discrete noise"
+
+    def _released_count(self, moment: SecondMoment, noisy: Floats, costs: dict[str, Cost], rng: Randomness) -> float:
+        if moment.center_weight:
+            return float(noisy[0, 0]) / moment.center_weight**2
+        unit = 2**32
+        value = np.array([moment.count * unit], dtype=np.int64)
+        return float(perturb(value, costs["number of rows"], l2=unit, l1=unit, rng=rng)[0]) / unit
+
+    def _denoise(
+        self,
+        noisy: Floats,
+        deviation: float,
+        count: float,
+        lattice: Lattice,
+        frame: Frame,
+        weight: int,
+        task: Task,
+    ) -> Estimate:
+        d, area = frame.n_features, lattice.step**2 / count
+        second, mean = noisy * area, None
+        if weight:
+            mean = second[0, 1:] / (weight * lattice.step)
+            second = second[1:, 1:] - np.outer(mean, mean)
+        values, vectors = np.linalg.eigh((second + second.T) / 2)
+        if task.shrink:
+            tau = deviation * area
+            values = shrink_eigenvalues(values, self.r_transform(d, tau), math.sqrt(d) * tau)
+        values = project_eigenvalues(values, trace=lattice.radius**2)
+        framed = (vectors * values) @ vectors.T
+        covariance = framed * np.outer(frame.unit, frame.unit)
+        if frame.weights is None:
+            eigenvalues, components = values[::-1] * frame.unit[0] ** 2, fix_signs(vectors.T[::-1])
+        else:
+            eigenvalues, components = symmetric_eigh(covariance)
+            eigenvalues = np.maximum(eigenvalues, 0.0)
+        k = d if task.n_components is None else task.n_components
+        return Estimate(
+            components=components[:k],
+            eigenvalues=eigenvalues[:k],
+            noise_variance=float(eigenvalues[k:].mean()) if k < d else 0.0,
+            covariance=covariance,
+            mean=_location(frame, mean, task),
+            n_rows=count * frame.rows_per_term,
+            radius=lattice.radius * (math.sqrt(2.0) if frame.pairs else 1.0),
+            split=(),
+            numerics=self.numerics,
+        )
+
+
+def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:
+    """The public frame, and the radius of framed rows (None: still to be paid for or not needed).
+
+    With column bounds and ``weighted``, columns of half-width h get weight h^{−1/2}: among all diagonal weights this
+    minimises the total noise Σᵢⱼ (noise of entry ij)² in the data's own units, which is (Σ 1/wᵢ²)²·(Σ wᵢ²hᵢ²)² up to
+    constants (Cauchy–Schwarz). Equal widths give equal weights.
+    """
+    center = task.center if isinstance(task.center, np.ndarray) else None
+    if not isinstance(task.bound, tuple):
+        frame = Frame(task.n_features, center, pairs=task.pairs, on_bad_row=task.on_bad_row)
+        if task.bound is None or isinstance(task.bound, str):
+            return frame, None
+        return frame, task.bound / (math.sqrt(2.0) if task.pairs else 1.0)
+    lower, upper = task.bound
+    if isinstance(task.center, str):
+        center = lower / 2 + upper / 2  # a public point to measure from; differences do not need it
+    origin = np.zeros(task.n_features) if center is None else center
+    half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
+    weights = 1 / np.sqrt(half) if weighted and np.ptp(half) > 0 else None
+    frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.on_bad_row)
+    return frame, float(np.linalg.norm(half if weights is None else half * weights))
+
+
+def center_weight(d: int, offset: float, noise: float, *, optional: bool = False) -> int:
+    """The weight c of the constant in the augmented row, in grid steps; if ``optional``, 0 where it does not pay.
+
+    In units of the radius, let the mean be ``offset`` long and an entry of the noisy moment have deviation ``noise``.
+    With g = c²/L² the squared Frobenius error of the covariance, relative to that without a mean, is about (1 +
+    g)²·(1 + 2·offset²/(g·d) + noise²/g²): more noise on everything, the error of the mean times the mean, and its
+    square. Leaving the mean in costs offset⁴/(d·noise)².
+    """
+    g = np.logspace(-8, 0, 161)
+    error = (1 + g) ** 2 * (1 + 2 * offset**2 / (g * d) + (noise / g) ** 2)
+    best = int(np.argmin(error))
+    left_in = 1 + offset**4 / (d * noise) ** 2 if optional and noise > 0 else math.inf
+    return 0 if left_in <= error[best] else max(1, round(LEVELS * math.sqrt(g[best])))
+
+
+def _location(frame: Frame, mean: Floats | None, task: Task) -> Floats | None:
+    if task.pairs:
+        return None
+    origin = np.zeros(frame.n_features) if frame.center is None else frame.center.copy()
+    return origin if mean is None else origin + mean * frame.unit

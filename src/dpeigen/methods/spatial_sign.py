@@ -1,0 +1,145 @@
+"""``spatial-sign``: principal directions from rows divided by their own length. No bound, no moments, robust.
+
+Guarantee: for every data set, (ε, δ)-DP with δ > 0 (exact discrete Gaussian noise) or ε-DP with δ = 0 (two-sided
+Wishart noise, "idealised"). A row enters as (x − centre)/|x − centre|, on the unit sphere whatever its length, so the
+sign moment has Frobenius sensitivity √2 (replace) or 1. Its eigenvectors are those of the covariance for every
+elliptical distribution (Oja 2010; Kim and Jung 2025, Remark 2.2). Variances are paid for apart: along the released
+directions the scores are clipped to a radius (the given bound, or a paid 95% quantile), and the sums of their
+squares, with that of what is left over, are released: ℓ2 sensitivity √2·r², ℓ1 2·r². Clipping makes them robust and,
+for heavy tails, smaller than the plain variance.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.moment import frame_rows
+from dpeigen.methods.radius import check_enough_rows, private_radius, rows_needed
+from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate
+from dpeigen.privacy.noise import matrix_laplace, on_grid, perturb, symmetric_gaussian
+from dpeigen.sources import PairedSource, Source
+from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums, unit_lattice
+from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.spectrum import symmetric_eigh
+
+Floats = NDArray[np.float64]
+_SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
+_SCORES_SHARE = 0.08  # of ε
+_COUNT_UNIT = LEVELS**2 // 4
+
+
+@dataclass(frozen=True)
+class SpatialSign(Method):
+    """Directions from spatial signs, variances from clipped scores."""
+
+    name = "spatial-sign"
+    reference = "Kim and Jung 2025, Remark 2.2"
+    needs_bound = False
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """The budget, split by purpose."""
+        pure = {_SCORES: _SCORES_SHARE} if self._pays_for_radius(task) else {}
+        main = {_SIGNS: 0.7, _VARIANCES: 0.3}
+        if task.private_center:
+            center_pure, center_main = center_shares(task)
+            pure, main = pure | center_pure, main | center_main
+        d = task.n_features
+        return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 4 * d + 4)
+
+    def _pays_for_radius(self, task: Task) -> bool:
+        if not isinstance(task.bound, tuple):
+            return not isinstance(task.bound, float)
+        # The corner of a box is far too long a radius for scores: a paid one is better where there are rows enough.
+        needed = rows_needed(PureCost(_SCORES_SHARE * task.budget.epsilon))
+        return task.n_terms is None or task.n_terms >= needed
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        for purpose, cost in self.shares(task).items():
+            if purpose.startswith("radius"):
+                check_enough_rows(task.n_terms, cost, task.owner)
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs = self.shares(task)
+        if task.pairs:
+            source = PairedSource(source, rng)
+        frame, radius = frame_rows(task, weighted=False)
+        if task.private_center:
+            center, _ = private_center(source, frame, radius, costs, task.relation, rng)
+            frame = replace(frame, center=center)
+        directions = self._directions(source, frame, costs[_SIGNS], task, rng)
+        view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
+        if _SCORES in costs:
+            paid = private_radius(source, view, costs[_SCORES], task.relation, rng)
+            radius = paid if radius is None else min(paid, radius)
+        if radius is None:
+            raise AssertionError("a radius is public or paid for")
+        squares, count = _variances(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
+        split = tuple(Spend(purpose, _mechanism(purpose, cost), cost) for purpose, cost in costs.items())
+        return self._assemble(directions, squares, frame, task, count=count, radius=radius, split=split)
+
+    def _directions(self, source: Source, frame: Frame, cost: Cost, task: Task, rng: Randomness) -> Floats:
+        empty = SecondMoment(unit_lattice(frame))
+        d = task.n_features
+        if isinstance(cost, GaussianCost):
+            noise = symmetric_gaussian(d, empty.frobenius_sensitivity(task.relation) / cost.mu, rng)
+        else:
+            scale = empty.trace_sensitivity(task.relation) / (2 * cost.epsilon)
+            noise = on_grid(matrix_laplace(d, scale, rng))
+        noisy = source.reduce(empty).gram + noise
+        k = d if task.n_components is None else task.n_components
+        return symmetric_eigh(noisy.astype(np.float64))[1][:k]
+
+    def _assemble(self, directions: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
+        k, d, unit = len(directions), task.n_features, frame.unit[0] ** 2
+        variances = np.maximum(squares, 0.0) * unit
+        order = np.argsort(-variances[:k], kind="stable")
+        directions, eigenvalues = directions[order], variances[:k][order]
+        left = float(variances[k] / (d - k)) if k < d else 0.0
+        covariance = (directions.T * (eigenvalues - left)) @ directions + left * np.eye(d)
+        center = None if task.pairs else np.zeros(d) if frame.center is None else frame.center
+        pure = task.budget.is_pure
+        return Estimate(
+            components=directions,
+            eigenvalues=eigenvalues,
+            noise_variance=left,
+            covariance=covariance,
+            mean=center,
+            n_rows=rest["count"] * frame.rows_per_term,
+            radius=rest["radius"] * frame.unit[0],
+            split=rest["split"],
+            numerics="idealised" if pure else "exact",
+            notes=("Variances are of scores clipped to the radius: robust, and low for heavy tails.",),
+        )
+
+
+def _variances(
+    source: Source, lattice: Lattice, cost: Cost, relation: Relation, rng: Randomness
+) -> tuple[Floats, float]:
+    """Mean squares of the columns in framed units, and the number of terms, public or released."""
+    sums = source.reduce(SquareSums(lattice))
+    reach, area = float(LEVELS**2), lattice.step**2
+    if relation is Relation.REPLACE:
+        count = public_count(sums.count, lattice.frame.rows_per_term)
+        noisy = perturb(sums.squares, cost, l2=math.sqrt(2) * reach, l1=2 * reach, rng=rng)
+        return noisy.astype(np.float64) * (area / count), count
+    values = np.append(sums.squares, sums.count * _COUNT_UNIT)
+    l2, l1 = math.hypot(reach, _COUNT_UNIT), reach + _COUNT_UNIT
+    noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
+    count = max(1.0, float(noisy[-1]) / _COUNT_UNIT)
+    return noisy[:-1].astype(np.float64) * (area / count), count
+
+
+def _mechanism(purpose: str, cost: Cost) -> str:
+    if purpose.startswith("radius"):
+        return "sparse vector, discrete Laplace"
+    if purpose == _SIGNS:
+        return "discrete Gaussian" if isinstance(cost, GaussianCost) else "matrix Laplace"
+    return "discrete Gaussian" if isinstance(cost, GaussianCost) else "discrete Laplace"
