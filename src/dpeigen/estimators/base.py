@@ -1,0 +1,130 @@
+"""The one path from a call of ``fit`` to a release, shared by all estimators.
+
+Order matters: parameters are checked, the source is opened, the method is chosen and checks the task, the ledger
+reserves, and only then is a row read. A refusal up to the first draw of noise spends nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
+from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, resolve
+from dpeigen.privacy import Budget, Guarantee, Relation, randomness
+from dpeigen.privacy.ledger import Ledger
+from dpeigen.release import Release
+from dpeigen.sources import ArraySource, Source
+from dpeigen.stats import BadRowsError
+
+
+class PrivateEstimator(BaseEstimator):
+    """What `PrivatePCA` and `PrivateCovariance` share."""
+
+    def _open(self, X: Any) -> Source:
+        """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
+        source: Source
+        if isinstance(X, Source):
+            source = X
+        elif isinstance(X, (str, Path)):
+            from dpeigen.sources.arrow import open_files
+
+            source = open_files(X)
+        elif type(X).__module__.split(".")[0] == "pyarrow":
+            from dpeigen.sources.arrow import ArrowSource
+
+            source = ArrowSource(X)
+        else:
+            # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
+            array = validate_data(self, X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
+            if array.dtype.kind not in "fiub":
+                raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
+            names = getattr(self, "feature_names_in_", None)
+            return ArraySource(array, None if names is None else list(names))
+        self.n_features_in_ = source.n_features
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return source
+
+    def _task(self, source: Source, n_components: int | None, shrink: bool) -> Task:
+        owner, d = type(self).__name__, source.n_features
+        relation = Relation.parse(self.relation, owner)
+        return Task(
+            owner=owner,
+            n_features=d,
+            n_components=n_components,
+            budget=Budget(check_epsilon(self.epsilon, owner), check_delta(self.delta, owner)),
+            relation=relation,
+            bound=check_bound(self.bound, d, owner),
+            center=check_center(self.center, d, owner),
+            n_rows=source.n_rows if relation is Relation.REPLACE else None,
+            on_bad_row=check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner),  # type: ignore[arg-type]
+            shrink=shrink,
+        )
+
+    def _release(self, source: Source, task: Task, kind: str) -> Release:
+        """Reserve, read, spend, commit."""
+        if not isinstance(self.method, (str, Method)):
+            must = "a method name or an instance from dpeigen.methods"
+            raise TypeError(complain("method", task.owner, must, self.method))
+        method = resolve(self.method, task)
+        rng = randomness(self.random_state)
+        ledger = None if self.ledger is None else Ledger.at(self.ledger)
+        cost = task.budget if method.uses_delta else Budget(task.budget.epsilon)
+        ticket = ledger.reserve(cost, f"{kind} by {method.name}") if ledger else ""
+        try:
+            estimate = method.estimate(source, task, rng)
+        except BadRowsError:
+            if ledger:
+                ledger.cancel(ticket)
+            raise
+        release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded)
+        if ledger:
+            ledger.commit(ticket)
+        return release
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self, "release_")
+
+
+def _describe(
+    estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
+) -> Release:
+    from dpeigen import __version__
+
+    guarantee = Guarantee(
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        relation=task.relation,
+        mechanism=method.name,
+        split=estimate.split,
+        numerics="seeded" if seeded else estimate.numerics,
+        reference=method.reference,
+        notes=estimate.notes,
+    )
+    facts = {
+        "method": method.name,
+        "n_rows": estimate.n_rows,
+        "n_rows_is": "public" if task.relation is Relation.REPLACE else "released",
+        "radius": estimate.radius,
+        "radius_is": "public" if isinstance(task.bound, (float, tuple)) else "released",
+        "center": task.center if isinstance(task.center, str) else "public",
+        "feature_names": source.feature_names,
+        "dpeigen": __version__,
+    }
+    return Release(
+        kind=kind,
+        components=estimate.components,
+        eigenvalues=estimate.eigenvalues,
+        covariance=estimate.covariance,
+        mean=estimate.mean,
+        noise_variance=estimate.noise_variance,
+        guarantee=guarantee,
+        facts=facts,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,132 @@
+"""`PrivatePCA`: principal components released with differential privacy, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from dpeigen._validate import check_count
+from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.methods import Method
+from dpeigen.privacy.ledger import Ledger
+
+Floats = NDArray[np.float64]
+
+
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
+    """Principal component analysis under differential privacy.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components k, at most the number of columns.
+    epsilon : float
+        Privacy loss ε > 0. There is no default.
+    delta : float, default=0.0
+        δ in [0, 1); 0 asks for pure ε-privacy.
+    method : str or Method, default="auto"
+        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", or an instance from `dpeigen.methods`.
+        "auto" looks at public facts only.
+    bound : float, (lower, upper), "private" or None, default=None
+        A public bound on the distance of a row from the centre; public bounds of the columns; "private" to pay for a
+        radius; None where the method needs none. Rows outside are clipped.
+    center : None, array, "private" or "pairs", default="private"
+        None or 0 if the data are centred already; a public centre; "private" to pay for one; "pairs" to use
+        differences of random disjoint pairs of rows, which need no centre (then ``mean_`` is None).
+    relation : {"replace", "add_remove"}, default="replace"
+        What neighbouring data sets are. Under "replace" the number of rows is public.
+    ledger : path or Ledger, default=None
+        Where the budget of the data set is kept.
+    random_state : int, Generator or None, default=None
+        For tests and papers only: a seeded release is not private, and says so.
+    on_bad_row : {"refuse", "drop-to-zero"}, default="refuse"
+        Rows with NaN or infinite entries stop the fit before anything is spent, or each count as a row at the centre.
+
+    Attributes
+    ----------
+    components_ : (k, d) orthonormal rows.
+    explained_variance_, explained_variance_ratio_ : (k,) private variances, decreasing.
+    mean_ : (d,) the private or public centre, or None.
+    noise_variance_ : mean variance of the directions left out.
+    n_components_, n_features_in_, feature_names_in_ : public facts.
+    guarantee_ : `Guarantee`.
+    release_ : `Release`, the only thing the fit read out of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpeigen import PrivatePCA
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [3, 1, 1, 1]
+    >>> pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, bound=8.0).fit(X)
+    >>> bool(abs(pca.components_[0, 0]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        method: str | Method = "auto",
+        bound: Any = None,
+        center: Any = "private",
+        relation: str = "replace",
+        ledger: str | Ledger | None = None,
+        random_state: Any = None,
+        on_bad_row: str = "refuse",
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.bound = bound
+        self.center = center
+        self.relation = relation
+        self.ledger = ledger
+        self.random_state = random_state
+        self.on_bad_row = on_bad_row
+
+    def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
+        """Release the components of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
+        check_count("n_components", self.n_components, type(self).__name__)
+        source = self._open(X)
+        k = check_count("n_components", self.n_components, type(self).__name__, high=source.n_features)
+        release = self._release(source, self._task(source, k, shrink=True), "pca")
+        total = float(np.trace(release.covariance))
+        self.components_ = release.components.copy()
+        self.explained_variance_ = release.eigenvalues.copy()
+        self.explained_variance_ratio_ = release.eigenvalues / total if total > 0 else np.zeros(k)
+        self.mean_ = None if release.mean is None else release.mean.copy()
+        self.noise_variance_ = release.noise_variance
+        self.n_components_ = k
+        self.guarantee_ = release.guarantee
+        self.release_ = release
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Scores of rows along the components. Not private by itself: scores of private rows are private data."""
+        self._check_fitted()
+        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        centred = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
+        return centred @ self.components_.T.astype(rows.dtype)
+
+    def inverse_transform(self, X: ArrayLike) -> Floats:
+        """Rows in the data's units from scores."""
+        self._check_fitted()
+        rows = np.asarray(X) @ self.components_
+        return rows if self.mean_ is None else rows + self.mean_
+
+    def get_covariance(self) -> Floats:
+        """Covariance of the probabilistic PCA model: Vᵀ(Λ − σ²)V + σ²I with the released numbers."""
+        self._check_fitted()
+        spikes = (self.components_.T * (self.explained_variance_ - self.noise_variance_)) @ self.components_
+        return spikes + self.noise_variance_ * np.eye(self.n_features_in_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_

@@ -1,0 +1,93 @@
+"""Arrays and a description on disk: safetensors + JSON, no pickle, checked on the way in.
+
+A saved folder holds ``release.safetensors`` and ``release.json``. The JSON carries the SHA-256 of the arrays' file
+and of its own content, so that a damaged, truncated or edited file is refused. This shows damage, not authorship:
+whoever can write both files can make a consistent pair. Publish the digest where it cannot be changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ARRAYS, DESCRIPTION = "release.safetensors", "release.json"
+FORMAT = 1
+
+
+class DamagedReleaseError(ValueError):
+    """A release on disk is missing, truncated or was changed."""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _canonical(description: dict[str, Any]) -> bytes:
+    return json.dumps(description, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+
+def write_folder(folder: str | Path, arrays: dict[str, NDArray[Any]], description: dict[str, Any]) -> Path:
+    """Write both files, each complete or not at all; the description last."""
+    from safetensors.numpy import save
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    blob = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    content = {"format": FORMAT, "arrays_sha256": _digest(blob), "release": description}
+    content["sha256"] = _digest(_canonical(content))
+    _replace(folder / ARRAYS, blob)
+    _replace(folder / DESCRIPTION, _rendered(content))
+    return folder
+
+
+def _rendered(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".part")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def read_folder(folder: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read and check both files."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    folder = Path(folder)
+    if folder.name in (ARRAYS, DESCRIPTION):
+        folder = folder.parent
+    try:
+        blob, text = (folder / ARRAYS).read_bytes(), (folder / DESCRIPTION).read_bytes()
+    except OSError as error:
+        raise DamagedReleaseError(f"No complete release in {folder}: {error.strerror or error}.") from None
+    try:
+        content = json.loads(text)
+        as_written = text == _rendered(content)  # one form only: no second value for a key, no other spelling of a number
+        claimed = content.pop("sha256")
+        arrays_claimed, description = content["arrays_sha256"], content["release"]
+        intact = as_written and claimed == _digest(_canonical(content))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        raise DamagedReleaseError(
+            f"{folder / DESCRIPTION} is not a release description: truncated or edited."
+        ) from None
+    if not intact:
+        raise DamagedReleaseError(f"{folder / DESCRIPTION} was changed after it was written (its digest differs).")
+    if content.get("format") != FORMAT:
+        raise DamagedReleaseError(f"Format {content.get('format')!r} is not known; this version reads format {FORMAT}.")
+    if arrays_claimed != _digest(blob):
+        raise DamagedReleaseError(f"{folder / ARRAYS} is truncated or was changed (its digest differs).")
+    try:
+        return load(blob), description
+    except (SafetensorError, ValueError, KeyError):
+        raise DamagedReleaseError(f"{folder / ARRAYS} is not a safetensors file.") from None
