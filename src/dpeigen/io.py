@@ -73,7 +73,9 @@ def read_folder(folder: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, 
         raise DamagedReleaseError(f"No complete release in {folder}: {error.strerror or error}.") from None
     try:
         content = json.loads(text)
-        as_written = text == _rendered(content)  # one form only: no second value for a key, no other spelling of a number
+        as_written = text == _rendered(
+            content
+        )  # one form only: no second value for a key, no other spelling of a number
         claimed = content.pop("sha256")
         arrays_claimed, description = content["arrays_sha256"], content["release"]
         intact = as_written and claimed == _digest(_canonical(content))

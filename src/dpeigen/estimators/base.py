@@ -40,17 +40,27 @@ class PrivateEstimator(BaseEstimator):
             source = ArrowSource(X)
         else:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
-            array = validate_data(self, X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
+            array = self._table(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
             if array.dtype.kind not in "fiub":
                 raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
             names = getattr(self, "feature_names_in_", None)
             return ArraySource(array, None if names is None else list(names))
+        if source.n_rows is not None and source.n_rows < 2:
+            raise ValueError(f"X must hold at least 2 rows. Got {source.n_rows}.")
         self.n_features_in_ = source.n_features
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return source
+
+    def _table(self, X: Any, **options: Any) -> Any:
+        """X as scikit-learn reads tables, but with errors that quote no entry of X."""
+        try:
+            return validate_data(self, X, **options)
+        except (TypeError, ValueError) as error:
+            message, kind = _discreet(str(error)), TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(message)  # outside the handler: the new error does not carry the old one as its context
 
     def _task(self, source: Source, n_components: int | None, shrink: bool) -> Task:
         owner, d = type(self).__name__, source.n_features
@@ -91,6 +101,35 @@ class PrivateEstimator(BaseEstimator):
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
+
+
+_WITHOUT_VALUES = (
+    "Found array with",
+    "Sparse data",
+    "X has ",
+    "The feature names",
+    "Feature names",
+    "Input X contains",
+)
+
+
+def _discreet(message: str) -> str:
+    """scikit-learn's message if it is known to hold no entry of the table, else one of ours."""
+    if message.startswith(_WITHOUT_VALUES):
+        return message
+    if "omplex data" in message:
+        return "Complex data not supported: X must hold real numbers. Give real and imaginary parts as columns."
+    if message.startswith("Expected 2D"):
+        return (
+            "X must be two-dimensional, rows × features. Reshape your data: X.reshape(-1, 1) for a single column, "
+            "X.reshape(1, -1) for a single row."
+        )
+    if "inhomogeneous" in message:
+        return "X must be a table: its rows differ in length."
+    return (
+        "X must hold real numbers: an entry's argument must be a string of digits or a number. "
+        "Encode text and dates as numbers, or leave those columns out."
+    )
 
 
 def _describe(

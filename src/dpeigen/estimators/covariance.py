@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import pinvh
 from sklearn.covariance import log_likelihood
-from sklearn.utils.validation import validate_data
 
 from dpeigen._validate import check_choice
 from dpeigen.estimators.base import PrivateEstimator
@@ -113,5 +112,5 @@ class PrivateCovariance(PrivateEstimator):
 
     def _centred(self, X: Any) -> Floats:
         self._check_fitted()
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = self._table(X, dtype=np.float64, reset=False)
         return rows if self.location_ is None else rows - self.location_

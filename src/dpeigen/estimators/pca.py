@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
 
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
@@ -111,7 +110,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def transform(self, X: Any) -> Floats:
         """Scores of rows along the components. Not private by itself: scores of private rows are private data."""
         self._check_fitted()
-        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows = self._table(X, dtype=[np.float64, np.float32], reset=False)
         centred = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
         return centred @ self.components_.T.astype(rows.dtype)
 

@@ -25,7 +25,7 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 
 Floats = NDArray[np.float64]
-_ROW_UNIT = 2**16  # sums are multiplied by this, so that the noise has billions of grid steps
+_ROW_UNIT = 2**12  # sums are multiplied by this, so that the noise has billions of grid steps
 _COUNT_UNIT = 2**30
 
 
@@ -71,7 +71,7 @@ def _clipped_mean(
     replaced = relation is Relation.REPLACE
     root = math.sqrt(lattice.n_columns)
     reach = float(LEVELS * _ROW_UNIT) * (2 if replaced else 1)
-    values = sums.total * _ROW_UNIT
+    values = sums.total.astype(object) * _ROW_UNIT
     if replaced:
         count = public_count(sums.count, lattice.frame.rows_per_term)
         noisy = perturb(values, cost, l2=reach, l1=reach * root, rng=rng)

@@ -139,7 +139,7 @@ class MomentMethod(Method):
         if moment.center_weight:
             return float(noisy[0, 0]) / moment.center_weight**2
         unit = 2**32
-        value = np.array([moment.count * unit], dtype=np.int64)
+        value = np.array([moment.count * unit], dtype=object)
         return float(perturb(value, costs["number of rows"], l2=unit, l1=unit, rng=rng)[0]) / unit
 
     def _denoise(
@@ -159,8 +159,9 @@ class MomentMethod(Method):
             second = second[1:, 1:] - np.outer(mean, mean)
         values, vectors = np.linalg.eigh((second + second.T) / 2)
         if task.shrink:
-            tau = deviation * area
-            values = shrink_eigenvalues(values, self.r_transform(d, tau), math.sqrt(d) * tau)
+            whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor vanish
+            tau = deviation * area / whole
+            values = whole * shrink_eigenvalues(values / whole, self.r_transform(d, tau), math.sqrt(d) * tau)
         values = project_eigenvalues(values, trace=lattice.radius**2)
         framed = (vectors * values) @ vectors.T
         covariance = framed * np.outer(frame.unit, frame.unit)

@@ -130,7 +130,7 @@ def _variances(
         count = public_count(sums.count, lattice.frame.rows_per_term)
         noisy = perturb(sums.squares, cost, l2=math.sqrt(2) * reach, l1=2 * reach, rng=rng)
         return noisy.astype(np.float64) * (area / count), count
-    values = np.append(sums.squares, sums.count * _COUNT_UNIT)
+    values = np.append(sums.squares.astype(object), sums.count * _COUNT_UNIT)
     l2, l1 = math.hypot(reach, _COUNT_UNIT), reach + _COUNT_UNIT
     noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
     count = max(1.0, float(noisy[-1]) / _COUNT_UNIT)

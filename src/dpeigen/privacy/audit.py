@@ -106,7 +106,8 @@ def audit(
         return np.log(np.maximum(p - delta, 1e-300) / q)
 
     def mu_bound(p: Floats, q: Floats) -> Floats:
-        return ndtri(p) - ndtri(q)
+        difference: Floats = ndtri(p) - ndtri(q)
+        return difference
 
     bounds = (epsilon_bound, mu_bound)
     candidates = [_best(name, score, search, bounds, alpha) for name, score in _scores(*search)]
@@ -162,7 +163,8 @@ def _scores(first: Floats, second: Floats) -> list[tuple[str, _Score]]:
     scale = np.where(scale > 0, scale, 1.0)
 
     def standard(x: Floats) -> Floats:
-        return (x - centre) / scale
+        z: Floats = (x - centre) / scale
+        return z
 
     def squared(x: Floats) -> Floats:
         z = standard(x)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,11 +63,11 @@ def matrix_laplace(d: int, scale: float, rng: Randomness) -> Floats:
 
 
 def on_grid(noise: Floats) -> Integers:
-    """Continuous noise rounded to the integer grid of the statistic, so that the sum is exact and its bits say nothing."""
+    """Continuous noise rounded to the statistic's integer grid, so that the sum is exact and its bits say nothing."""
     return np.rint(noise).astype(np.int64)
 
 
-def perturb(values: Integers, cost: Cost, *, l2: float, l1: float, rng: Randomness) -> Integers:
+def perturb(values: NDArray[Any], cost: Cost, *, l2: float, l1: float, rng: Randomness) -> NDArray[Any]:
     """An integer vector with noise worth ``cost``, given its ℓ2 and ℓ1 sensitivity in grid steps."""
     if isinstance(cost, GaussianCost):
         return values + rng.discrete_gaussian(_up(l2 / cost.mu), len(values))

@@ -29,7 +29,7 @@ from dpeigen._validate import complain
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Shape = int | tuple[int, ...]
-_LARGEST_SCALE = 2.0**54
+_LARGEST_SCALE = 2.0**56
 
 
 class NotPrivateWarning(UserWarning):
@@ -37,10 +37,10 @@ class NotPrivateWarning(UserWarning):
 
 
 def check_scale(scale: float) -> float:
-    """A scale in grid steps for which noise stays inside 64-bit integers but for a chance below 1e-200."""
+    """A scale in grid steps for which noise stays inside 64-bit integers but for a chance below 1e-55."""
     if not 0 < scale <= _LARGEST_SCALE:
         raise ValueError(
-            f"Noise of {scale:.3g} grid steps does not fit 64-bit integers: the budget is too small for so many columns. "
+            f"Noise of {scale:.3g} grid steps does not fit 64-bit integers: the budget is too small for these columns. "
             "Use a larger epsilon or fewer columns."
         )
     return scale

@@ -56,6 +56,21 @@ class ArrowSource(Source):
                 if batch.num_rows:
                     yield _as_array(batch)
 
+    def whole_blocks(self) -> Iterator[NDArray[np.float64]]:
+        # Readers cut batches by bytes, so their borders depend on the values; pairs must be drawn within blocks whose
+        # borders depend on row numbers only, or one changed row could move every pair after it.
+        kept: list[NDArray[np.float64]] = []
+        rows = 0
+        for block in self.blocks():
+            kept.append(block)
+            rows += len(block)
+            while rows >= _BATCH_ROWS:
+                joined = np.concatenate(kept)
+                yield joined[:_BATCH_ROWS]
+                kept, rows = [joined[_BATCH_ROWS:]], rows - _BATCH_ROWS
+        if rows:
+            yield np.concatenate(kept)
+
 
 @contextmanager
 def _discreet() -> Iterator[None]:
@@ -75,8 +90,8 @@ def _rows_by_metadata(dataset: Any) -> int | None:
     """The number of rows where a table or a file's footer tells it; CSV would have to be read in full."""
     import pyarrow.dataset as ds
 
-    in_memory = isinstance(dataset, ds.InMemoryDataset)
-    if not in_memory and not isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat):
+    counted = (ds.ParquetFileFormat, ds.IpcFileFormat)
+    if not isinstance(dataset, ds.InMemoryDataset) and not isinstance(getattr(dataset, "format", None), counted):
         return None
     with _discreet():
         return int(dataset.count_rows())
@@ -124,5 +139,7 @@ def _csv_schema(path: Path) -> pa.Schema:
     try:
         names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error):
-        raise ValueError(f"The first line of {path.name!r} must be column names in UTF-8, with commas between.") from None
+        raise ValueError(
+            f"The first line of {path.name!r} must be column names in UTF-8, with commas between."
+        ) from None
     return pa.schema([(name, pa.float64()) for name in names])

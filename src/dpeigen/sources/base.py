@@ -40,7 +40,7 @@ class Source(ABC):
         """Blocks of rows, in order; each can be indexed by a slice and turned into an array."""
 
     def whole_blocks(self) -> Iterator[Any]:
-        """The largest blocks that are held in memory anyway: what pairs are drawn within."""
+        """Large blocks whose borders depend on row numbers only: what pairs are drawn within."""
         return self.blocks()
 
     def reduce(self, statistic: S) -> S:

@@ -76,16 +76,13 @@ class Frame:
     def quick_image(self, block: Any) -> Floats | None:
         if self.box is not None or self.pairs:
             return None  # clipping would make an infinite entry finite
-        rows = np.asarray(block).astype(np.float64, copy=False)
-        with np.errstate(invalid="ignore"):
+        rows = self._rows(block)
+        with np.errstate(invalid="ignore", over="ignore"):
             rows = rows if self.center is None else rows - self.center
             return rows if self.weights is None else rows * self.weights
 
     def image(self, block: Any) -> Floats:
-        rows = np.asarray(block)
-        if rows.ndim != 2 or rows.shape[1] != self.n_features:
-            raise ValueError(f"A block of rows has shape {rows.shape}; expected (rows, {self.n_features}).")
-        rows = rows.astype(np.float64, copy=False)
+        rows = self._rows(block)
         bad = self._bad_rows(rows)
         with np.errstate(invalid="ignore", over="ignore"):
             if self.box is not None:
@@ -101,6 +98,12 @@ class Frame:
         if bad is not None:
             rows = np.where(bad[:, None], 0.0, rows)
         return rows
+
+    def _rows(self, block: Any) -> Floats:
+        rows = np.asarray(block)
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise ValueError(f"A block of rows has shape {rows.shape}; expected (rows, {self.n_features}).")
+        return rows.astype(np.float64, copy=False)
 
     def _bad_rows(self, rows: Floats) -> NDArray[np.bool_] | None:
         # A sum is finite unless an entry is not (or it overflows): one fast pass settles the ordinary block.

@@ -1,13 +1,13 @@
 """Bounded rows on an integer lattice.
 
 A framed row y is clipped to the ball of the given radius (or projected on its sphere) and rounded to a vector z of
-integers with ‖z‖ ≤ 2^16, checked exactly on the integers themselves. One grid step is radius / (2^16 − √d/2 − 1), a
-little more than radius/2^16, so that rounding to the nearest integer cannot leave the ball. Everything computed from
+integers with ‖z‖ ≤ 2^20, checked exactly on the integers themselves. One grid step is about radius / (2^20 − √d/2), a
+little more than radius/2^20, so that rounding to the nearest integer cannot leave the ball. Everything computed from
 z is then a sum of integers that double precision holds exactly, and sensitivities are facts about those integers.
 
 >>> Lattice(Frame(2), radius=1.0).integers(np.array([[3.0, 4.0], [0.0, 0.0]]))
-array([[39321., 52427.],
-       [    0.,     0.]])
+array([[629145., 838859.],
+       [     0.,      0.]])
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
 
 Floats = NDArray[np.float64]
-LEVELS = 2**16
-EXACT_ROWS = 2**20  # sums of this many products of lattice integers stay below 2^53
+LEVELS = 2**20
+EXACT_ROWS = 2**13  # sums of this many products of lattice integers stay below 2^53
 
 
 @dataclass(frozen=True)

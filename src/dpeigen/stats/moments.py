@@ -26,11 +26,12 @@ from numpy.typing import DTypeLike, NDArray
 from dpeigen._validate import check_positive
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats.base import Statistic
+from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
 
 Integers = NDArray[np.int64]
-MOST_ROWS = 2**30  # Σz² stays below 2^62
+MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
 
 
 def chunk_rows(n_columns: int) -> int:
@@ -82,7 +83,7 @@ class SecondMoment(_LatticeSum):
         super().__init__(lattice)
         self.center_weight = center_weight
         d = lattice.n_columns
-        self._gram: Integers = np.zeros((d, d), dtype=np.int64)
+        self._gram = ExactSum((d, d))
         self.total: Integers = np.zeros(d, dtype=np.int64)
         self._pending = np.zeros((d, d))
         self._pending_rows = 0
@@ -99,22 +100,24 @@ class SecondMoment(_LatticeSum):
             self.total += (np.ones(len(rows)) @ rows).astype(np.int64)
 
     def _flush(self) -> None:
-        self._gram += self._pending.astype(np.int64)
+        self._gram.add(self._pending.astype(np.int64))
         self._pending[:] = 0.0
         self._pending_rows = 0
 
     def _join(self, other: SecondMoment) -> None:
         if other.center_weight != self.center_weight:
             raise ValueError("Statistics with different centre weights cannot be merged.")
-        self._gram += other.gram
+        if other._pending_rows:
+            other._flush()
+        self._gram.merge(other._gram)
         self.total += other.total
 
     @property
-    def gram(self) -> Integers:
-        """Σzzᵀ in grid steps squared."""
+    def gram(self) -> NDArray[Any]:
+        """Σzzᵀ in grid steps squared, exact integers."""
         if self._pending_rows:
             self._flush()
-        return self._gram
+        return self._gram.value
 
     @property
     def dimension(self) -> int:
@@ -122,17 +125,21 @@ class SecondMoment(_LatticeSum):
         return self.lattice.n_columns + (1 if self.center_weight else 0)
 
     @property
-    def augmented(self) -> Integers:
-        """Σ(c, z)(c, z)ᵀ, or just Σzzᵀ without a centre weight."""
-        c = self.center_weight
+    def augmented(self) -> NDArray[Any]:
+        """Σ(c, z)(c, z)ᵀ, or just Σzzᵀ without a centre weight, exact integers."""
+        c, gram = self.center_weight, self.gram
         if not c:
-            return self.gram.copy()
-        top = np.concatenate([[c * c * self.count], c * self.total])
-        return np.block([[top[:1, None], top[None, 1:]], [top[1:, None], self.gram]])
+            return gram
+        d = len(gram)
+        matrix = np.empty((d + 1, d + 1), dtype=object)
+        matrix[0, 0], matrix[0, 1:], matrix[1:, 1:] = c * c * self.count, c * self.total.astype(object), gram
+        matrix[1:, 0] = matrix[0, 1:]
+        small = self.count * self.squared_radius < 2.0**61
+        return matrix.astype(np.int64) if small else matrix
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Σxxᵀ of the bounded rows in framed units."""
-        return np.asarray(self.gram * self.lattice.step**2, dtype=dtype)
+        return np.asarray(self.gram.astype(np.float64) * self.lattice.step**2, dtype=dtype)
 
     # --- sensitivities, in grid steps squared ---------------------------------------------------------------------
 
@@ -156,8 +163,9 @@ class SecondMoment(_LatticeSum):
             return one_row
         if d == 1 and not c:
             return self.squared_radius  # both squares lie in [0, L²]
-        # Σ_{i≤j}|Δᵢⱼ| = tr(SΔ) for a symmetric S with diagonal ±1 and ±½ off it. For Δ = xxᵀ − yyᵀ that is at most the
-        # spread λ_max(S) − λ_min(S) ≤ √2·‖S‖_F (Mirsky 1956). The constant c² entry cancels in the other bound.
+        # Σ_{i≤j}|Δᵢⱼ| = tr(SΔ) for a symmetric S with diagonal ±1 and ±½ off it. For Δ = xxᵀ − yyᵀ in the ball that is
+        # at most max(λ_max, −λ_min, λ_max − λ_min) ≤ √2·‖S‖_F (the spread by Mirsky 1956, the others by ‖S‖_F). In the
+        # other bound the constant c² entries cancel.
         m = d + 1 if c else d
         return min(2 * (one_row - c * c), self.squared_radius * math.sqrt(m * (m + 3) / 2))
 
@@ -167,16 +175,21 @@ class SquareSums(_LatticeSum):
 
     def __init__(self, lattice: Lattice) -> None:
         super().__init__(lattice)
-        self.squares: Integers = np.zeros(lattice.n_columns, dtype=np.int64)
+        self._squares = ExactSum((lattice.n_columns,))
 
     def fresh(self) -> SquareSums:
         return SquareSums(self.lattice)
 
     def _take(self, rows: NDArray[np.float64]) -> None:
-        self.squares += np.einsum("ij,ij->j", rows, rows).astype(np.int64)
+        self._squares.add(np.einsum("ij,ij->j", rows, rows).astype(np.int64))
 
     def _join(self, other: SquareSums) -> None:
-        self.squares += other.squares
+        self._squares.merge(other._squares)
+
+    @property
+    def squares(self) -> NDArray[Any]:
+        """Σz² in grid steps squared, exact integers."""
+        return self._squares.value
 
 
 class RowSums(_LatticeSum):

@@ -1,0 +1,47 @@
+"""The ``dpeigen`` command: what exists, and where it lives.
+
+A failure is one line on standard error without a traceback, because a traceback may show values of the data.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpeigen.cli.demo import demo
+from dpeigen.cli.pca import pca
+from dpeigen.cli.reproduce import reproduce
+
+app = typer.Typer(
+    name="dpeigen",
+    help="Differentially private PCA and covariance estimation.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(pca)
+app.command()(reproduce)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dpeigen import __version__
+
+        typer.echo(f"dpeigen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Differentially private PCA and covariance estimation."""
+
+
+def main() -> None:
+    """Entry point of the script and of ``python -m dpeigen``."""
+    app(prog_name="dpeigen")

@@ -1,0 +1,101 @@
+"""Images, genomes and gene expression: MNIST, the European map data, ISOLET, colon cancer and leukaemia."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.datasets._files import Dataset, File, arrays, of_shape
+
+_MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist"
+_MNIST_CONTENT = {  # SHA-256 of the unzipped files; zipped copies differ between mirrors
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+_NOVEMBRE = (
+    "https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/"
+    "7f714cba1ffb871a7af72a34268907ff9045a5e2/files"
+)
+_NOVEMBRE_PCA = f"{_NOVEMBRE}/POPRES_08_24_01.EuroThinFinal.LD_0.8.exLD.out0-PCA"
+_EUROPE_ROWS = File(
+    "europe/POPRES_EuroThinFinal.out0-PCA.eigs",
+    f"{_NOVEMBRE_PCA}.eigs",
+    "dc1bcb2c1fd4c7a4bf9972f34a8dbf82e2fff845d81fbaa8257837e85c6c754a",
+)
+_EUROPE_VALUES = File(
+    "europe/POPRES_EuroThinFinal.out0-PCA.eval",
+    f"{_NOVEMBRE_PCA}.eval",
+    "bd0b6c692a9aa0f5dca180efef43a8326b00159a077544cd38630f6eaacf2ffd",
+)
+_EUROPE_LABELS = File(
+    "europe/PCA.txt",
+    f"{_NOVEMBRE}/PCA.txt",
+    "5715aa26e23125c6fbcb4521d81b527bad3a18f877b342c6b07bf2806078ec8f",
+)
+
+
+def load_mnist() -> Dataset:
+    """70000 handwritten digits × 784 pixels (0 to 255), the 60000 training images first; target: the digit."""
+    parts = {name: _idx(name, digest) for name, digest in _MNIST_CONTENT.items()}
+    images = [parts[name].reshape(-1, 784) for name in parts if "images" in name]
+    labels = [parts[name] for name in parts if "labels" in name]
+    X = of_shape("mnist", np.vstack(images), (70000, 784))
+    names = tuple(f"pixel_{row}_{column}" for row in range(28) for column in range(28))
+    return Dataset(X, names, np.concatenate(labels), "MNIST handwritten digits (LeCun, Cortes, Burges)")
+
+
+def _idx(name: str, digest: str) -> NDArray[np.uint8]:
+    content = File(f"mnist/{name}.gz", f"{_MNIST}/{name}.gz", digest, gzip.decompress).read()
+    header = 4 + 4 * content[3]  # two zero bytes, a type, the number of axes, and the length of each
+    return np.frombuffer(content, dtype=np.uint8, offset=header)
+
+
+def load_europe() -> Dataset:
+    """1387 Europeans × 20 genetic coordinates, each times 20·eigenvalue (as in Biswas et al. 2020); target: country.
+
+    From the smartpca output that Novembre et al. 2008 published; genotypes are not part of it.
+    """
+    lines = _EUROPE_ROWS.read().decode("ascii").splitlines()[1:]
+    coordinates = np.array([line.split()[2:22] for line in lines], dtype=np.float64)
+    values = np.loadtxt(io.BytesIO(_EUROPE_VALUES.read()))[:20]
+    labels = _EUROPE_LABELS.read().decode("utf-8").splitlines()[1:]
+    countries = np.array([line.split("\t")[1] for line in labels])
+    X = of_shape("europe", 20 * coordinates * values, (1387, 20))
+    names = tuple(f"PC{i}" for i in range(1, 21))
+    return Dataset(X, names, countries, "Genes mirror geography within Europe (Novembre et al. 2008)")
+
+
+def load_isolet() -> Dataset:
+    """1559 spoken letters × 617 features in [−1, 1]; target: the letter, 1 to 26. Read from ``DPEIGEN_DATA`` only.
+
+    ``isolet/isolet5_x1e4_int16.npz`` holds X (features × 10⁴ as 16-bit integers) and y, converted from
+    ``data/isolet5.mat`` of the repository ma-xu/L21FS (Unlicense; UCI ISOLET, CC BY 4.0).
+    """
+    X, y = arrays("isolet/isolet5_x1e4_int16.npz", "isolet", (1559, 617))
+    names = tuple(f"f{i}" for i in range(1, 618))
+    return Dataset(X / 1e4, names, y, "ISOLET, fifth part (UCI, CC BY 4.0)")
+
+
+def load_colon() -> Dataset:
+    """62 tissue samples × 2000 gene intensities (Alon et al. 1999); target: n(ormal) or t(umour).
+
+    Read from ``DPEIGEN_DATA`` only: ``colon/colon_alon1999.npz`` holds X and y, converted from ``data/alon.RData`` of
+    the repository ramhiser/datamicroarray (MIT).
+    """
+    X, y = arrays("colon/colon_alon1999.npz", "colon", (62, 2000))
+    return Dataset(X, tuple(f"gene_{i}" for i in range(1, 2001)), y, "Colon cancer (Alon et al. 1999)")
+
+
+def load_leukemia() -> Dataset:
+    """72 patients × 7129 gene intensities (Golub et al. 1999); target: ALL or AML.
+
+    Read from ``DPEIGEN_DATA`` only: ``leukemia/leukemia_golub1999.npz`` holds X and y, converted from
+    ``data/golub.RData`` of the repository ramhiser/datamicroarray (MIT).
+    """
+    X, y = arrays("leukemia/leukemia_golub1999.npz", "leukemia", (72, 7129))
+    return Dataset(X, tuple(f"gene_{i}" for i in range(1, 7130)), y, "Leukaemia (Golub et al. 1999)")

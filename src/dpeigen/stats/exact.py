@@ -1,0 +1,35 @@
+"""Sums of integers that do not overflow: two 64-bit limbs while summing, Python integers only where they are needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+_LIMB = 32
+
+
+class ExactSum:
+    """Σ of int64 arrays of one shape, exact for up to 2^31 summands of any size."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._high: Integers = np.zeros(shape, dtype=np.int64)
+        self._low: Integers = np.zeros(shape, dtype=np.int64)
+
+    def add(self, values: Integers) -> None:
+        self._high += values >> _LIMB  # rounds down, so that 0 ≤ low < 2^32 and high·2^32 + low = values
+        self._low += values & (2**_LIMB - 1)
+
+    def merge(self, other: ExactSum) -> None:
+        self._high += other._high
+        self._low += other._low
+
+    @property
+    def value(self) -> NDArray[Any]:
+        """The sum: int64 where it fits with room to spare, else an array of Python integers."""
+        high, low = self._high + (self._low >> _LIMB), self._low & (2**_LIMB - 1)
+        if np.abs(high).max(initial=0) < 2**29:
+            return (high << _LIMB) + low
+        return (high.astype(object) << _LIMB) + low.astype(object)
