@@ -55,7 +55,7 @@ def log_mixed_delta(epsilon: float, mu: float, pure: Iterable[float]) -> float:
         if mu > 0:
             terms.append(log_probability + log_gaussian_delta(epsilon - loss, mu))
         elif loss > epsilon:
-            terms.append(log_probability + math.log1p(-math.exp(epsilon - loss)))
+            terms.append(log_probability + math.log(-math.expm1(epsilon - loss)))
     return _log_sum_exp(terms) if terms else -math.inf
 
 
