@@ -5,6 +5,8 @@ A failure is one line on standard error without a traceback, because a traceback
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -44,4 +46,7 @@ def _options(
 
 def main() -> None:
     """Entry point of the script and of ``python -m dpeigen``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an output that cannot show ε must not stop a paid release
     app(prog_name="dpeigen")

@@ -119,34 +119,9 @@ def _number(option: str, text: str, must: str) -> float:
 
 
 def _open(path: Path, columns: list[str] | None) -> Source:
-    """The file or folder as a source; nothing but a CSV's header line is looked at here."""
+    """The file or folder as a source; nothing but its schema is looked at here."""
     from dpeigen.sources.arrow import open_files
 
     if not path.exists():
         raise UnreadableError(f"No such file or folder: {path}")
-    if path.suffix.lower() == ".csv" and path.is_file():
-        _refuse_headerless(path)
     return open_files(path, columns)
-
-
-def _refuse_headerless(path: Path) -> None:
-    """A first line of numbers is a row, and a row must not become public as column names."""
-    import csv
-
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            names = next(csv.reader(lines), [])
-    except (UnicodeDecodeError, csv.Error):
-        raise UnreadableError(f"{path} could not be read as CSV in UTF-8.") from None
-    if not names:
-        raise UnreadableError(f"{path} is empty.")
-    if any(_is_number(name) for name in names):
-        raise UnreadableError(f"The first line of {path} must hold column names, which are public; it holds numbers.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -31,7 +31,7 @@ def reproduce(
             return
         if key not in known:
             fail(USAGE, f"There is no reproduction {key!r} in {papers}. There are: {', '.join(known) or 'none'}.")
-        agrees = _main_of(papers / key / "run.py")(quick, out or papers / key / "out")
+        agrees = load_main(papers / key / "run.py")(quick, out or papers / key / "out")
     if not agrees:
         raise typer.Exit(1)
 
@@ -60,7 +60,8 @@ def reproductions(papers: Path) -> dict[str, str]:
     return found
 
 
-def _main_of(path: Path) -> Callable[[bool, Path], bool]:
+def load_main(path: Path) -> Callable[[bool, Path], bool]:
+    """The ``main`` of a ``run.py``."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location(f"dpeigen_papers_{path.parent.name.replace('-', '_')}", path)

@@ -65,15 +65,19 @@ class PrivateEstimator(BaseEstimator):
     def _task(self, source: Source, n_components: int | None, shrink: bool) -> Task:
         owner, d = type(self).__name__, source.n_features
         relation = Relation.parse(self.relation, owner)
+        budget = Budget(check_epsilon(self.epsilon, owner), check_delta(self.delta, owner))
+        bound, center = check_bound(self.bound, d, owner), check_center(self.center, d, owner)
+        if self.ledger is not None:
+            Ledger.at(self.ledger).require(Budget(budget.epsilon))  # before a file is read to count its rows
         return Task(
             owner=owner,
             n_features=d,
             n_components=n_components,
-            budget=Budget(check_epsilon(self.epsilon, owner), check_delta(self.delta, owner)),
+            budget=budget,
             relation=relation,
-            bound=check_bound(self.bound, d, owner),
-            center=check_center(self.center, d, owner),
-            n_rows=source.n_rows if relation is Relation.REPLACE else None,
+            bound=bound,
+            center=center,
+            n_rows=source.count_rows() if relation is Relation.REPLACE else None,
             on_bad_row=check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner),  # type: ignore[arg-type]
             shrink=shrink,
         )

@@ -1,4 +1,5 @@
-"""A private radius: the first grid radius that holds about 95% of the rows. Pure ε-DP, exact integers.
+"""A private radius: the first grid radius that holds about 95% of the rows (a little less when they are few).
+Pure ε-DP, exact integers.
 
 Guarantee. This is the sparse-vector technique with one answer (Lyu, Su, Li 2017) over cumulative counts on a fixed
 geometric grid (`stats.norms`), scanned from the smallest radius up, with discrete Laplace noise on the threshold and
@@ -38,7 +39,7 @@ def private_radius(source: Source, view: RowView, cost: Cost, relation: Relation
         margins = histogram.cumulative - math.ceil(histogram.count * KEEP / OUT_OF)  # n is public here
     else:
         margins = OUT_OF * histogram.cumulative - KEEP * histogram.count
-    passed = margins + noise >= threshold_noise
+    passed = margins + slack(cost, relation) + noise >= threshold_noise
     return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
 
 
@@ -49,9 +50,22 @@ def _noise_scale(cost: Cost, relation: Relation) -> float:
     return math.nextafter(factor / cost.epsilon, math.inf)
 
 
+def slack(cost: Cost, relation: Relation) -> int:
+    """By how much the threshold is lowered: five noise scales, a public number.
+
+    A radius that holds every row is then passed over with probability below 2%, and four times it below 1e-3; without
+    this, few rows and an unlucky threshold could let the scan run on to an absurd radius.
+    """
+    return math.ceil(5 * _noise_scale(cost, relation))
+
+
 def rows_needed(cost: Cost) -> int:
-    """Rows (or pairs) from which on the counts stand out of the noise, under replacement."""
-    return math.ceil(_noise_scale(cost, Relation.REPLACE) * (math.log(len(GRID)) + 5) * OUT_OF / KEEP)
+    """Rows (or pairs) from which on the counts stand out of the noise, under replacement.
+
+    A radius that holds no row is taken with probability at most about e^−5.
+    """
+    scale = _noise_scale(cost, Relation.REPLACE)
+    return math.ceil((scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * OUT_OF / KEEP)
 
 
 def check_enough_rows(n_terms: int | None, cost: Cost, owner: str) -> None:

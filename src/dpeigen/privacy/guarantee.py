@@ -73,10 +73,14 @@ class Guarantee:
     def best_attack(self) -> float:
         """The highest probability with which anyone can tell two neighbouring data sets apart, prior one half.
 
-        For (ε, δ) this is (1 + TV)/2 with TV at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh, Viswanath 2015).
+        It is (1 + TV)/2, TV the total variation distance: at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh, Viswanath
+        2015), and at most what the recorded shares compose to at ε = 0.
         """
         shrink = math.exp(-self.epsilon)
-        return min(1.0, 0.5 + 0.5 * (1 - shrink + 2 * self.delta * shrink) / (1 + shrink))
+        distance = (1 - shrink + 2 * self.delta * shrink) / (1 + shrink)
+        if self.split:
+            distance = min(distance, compose_delta(self.split, 0.0))
+        return min(1.0, 0.5 + distance / 2)
 
     def with_notes(self, *notes: str) -> Guarantee:
         """The same guarantee with remarks added."""

@@ -71,12 +71,7 @@ class Ledger:
         """Set the cost aside and return a ticket, or raise `BudgetExceededError`."""
         with _open(self.path) as db:
             db.execute("BEGIN IMMEDIATE")  # one writer at a time: check and insert are one step
-            epsilon, delta = self._left(db)
-            if cost.epsilon > epsilon * _ROUNDING + 1e-15 or cost.delta > max(delta, 0.0) * _ROUNDING:
-                raise BudgetExceededError(
-                    f"The ledger {self.path.name} has (ε, δ) = ({epsilon:g}, {delta:g}) left; this release needs "
-                    f"({cost.epsilon:g}, {cost.delta:g}). No data was read."
-                )
+            self._check_room(db, cost)
             ticket = uuid.uuid4().hex
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             db.execute(
@@ -84,6 +79,11 @@ class Ledger:
                 (ticket, now, what, cost.epsilon, cost.delta),
             )
         return ticket
+
+    def require(self, cost: Budget) -> None:
+        """Raise `BudgetExceededError` if there is no room now; reserves nothing."""
+        with _open(self.path) as db:
+            self._check_room(db, cost)
 
     def commit(self, ticket: str) -> None:
         """The release was made."""
@@ -110,6 +110,14 @@ class Ledger:
             done = db.execute("UPDATE entry SET state = ? WHERE id = ? AND state = 'reserved'", (state, ticket))
             if done.rowcount != 1:
                 raise KeyError(f"No open reservation {ticket!r} in {self.path.name}.")
+
+    def _check_room(self, db: sqlite3.Connection, cost: Budget) -> None:
+        epsilon, delta = self._left(db)
+        if cost.epsilon > epsilon * _ROUNDING + 1e-15 or cost.delta > max(delta, 0.0) * _ROUNDING:
+            raise BudgetExceededError(
+                f"The ledger {self.path.name} has (ε, δ) = ({epsilon:g}, {delta:g}) left; this release needs "
+                f"({cost.epsilon:g}, {cost.delta:g}). No data was read."
+            )
 
     @staticmethod
     def _left(db: sqlite3.Connection) -> tuple[float, float]:

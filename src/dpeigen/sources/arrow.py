@@ -139,7 +139,19 @@ def _csv_schema(path: Path) -> pa.Schema:
     try:
         names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error):
-        raise ValueError(
+        raise UnreadableRowsError(
             f"The first line of {path.name!r} must be column names in UTF-8, with commas between."
         ) from None
+    if not names or any(_is_number(name) for name in names):
+        raise UnreadableRowsError(
+            f"The first line of {path.name!r} must hold column names, which are public; a row must not become one."
+        )
     return pa.schema([(name, pa.float64()) for name in names])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -39,6 +39,10 @@ class Source(ABC):
     def blocks(self) -> Iterator[Any]:
         """Blocks of rows, in order; each can be indexed by a slice and turned into an array."""
 
+    def count_rows(self) -> int:
+        """The number of rows: known, or counted by reading. Only for when it is public."""
+        return self.n_rows if self.n_rows is not None else sum(len(block) for block in self.blocks())
+
     def whole_blocks(self) -> Iterator[Any]:
         """Large blocks whose borders depend on row numbers only: what pairs are drawn within."""
         return self.blocks()

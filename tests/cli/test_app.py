@@ -1,0 +1,99 @@
+"""The command itself: help, version, `python -m dpeigen`, and the list of reproductions."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from dpeigen import __version__
+from dpeigen.cli.app import app
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["pca", "--help"], ["reproduce", "--help"]])
+def test_help(arguments):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "--help" in result.output
+
+
+def test_epsilon_has_no_default():
+    result = CliRunner().invoke(app, ["pca", "--help"], env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"})
+    assert "There is no default" in " ".join(result.output.split())
+
+
+def test_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.output.strip() == f"dpeigen {__version__}"
+
+
+def test_python_dash_m():
+    done = subprocess.run([sys.executable, "-m", "dpeigen", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"dpeigen {__version__}"
+
+
+def test_output_that_cannot_show_greek(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,0\n0,1\n" * 50, encoding="utf-8")
+    call = ["pca", "t.csv", "-k", "1", "--epsilon", "1", "--bound", "2", "--center", "none", "--out", "out"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-m", "dpeigen", *call], cwd=tmp_path, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b"Release written to out" in done.stdout
+
+
+def test_help_loads_nothing_heavy():
+    """Beyond what scikit-learn loads by itself."""
+    code = (
+        "import sys, sklearn.covariance, sklearn.decomposition; before = set(sys.modules)\n"
+        "from typer.testing import CliRunner; from dpeigen.cli.app import app\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        "heavy = {'matplotlib', 'pyarrow', 'dask', 'pyspark', 'dp_accounting', 'dpeigen.datasets'}\n"
+        "assert not heavy & (set(sys.modules) - before)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture
+def papers(tmp_path, monkeypatch):
+    folder = tmp_path / "papers" / "someone-2020"
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("# Someone 2020: a table\n", encoding="utf-8")
+    (folder / "run.py").write_text(
+        "def main(quick, out):\n    print('quick' if quick else 'full', out.name)\n    return quick\n", encoding="utf-8"
+    )
+    monkeypatch.delenv("DPEIGEN_PAPERS", raising=False)
+    return folder.parent
+
+
+def test_reproduce_lists_from_a_folder_below(papers, tmp_path, monkeypatch):
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "deep" / "deeper")
+    result = CliRunner().invoke(app, ["reproduce"])
+    assert result.exit_code == 0
+    assert "someone-2020" in result.output
+    assert "Someone 2020: a table" in result.output
+
+
+def test_reproduce_runs_and_tells_disagreement(papers, monkeypatch):
+    monkeypatch.setenv("DPEIGEN_PAPERS", str(papers))
+    agrees = CliRunner().invoke(app, ["reproduce", "someone-2020", "--quick"])
+    assert (agrees.exit_code, agrees.output.strip()) == (0, "quick out")
+    differs = CliRunner().invoke(app, ["reproduce", "someone-2020"])
+    assert (differs.exit_code, differs.output.strip()) == (1, "full out")
+
+
+def test_reproduce_unknown_key(papers, monkeypatch):
+    monkeypatch.setenv("DPEIGEN_PAPERS", str(papers))
+    result = CliRunner().invoke(app, ["reproduce", "nobody-1900"])
+    assert result.exit_code == 2
+    assert "someone-2020" in result.output
+
+
+def test_reproduce_without_a_checkout(tmp_path, monkeypatch):
+    monkeypatch.delenv("DPEIGEN_PAPERS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["reproduce"])
+    assert result.exit_code == 2
+    assert "DPEIGEN_PAPERS" in result.output

@@ -1,0 +1,55 @@
+"""The reproductions run in quick mode and agree with what was recorded; the list and the layout are complete."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpeigen.cli.app import app
+from dpeigen.cli.reproduce import load_main, reproductions
+
+PAPERS = Path(__file__).parents[1] / "papers"
+KEYS = sorted(reproductions(PAPERS))
+needs_data = pytest.mark.skipif(not os.environ.get("DPEIGEN_DATA"), reason="DPEIGEN_DATA does not name a data folder")
+
+
+def test_there_are_reproductions():
+    assert "amin-2019" in KEYS
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_layout(key):
+    assert reproductions(PAPERS)[key]
+    assert json.loads((PAPERS / key / "expected.json").read_text(encoding="utf-8"))
+    assert f"[{key}]({key})" in (PAPERS / "README.md").read_text(encoding="utf-8")
+    assert callable(load_main(PAPERS / key / "run.py"))
+
+
+@needs_data
+@pytest.mark.parametrize("key", KEYS)
+def test_quick_run_agrees(key, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPEIGEN_PAPERS", str(PAPERS))
+    result = CliRunner().invoke(app, ["reproduce", key, "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert any(tmp_path.iterdir())
+
+
+@needs_data
+def test_a_wrong_scale_of_noise_is_noticed(tmp_path, monkeypatch):
+    """With 10% less budget than stated the recorded errors are missed."""
+    run = load_main(PAPERS / "amin-2019" / "run.py").__globals__
+    monkeypatch.setitem(run, "SETS", {"adult": run["SETS"]["adult"]})
+    honest = run["PrivateCovariance"]
+    monkeypatch.setitem(run, "PrivateCovariance", lambda *, epsilon, **rest: honest(epsilon=0.9 * epsilon, **rest))
+    assert not run["main"](True, tmp_path)
+
+
+def test_matrix_laplace_is_no_worse_than_the_recorded_bar():
+    """Bars: normalised Frobenius error at ε = 0.1, 1, 4, plus 15%."""
+    bars = {"wine": (2.6, 0.67, 0.17), "airfoil": (0.21, 0.03, 0.008), "adult": (0.24, 0.052, 0.016)}
+    entries = json.loads((PAPERS / "amin-2019" / "expected.json").read_text(encoding="utf-8"))["entries"]
+    for name, values in bars.items():
+        for epsilon, bar in zip((0.1, 1, 4), values, strict=True):
+            assert entries[f"{name}/matrix-laplace/{epsilon:g}"]["mean"] <= 1.15 * bar
