@@ -13,7 +13,15 @@ from scipy import stats
 
 from dpeigen.privacy import ApproximateCost, GaussianCost, PureCost, randomness
 from dpeigen.privacy.audit import audit
-from dpeigen.privacy.noise import draw_ahead, matrix_laplace, on_grid, perturb, symmetric_gaussian, symmetric_laplace
+from dpeigen.privacy.noise import (
+    add_continuous,
+    continuous_grid,
+    draw_ahead,
+    matrix_laplace,
+    perturb,
+    symmetric_gaussian,
+    symmetric_laplace,
+)
 
 SEEDED, SYSTEM = 1e-6, 1e-9
 CLT = 1e-8  # for z-tests: leaves a factor of a hundred for the central limit theorem's error
@@ -141,10 +149,30 @@ def test_perturb_uses_the_norm_that_the_cost_needs(chance, cost, law):
     assert chance.cdf(swapped - values, law.cdf) < SEEDED
 
 
-def test_rounding_the_noise_is_rounding_the_sum():
-    noise = 50 * randomness(52).normal((6, 6))
-    values = np.arange(36).reshape(6, 6)
-    np.testing.assert_array_equal(values + on_grid(noise), np.rint(values + noise))
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_sum_with_continuous_noise_is_rounded_to_its_grid(wide):
+    noise = 1e9 * randomness(52).normal((6, 6))
+    values = np.array([[int(v) * (2**70 if wide else 10**7) for v in row] for row in np.arange(36).reshape(6, 6)])
+    grid = continuous_grid(1e9)
+    found = add_continuous(values, noise, grid)
+    assert 1e9 / 512 < grid <= 1e9 / 256
+    for value, draw, result in zip(values.flat, noise.flat, found.flat, strict=True):
+        assert int(result) % grid == 0
+        assert abs(int(result) - int(value) - draw) <= grid / 2 + 1
+
+
+@pytest.mark.parametrize("scale", [2.0**20, 2.0**41, 2.0**54])
+def test_the_last_bits_of_the_noise_say_nothing_about_the_statistic(scale):
+    """Parity of the released steps for an even and an odd statistic: fair coins (Hoeffding, false alarms ≤ 1e-6)."""
+    runs = 2000
+    for odd in (0, 1):
+        noise = np.array([matrix_laplace(1, scale, rng) for rng in [randomness(odd)] for _ in range(runs)])
+        grid = continuous_grid(scale)
+        steps = add_continuous(np.full((runs, 1, 1), 2**60 + odd), noise, grid).ravel() // grid
+        assert abs(np.mean([int(step) % 2 for step in steps]) - 0.5) < math.sqrt(math.log(2e6) / (2 * runs))
+    # The twin: without the grid, noise above 2^53 is even, and the parity of the sum is that of the statistic.
+    bare = np.rint(np.array([matrix_laplace(1, 2.0**54, rng) for rng in [randomness(2)] for _ in range(runs)]))
+    assert np.mean(bare.astype(np.int64) % 2) < 0.25
 
 
 def test_noise_drawn_ahead_is_drawn_once_and_seeded_draws_keep_their_order():

@@ -40,12 +40,14 @@ class PrivateEstimator(BaseEstimator):
             source = ArrowSource(X)
         else:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
-            array = self._table(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
+            # Where the number of rows is private, "too few" would be an answer about it.
+            fewest = 0 if self.relation == Relation.ADD_REMOVE else 2
+            array = self._table(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=fewest)
             if array.dtype.kind not in "fiub":
                 raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
             names = getattr(self, "feature_names_in_", None)
             return ArraySource(array, None if names is None else list(names))
-        if source.n_rows is not None and source.n_rows < 2:
+        if self.relation != Relation.ADD_REMOVE and source.n_rows is not None and source.n_rows < 2:
             raise ValueError(f"X must hold at least 2 rows. Got {source.n_rows}.")
         self.n_features_in_ = source.n_features
         if source.feature_names is not None:
@@ -91,7 +93,8 @@ class PrivateEstimator(BaseEstimator):
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         cost = task.budget if method.uses_delta else Budget(task.budget.epsilon)
-        ticket = ledger.reserve(cost, f"{kind} by {method.name}") if ledger else ""
+        what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
+        ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
             estimate = method.estimate(source, task, rng)
         except BadRowsError:

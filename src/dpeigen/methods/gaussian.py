@@ -30,10 +30,13 @@ class Gaussian(MomentMethod):
     reference = "Dwork et al. 2014; Balle and Wang 2018"
     needs_delta = True
 
-    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+    def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
         if not isinstance(cost, GaussianCost):
             raise TypeError("Gaussian noise needs a Gaussian cost")
-        sigma = moment.frobenius_sensitivity(relation) / cost.mu
+        return moment.frobenius_sensitivity(relation) / cost.mu
+
+    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+        sigma = self.noise_scale(moment, cost, relation)
         matrix = symmetric_gaussian(moment.dimension, sigma, rng)
         if relation is Relation.REPLACE and moment.center_weight:
             matrix[0, 0] = 0  # the number of rows is public and the same for neighbours
@@ -42,6 +45,6 @@ class Gaussian(MomentMethod):
     def r_transform(self, d: int, deviation: float) -> RTransform:
         return gaussian_r_transform(d, deviation)
 
-    def deviation(self, d: int, budget: Budget, relation: Relation) -> float:  # noqa: ARG002
-        sensitivity = math.sqrt(2) if relation is Relation.REPLACE else 1.0
+    def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
+        sensitivity = math.sqrt(2) if relation is Relation.REPLACE and d > 1 else 1.0
         return sensitivity / gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(2)

@@ -28,10 +28,13 @@ class Laplace(MomentMethod):
     reference = "Dwork et al. 2006"
     uses_delta = False
 
-    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+    def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
         if not isinstance(cost, PureCost):
             raise TypeError("Laplace noise needs a pure cost")
-        scale = moment.upper_sensitivity(relation) / cost.epsilon
+        return moment.upper_sensitivity(relation) / cost.epsilon
+
+    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+        scale = self.noise_scale(moment, cost, relation)
         matrix = symmetric_laplace(moment.dimension, scale, rng)
         if relation is Relation.REPLACE and moment.center_weight:
             matrix[0, 0] = 0  # the number of rows is public and the same for neighbours

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.radius import check_enough_rows, private_radius
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend, allocate
 from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.noise import draw_ahead, perturb
+from dpeigen.privacy.noise import add_continuous, draw_ahead, perturb
+from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import Frame, Lattice, SecondMoment, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.lattice import LEVELS
@@ -38,8 +39,15 @@ COUNT_SHARE = 0.02  # of the rest, for a private count where the moment does not
 class Noise:
     """Symmetric noise in grid steps squared, and what is publicly known about it."""
 
-    matrix: NDArray[np.int64]
+    matrix: NDArray[np.int64] | Floats
     deviation: float  # of an off-diagonal entry
+    grid: int = 1  # what the noisy sum is rounded to; 1 for exact integer noise
+
+    def added_to(self, statistic: NDArray[Any]) -> Floats:
+        """The released sum. It is computed exactly; the conversion to floating point is post-processing."""
+        if self.grid == 1:
+            return (statistic + self.matrix).astype(np.float64)
+        return add_continuous(statistic, self.matrix.astype(np.float64), self.grid).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,10 @@ class MomentMethod(Method):
     tighten: bool = False
 
     numerics: ClassVar[Numerics] = "exact"
+
+    @abstractmethod
+    def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
+        """The scale parameter of the noise, in grid steps squared."""
 
     @abstractmethod
     def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
@@ -88,9 +100,13 @@ class MomentMethod(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
-        for purpose, cost in self.shares(task).items():
+        costs = self.shares(task)
+        for purpose, cost in costs.items():
             if purpose.startswith("radius"):
                 check_enough_rows(task.n_terms, cost, task.owner)
+        widest = SecondMoment(Lattice(Frame(task.n_features), 1.0), LEVELS)
+        reach = 2 * math.sqrt(task.n_features + 2) if self.numerics == "idealised" else 1.0
+        check_scale(reach * self.noise_scale(widest, costs["second moment"], task.relation))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
@@ -111,7 +127,7 @@ class MomentMethod(Method):
         drawn = draw_ahead(lambda: self.noise(empty, costs["second moment"], task.relation, rng), rng)
         moment = source.reduce(empty)
         noise = drawn()
-        noisy = (moment.augmented + noise.matrix).astype(np.float64)  # released: rounding is post-processing now
+        noisy = noise.added_to(moment.augmented)
         if task.relation is Relation.ADD_REMOVE:
             count = max(1.0, self._released_count(moment, noisy, costs, rng))
         else:

@@ -5,10 +5,10 @@ Guarantee. This is the sparse-vector technique with one answer (Lyu, Su, Li 2017
 geometric grid (`stats.norms`), scanned from the smallest radius up, with discrete Laplace noise on the threshold and
 on every count; all noise is drawn before the scan, which never stops early, so its time says nothing. Replacing one
 row moves all counts in one direction by at most 1 (monotone queries): noise 2/ε on both. Adding or removing one moves
-20·count − 19·n by at most 19, in either direction: noise 3·19/ε on both. Proof of the monotone case, for an answer j:
-if the counts rise by at most 1, shift the threshold noise by 1 (factor e^{ε/2}); each earlier count then stays below
-as often or more often, and count j passes within e^{ε/2}. If they fall, leave the threshold: the earlier ones stay
-below more often, and count j passes within e^{ε/2}.
+20·count − 19·n up by at most 1 and down by at most 19, or the reverse: noise 39/ε on both. Proof, for an answer j and
+queries that rise by at most a and fall by at most b: shift the threshold noise by a; each earlier query then stays
+below at least as often, and query j passes when its own noise is shifted by at most a + b. With noise s on both that
+costs (2a + b)/s: ε/2 + ε/2 for (a, b) = (1, 0), less for (0, 1), and at most 19 + 20 = 39 for (1, 19) and (19, 1).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def private_radius(source: Source, view: RowView, cost: Cost, relation: Relation
 def _noise_scale(cost: Cost, relation: Relation) -> float:
     if not isinstance(cost, PureCost):
         raise TypeError("a private radius is always paid for in pure ε")
-    factor = 2 if relation is Relation.REPLACE else 3 * KEEP
+    factor = 2 if relation is Relation.REPLACE else KEEP + OUT_OF
     return math.nextafter(factor / cost.epsilon, math.inf)
 
 

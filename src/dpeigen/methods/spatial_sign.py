@@ -23,7 +23,8 @@ from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.moment import frame_rows
 from dpeigen.methods.radius import check_enough_rows, private_radius, rows_needed
 from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate
-from dpeigen.privacy.noise import matrix_laplace, on_grid, perturb, symmetric_gaussian
+from dpeigen.privacy.noise import add_continuous, continuous_grid, matrix_laplace, perturb, symmetric_gaussian
+from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums, unit_lattice
 from dpeigen.stats.lattice import LEVELS
@@ -65,6 +66,10 @@ class SpatialSign(Method):
         for purpose, cost in self.shares(task).items():
             if purpose.startswith("radius"):
                 check_enough_rows(task.n_terms, cost, task.owner)
+            elif isinstance(cost, PureCost):  # the widest of the pure noises: signs, centre, variances
+                check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
+            elif isinstance(cost, GaussianCost):
+                check_scale(2 * LEVELS**2 / cost.mu)
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
@@ -90,10 +95,11 @@ class SpatialSign(Method):
         d = task.n_features
         if isinstance(cost, GaussianCost):
             noise = symmetric_gaussian(d, empty.frobenius_sensitivity(task.relation) / cost.mu, rng)
+            noisy = source.reduce(empty).gram + noise
         else:
             scale = empty.trace_sensitivity(task.relation) / (2 * cost.epsilon)
-            noise = on_grid(matrix_laplace(d, scale, rng))
-        noisy = source.reduce(empty).gram + noise
+            drawn = matrix_laplace(d, scale, rng)
+            noisy = add_continuous(source.reduce(empty).gram, drawn, continuous_grid(scale))
         k = d if task.n_components is None else task.n_components
         return symmetric_eigh(noisy.astype(np.float64))[1][:k]
 

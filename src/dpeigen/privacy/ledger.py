@@ -25,14 +25,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from dpeigen.privacy.budget import Budget
+from dpeigen.privacy.budget import Budget, Relation
 
 _SCHEMA = """
 CREATE TABLE budget (only INTEGER PRIMARY KEY CHECK (only = 1), epsilon REAL NOT NULL, delta REAL NOT NULL);
 CREATE TABLE entry (id TEXT PRIMARY KEY, at TEXT NOT NULL, what TEXT NOT NULL, epsilon REAL NOT NULL,
-                    delta REAL NOT NULL, state TEXT NOT NULL CHECK (state IN ('reserved', 'committed', 'cancelled')));
+                    delta REAL NOT NULL, relation TEXT NOT NULL,
+                    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed', 'cancelled')));
 """
 _ROUNDING = 1 + 1e-12  # ten shares of a tenth are one whole
+
+
+_FIELDS = ("id", "at", "what", "epsilon", "delta", "relation", "state")
 
 
 class BudgetExceededError(RuntimeError):
@@ -67,16 +71,20 @@ class Ledger:
         """A ledger from itself or its path."""
         return ledger if isinstance(ledger, Ledger) else cls(ledger)
 
-    def reserve(self, cost: Budget, what: str) -> str:
-        """Set the cost aside and return a ticket, or raise `BudgetExceededError`."""
+    def reserve(self, cost: Budget, what: str, relation: Relation = Relation.REPLACE) -> str:
+        """Set the cost aside and return a ticket, or raise `BudgetExceededError`.
+
+        All releases of a data set are about the same neighbouring relation: costs under different ones do not add up.
+        """
         with _open(self.path) as db:
             db.execute("BEGIN IMMEDIATE")  # one writer at a time: check and insert are one step
             self._check_room(db, cost)
+            self._check_relation(db, relation)
             ticket = uuid.uuid4().hex
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             db.execute(
-                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, 'reserved')",
-                (ticket, now, what, cost.epsilon, cost.delta),
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, 'reserved')",
+                (ticket, now, what, cost.epsilon, cost.delta, relation.value),
             )
         return ticket
 
@@ -102,8 +110,8 @@ class Ledger:
     def history(self) -> list[dict[str, Any]]:
         """All entries, oldest first."""
         with _open(self.path) as db:
-            rows = db.execute("SELECT id, at, what, epsilon, delta, state FROM entry ORDER BY rowid").fetchall()
-        return [dict(zip(("id", "at", "what", "epsilon", "delta", "state"), row, strict=True)) for row in rows]
+            rows = db.execute(f"SELECT {', '.join(_FIELDS)} FROM entry ORDER BY rowid").fetchall()
+        return [dict(zip(_FIELDS, row, strict=True)) for row in rows]
 
     def _settle(self, ticket: str, state: str) -> None:
         with _open(self.path) as db:
@@ -117,6 +125,16 @@ class Ledger:
             raise BudgetExceededError(
                 f"The ledger {self.path.name} has (ε, δ) = ({epsilon:g}, {delta:g}) left; this release needs "
                 f"({cost.epsilon:g}, {cost.delta:g}). No data was read."
+            )
+
+    def _check_relation(self, db: sqlite3.Connection, relation: Relation) -> None:
+        other = db.execute(
+            "SELECT relation FROM entry WHERE state != 'cancelled' AND relation != ? LIMIT 1", (relation.value,)
+        ).fetchone()
+        if other is not None:
+            raise ValueError(
+                f"The ledger {self.path.name} accounts for relation='{other[0]}'; this release is about '{relation}', "
+                f"and the two do not add up. Use relation='{other[0]}'. No data was read."
             )
 
     @staticmethod

@@ -56,15 +56,26 @@ def symmetric_laplace(d: int, scale: float, rng: Randomness) -> Integers:
 
 def matrix_laplace(d: int, scale: float, rng: Randomness) -> Floats:
     """W₁ − W₂ for independent W = scale·GGᵀ with d+1 degrees of freedom."""
-    check_scale(scale * (d + 1))
+    check_scale(2 * scale * math.sqrt(d + 1))  # the deviation of a diagonal entry
     first, second = rng.normal((d, d + 1)), rng.normal((d, d + 1))
     noise: Floats = scale * (first @ first.T - second @ second.T)
     return (noise + noise.T) / 2
 
 
-def on_grid(noise: Floats) -> Integers:
-    """Continuous noise rounded to the statistic's integer grid, so that the sum is exact and its bits say nothing."""
-    return np.rint(noise).astype(np.int64)
+def continuous_grid(scale: float) -> int:
+    """The grid, a power of two, that a sum with continuous noise of this scale is rounded to.
+
+    Noise drawn in floating point has 53 significant bits: its last ones are not random, and next to an exact integer
+    statistic they would give the statistic's last bits away. A grid of scale/256 is far above them (for d columns an
+    entry of the noise is known to about d·scale·2^−50) and far below the noise.
+    """
+    return 2 ** max(0, math.floor(math.log2(scale)) - 8)
+
+
+def add_continuous(statistic: NDArray[Any], noise: Floats, grid: int) -> NDArray[Any]:
+    """The exact integer statistic plus continuous noise, rounded to a multiple of the grid in integers."""
+    total = statistic + np.rint(noise).astype(np.int64)
+    return (total + grid // 2) // grid * grid
 
 
 def perturb(values: NDArray[Any], cost: Cost, *, l2: float, l1: float, rng: Randomness) -> NDArray[Any]:

@@ -7,10 +7,9 @@ numbers), and a value that does not parse is reported without being shown.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ _FORMATS = {
     ".csv": "csv",
 }
 _BATCH_ROWS = 2**16
+T = TypeVar("T")
 
 
 class ArrowSource(Source):
@@ -51,10 +51,10 @@ class ArrowSource(Source):
         self.n_rows = _rows_by_metadata(self._dataset)
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
-        with _discreet():
-            for batch in self._dataset.to_batches(columns=self.feature_names, batch_size=_BATCH_ROWS):
-                if batch.num_rows:
-                    yield _as_array(batch)
+        batches = _discreetly(lambda: self._dataset.to_batches(columns=self.feature_names, batch_size=_BATCH_ROWS))
+        while (block := _discreetly(lambda: _as_array(next(batches, None)))) is not None:
+            if len(block):
+                yield block
 
     def whole_blocks(self) -> Iterator[NDArray[np.float64]]:
         # Readers cut batches by bytes, so their borders depend on the values; pairs must be drawn within blocks whose
@@ -72,18 +72,18 @@ class ArrowSource(Source):
             yield np.concatenate(kept)
 
 
-@contextmanager
-def _discreet() -> Iterator[None]:
-    """Arrow's messages may quote a value or a whole line of the data: they are neither shown nor chained."""
+def _discreetly(call: Callable[[], T]) -> T:
+    """What the call returns. Arrow's messages may quote a value or a whole line of the data, so they are dropped."""
     import pyarrow as pa
 
     try:
-        yield
+        return call()
     except (pa.ArrowException, OSError):
-        raise UnreadableRowsError(
-            "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
-            "is not a number. Nothing was spent."
-        ) from None
+        pass
+    raise UnreadableRowsError(  # outside the handler: the error does not carry Arrow's as its context
+        "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
+        "is not a number. Nothing was spent."
+    )
 
 
 def _rows_by_metadata(dataset: Any) -> int | None:
@@ -93,11 +93,12 @@ def _rows_by_metadata(dataset: Any) -> int | None:
     counted = (ds.ParquetFileFormat, ds.IpcFileFormat)
     if not isinstance(dataset, ds.InMemoryDataset) and not isinstance(getattr(dataset, "format", None), counted):
         return None
-    with _discreet():
-        return int(dataset.count_rows())
+    return _discreetly(lambda: int(dataset.count_rows()))
 
 
-def _as_array(batch: pa.RecordBatch) -> NDArray[np.float64]:
+def _as_array(batch: pa.RecordBatch | None) -> NDArray[np.float64] | None:
+    if batch is None:
+        return None
     columns = [c.cast("float64", safe=False).to_numpy(zero_copy_only=False) for c in batch.columns]
     return np.column_stack(columns)
 
@@ -116,6 +117,7 @@ def _refuse_text(schema: pa.Schema, names: list[str]) -> None:
 
 def open_files(path: str | Path, columns: list[str] | None = None) -> ArrowSource:
     """Parquet, Feather or CSV by the file's ending; a folder is one data set of Parquet files."""
+    import pyarrow.csv
     import pyarrow.dataset as ds
 
     path = Path(path)
@@ -125,9 +127,10 @@ def open_files(path: str | Path, columns: list[str] | None = None) -> ArrowSourc
     if kind is None:
         raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(_FORMATS)}.")
     schema = _csv_schema(path) if kind == "csv" else None
-    with _discreet():
-        dataset = ds.dataset(path, format=kind, schema=schema)
-    return ArrowSource(dataset, columns)
+    # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
+    blank_lines = pyarrow.csv.ParseOptions(ignore_empty_lines=False)
+    reader = ds.CsvFileFormat(parse_options=blank_lines) if kind == "csv" else kind
+    return ArrowSource(_discreetly(lambda: ds.dataset(path, format=reader, schema=schema)), columns)
 
 
 def _csv_schema(path: Path) -> pa.Schema:
@@ -139,12 +142,11 @@ def _csv_schema(path: Path) -> pa.Schema:
     try:
         names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error):
-        raise UnreadableRowsError(
-            f"The first line of {path.name!r} must be column names in UTF-8, with commas between."
-        ) from None
+        names = []
     if not names or any(_is_number(name) for name in names):
         raise UnreadableRowsError(
-            f"The first line of {path.name!r} must hold column names, which are public; a row must not become one."
+            f"The first line of {path.name!r} must hold column names in UTF-8 with commas between, not numbers: they "
+            "are public, and a row must not become so."
         )
     return pa.schema([(name, pa.float64()) for name in names])
 

@@ -103,7 +103,8 @@ class Frame:
         rows = np.asarray(block)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(f"A block of rows has shape {rows.shape}; expected (rows, {self.n_features}).")
-        return rows.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
+            return rows.astype(np.float64, copy=False)
 
     def _bad_rows(self, rows: Floats) -> NDArray[np.bool_] | None:
         # A sum is finite unless an entry is not (or it overflows): one fast pass settles the ordinary block.

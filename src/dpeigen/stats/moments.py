@@ -6,6 +6,7 @@ docs/sensitivity.md):
 
     Frobenius   replace √2·(L² + c²)     add/remove L² + c²       (‖xxᵀ − yyᵀ‖²_F = |x|⁴ + |y|⁴ − 2(x·y)²)
     trace       replace 2·(L² + c²)      add/remove L² + c²       (xxᵀ − yyᵀ is a difference of PSD terms)
+    both        replace L² for a single column without a centre    (x² − y² lies in [−L², L²])
     upper ℓ1    replace min of two bounds, add/remove ((c + √d·L)² + c² + L²)/2
 
 >>> moment = second_moment(np.array([[0.6, 0.8], [-0.8, 0.6]]), bound=1.0)
@@ -149,11 +150,15 @@ class SecondMoment(_LatticeSum):
         return float(LEVELS**2 + self.center_weight**2)
 
     def frobenius_sensitivity(self, relation: Relation) -> float:
-        return self.squared_radius * (math.sqrt(2) if relation is Relation.REPLACE else 1.0)
+        return self.squared_radius * (math.sqrt(2) if self._two_sided(relation) else 1.0)
 
     def trace_sensitivity(self, relation: Relation) -> float:
         """The largest tr P + tr Q when neighbours differ by P − Q with P, Q positive semi-definite."""
-        return self.squared_radius * (2.0 if relation is Relation.REPLACE else 1.0)
+        return self.squared_radius * (2.0 if self._two_sided(relation) else 1.0)
+
+    def _two_sided(self, relation: Relation) -> bool:
+        """Whether a neighbour may take away in one direction and add in another; one square has only one direction."""
+        return relation is Relation.REPLACE and self.dimension > 1
 
     def upper_sensitivity(self, relation: Relation) -> float:
         """The largest change of the upper triangle (diagonal included) in ℓ1."""

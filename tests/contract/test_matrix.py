@@ -1,0 +1,155 @@
+"""Every method × bound × centre × relation × task × δ: a sane fit within the budget, or a documented refusal.
+
+Each fit's split is priced by an independent accountant, dp-accounting's privacy-loss distributions.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace
+from dpeigen.privacy import GaussianCost, PureCost, Spend, compose_pld
+
+EPSILON, DELTA, N, D, K = 4.0, 1e-6, 800, 3, 2
+
+CHOICES = ["auto", *METHODS, Gaussian(tighten=True), Laplace(tighten=True), MatrixLaplace(tighten=True)]
+BOUNDS = {"radius": 5.0, "box": ([-5.0, -4.0, -3.0], 4.0), "private": "private", "none": None}
+CENTERS = {"none": None, "public": np.array([0.5, -0.5, 0.0]), "private": "private", "pairs": "pairs"}
+RELATIONS = ["replace", "add_remove"]
+KINDS = ["pca", "covariance"]
+DELTAS = [0.0, DELTA]
+MATRIX = list(itertools.product(CHOICES, BOUNDS, CENTERS, RELATIONS, KINDS, DELTAS))
+
+# All that may be left on a fitted object: parameters, public facts, and what was paid for.
+ATTRIBUTES = {
+    "pca": {"components_", "explained_variance_", "explained_variance_ratio_", "mean_", "noise_variance_",
+            "n_components_", "n_features_in_", "guarantee_", "release_"},
+    "covariance": {"covariance_", "precision_", "location_", "n_features_in_", "guarantee_", "release_"},
+}  # fmt: skip
+FACTS = {"method", "n_rows", "n_rows_is", "radius", "radius_is", "center", "feature_names", "dpeigen"}
+
+
+def name_of(method) -> str:
+    return method if isinstance(method, str) else f"{method.name}-tight"
+
+
+def cell(case) -> str:
+    method, *rest = case
+    return "-".join([name_of(method), *map(str, rest)])
+
+
+@functools.cache
+def rows() -> np.ndarray:
+    rng = np.random.default_rng(11)
+    return rng.normal(size=(N, D)) * [1.5, 1.0, 0.5] + [0.4, -0.6, 0.1]
+
+
+def documented_refusal(method, bound, center, relation, delta) -> str | None:
+    """What cannot be done, as the documentation lists it; the words its error must hold."""
+    name = name_of(method)
+    if name.startswith("gaussian") and delta == 0:
+        return "'delta' parameter of .* must be > 0 for method='gaussian'. Got 0.0 instead. Give a delta"
+    if bound == "none" and not name.startswith(("spatial-sign", "auto")):
+        return "'bound' parameter of .* must be given for method=.*bound=R.*bound=\\(lower, upper\\).*bound='private'"
+    if center == "pairs" and relation == "add_remove":
+        return "'center' parameter of .* must be other than 'pairs' under relation='add_remove'.*center='private'"
+    return None
+
+
+def make(method, bound, center, relation, kind, delta):
+    options = {"epsilon": EPSILON, "delta": delta, "method": method, "bound": BOUNDS[bound], "center": CENTERS[center],
+               "relation": relation, "random_state": 5}  # fmt: skip
+    return PrivatePCA(K, **options) if kind == "pca" else PrivateCovariance(**options)
+
+
+@functools.cache
+def independent_epsilon(split: tuple[Spend, ...], delta: float) -> float:
+    return compose_pld(split, delta)
+
+
+@pytest.mark.parametrize("case", MATRIX, ids=cell)
+def test_a_fit_or_a_documented_refusal(case):
+    method, bound, center, relation, kind, delta = case
+    estimator = make(*case)
+    before = set(vars(estimator))
+    refusal = documented_refusal(method, bound, center, relation, delta)
+    if refusal:
+        with pytest.raises(ValueError, match=refusal):
+            estimator.fit(rows())
+        assert not hasattr(estimator, "release_")
+        return
+    fitted = estimator.fit(rows())
+    check_sane(fitted, center)
+    check_guarantee(fitted, method, relation, delta)
+    assert set(vars(fitted)) - before == ATTRIBUTES[kind]
+    assert set(fitted.release_.facts) == FACTS
+
+
+def check_sane(fitted, center):
+    release = fitted.release_
+    k = K if isinstance(fitted, PrivatePCA) else D
+    assert release.components.shape == (k, D)
+    np.testing.assert_allclose(release.components @ release.components.T, np.eye(k), atol=1e-12)
+    assert (np.diff(release.eigenvalues) <= 0).all()
+    assert release.eigenvalues[-1] >= 0
+    assert np.linalg.eigvalsh(release.covariance).min() >= -1e-12
+    # 800 rows at ε = 4 are enough for a rough answer from every method but the entrywise one at its worst.
+    truth = np.diag([2.25, 1.0, 0.25])
+    if center == "none":
+        truth = truth + np.outer([0.4, -0.6, 0.1], [0.4, -0.6, 0.1])
+    assert np.linalg.norm(release.covariance - truth) < 2.5
+    assert abs(release.components[0] @ np.linalg.eigh(truth)[1][:, -1]) > 0.6
+    if center == "pairs":
+        assert release.mean is None
+    elif center == "private":
+        assert np.linalg.norm(release.mean - [0.4, -0.6, 0.1]) < 0.5
+    else:
+        np.testing.assert_array_equal(release.mean, np.zeros(D) if CENTERS[center] is None else CENTERS[center])
+
+
+def check_guarantee(fitted, method, relation, delta):
+    guarantee = fitted.guarantee_
+    assert guarantee is fitted.release_.guarantee
+    assert guarantee.relation.value == relation
+    assert guarantee.epsilon <= EPSILON
+    assert guarantee.delta <= delta
+    assert guarantee.numerics == "seeded"
+    assert guarantee.basis == "worst-case"
+    assert guarantee.mechanism == name_of(method).removesuffix("-tight") or method == "auto"
+    assert len({spend.purpose for spend in guarantee.split}) == len(guarantee.split) > 0
+    if guarantee.delta == 0:
+        assert all(isinstance(spend.cost, PureCost) for spend in guarantee.split)
+        assert math.fsum(spend.cost.epsilon for spend in guarantee.split) <= EPSILON
+    pytest.importorskip("dp_accounting")
+    # Pessimistic rounding: each pure share is moved up to the next of dp-accounting's grid of 1e-4.
+    found = independent_epsilon(guarantee.split, guarantee.delta)
+    assert found <= guarantee.epsilon * (1 + 1e-4)
+    # And nothing is wasted: the split is worth what was asked for.
+    assert found >= guarantee.epsilon * (1 - 1e-4)
+
+
+def test_the_independent_accountant_sees_a_split_that_is_too_dear():
+    pytest.importorskip("dp_accounting")
+    fitted = make("gaussian", "private", "private", "replace", "pca", DELTA).fit(rows())
+    for j, spend in enumerate(fitted.guarantee_.split):
+        cost = spend.cost
+        dearer = GaussianCost(1.02 * cost.mu) if isinstance(cost, GaussianCost) else PureCost(1.1 * cost.epsilon)
+        split = [*fitted.guarantee_.split]
+        split[j] = Spend(spend.purpose, spend.mechanism, dearer)
+        assert compose_pld(split, DELTA) > EPSILON * (1 + 1e-4)
+
+
+def test_every_method_reaches_every_kind_of_input_it_claims():
+    done = [c for c in MATRIX if documented_refusal(c[0], c[1], c[2], c[3], c[5]) is None]
+    assert len(MATRIX) == 8 * 4 * 4 * 2 * 2 * 2
+    assert len(done) == 2 * (
+        2 * 4 * 7 * 2  # auto and spatial-sign: all bounds; pairs only under replacement; both δ
+        + 4 * 3 * 7 * 2  # laplace and matrix-laplace, plain and tight: three bounds
+        + 2 * 3 * 7  # gaussian, plain and tight: δ > 0
+    )

@@ -1,0 +1,118 @@
+"""``method="auto"`` is a function of public facts, and chooses what the table says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, SpatialSign, choose, resolve
+from dpeigen.methods.moment import RADIUS_SHARE
+from dpeigen.methods.radius import rows_needed
+from dpeigen.privacy import PureCost
+
+BOX = (-1.0, 1.0)
+
+
+def facts(tools, d, n=100, **options):
+    return tools.task(np.zeros((n, d)), **options)
+
+
+# d, options, choice. Noise off the diagonal, replace: gaussian 4.2/ε at δ = 1e-6, matrix Laplace √(2(d+1))/ε.
+TABLE = [
+    (1, {}, "laplace"),
+    (1, {"relation": "add_remove"}, "laplace"),
+    (2, {}, "matrix-laplace"),
+    (100, {}, "matrix-laplace"),
+    (1, {"delta": 1e-6}, "laplace"),
+    (2, {"delta": 1e-6}, "matrix-laplace"),
+    (7, {"delta": 1e-6}, "matrix-laplace"),
+    (12, {"delta": 1e-6}, "gaussian"),
+    (500, {"delta": 1e-6}, "gaussian"),
+    (12, {"delta": 1e-15}, "matrix-laplace"),
+    (5, {"delta": 0.01}, "gaussian"),
+    (12, {"delta": 1e-6, "relation": "add_remove"}, "matrix-laplace"),
+    (30, {"delta": 1e-6, "relation": "add_remove"}, "gaussian"),
+    (5, {"bound": None}, "spatial-sign"),
+    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),
+    (1, {"bound": None}, "spatial-sign"),
+    (5, {"bound": BOX}, "matrix-laplace"),
+    (5, {"bound": "private"}, "matrix-laplace"),
+    (50, {"bound": "private", "delta": 1e-6, "center": "pairs"}, "gaussian"),
+]
+
+
+@pytest.mark.parametrize(("d", "options", "name"), TABLE, ids=str)
+def test_the_table_of_choices(d, options, name, tools):
+    task = facts(tools, d, **options)
+    assert choose(task).name == name
+    assert choose(task) == choose(task)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 9, 10, 20, 80])
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-6])
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_nothing_else_would_be_less_noisy(epsilon, d, delta, relation, tools):
+    task = facts(tools, d, epsilon=epsilon, delta=delta, relation=relation)
+    chosen = choose(task)
+    rivals = [Laplace(), MatrixLaplace(), *([Gaussian()] if delta else [])]
+    assert chosen.deviation(d, task.budget, task.relation) == min(
+        m.deviation(d, task.budget, task.relation) for m in rivals
+    )
+
+
+def test_eight_columns_are_where_gaussian_noise_takes_over(tools):
+    """SCIENCE §3: below roughly eight columns pure privacy is the more accurate choice."""
+    names = [choose(facts(tools, d, delta=1e-6)).name for d in range(2, 30)]
+    turn = names.index("gaussian") + 2
+    assert 7 <= turn <= 10
+    assert set(names[: turn - 2]) == {"matrix-laplace"}
+    assert set(names[turn - 2 :]) == {"gaussian"}
+
+
+def test_a_box_is_tightened_where_there_are_rows_enough(tools):
+    enough = int(1.5 * rows_needed(PureCost(RADIUS_SHARE * 1.0))) + 1
+    assert choose(facts(tools, 5, n=enough, bound=BOX)).tighten
+    assert not choose(facts(tools, 5, n=enough - 2, bound=BOX)).tighten
+    assert not choose(facts(tools, 2, n=enough, bound=BOX)).tighten  # two columns: the corner is not far
+    assert not choose(facts(tools, 5, n=enough, bound=2.0)).tighten  # a radius is not a box
+    assert not choose(facts(tools, 5, n=enough, bound=BOX, relation="add_remove")).tighten  # n is not public
+    assert not choose(facts(tools, 5, n=enough, bound=BOX, center="pairs")).tighten  # half as many pairs
+    assert choose(facts(tools, 5, n=2 * enough, bound=BOX, center="pairs")).tighten
+
+
+def test_the_choice_does_not_look_at_the_data():
+    rng = np.random.default_rng(0)
+    chosen = set()
+    for scale in (1e-6, 1.0, 1e6):
+        for shape in (rng.normal, rng.standard_cauchy):
+            X = shape(size=(400, 4)) * scale
+            for estimator in (PrivatePCA(2, epsilon=1.0, bound=BOX, random_state=0),
+                              PrivateCovariance(epsilon=1.0, bound=BOX, random_state=0)):  # fmt: skip
+                guarantee = estimator.fit(X).guarantee_
+                chosen.add((guarantee.mechanism, guarantee.split))
+    assert len(chosen) == 1
+
+
+def test_auto_is_the_method_it_names():
+    X = np.random.default_rng(1).normal(size=(300, 12))
+    for options in ({"bound": 5.0, "delta": 1e-6}, {"bound": 5.0}, {"bound": "private", "epsilon": 20.0}):
+        options = {"epsilon": 1.0, "random_state": 0, **options}
+        auto = PrivateCovariance(**options).fit(X)
+        named = PrivateCovariance(**options, method=auto.guarantee_.mechanism).fit(X)
+        np.testing.assert_array_equal(auto.covariance_, named.covariance_)
+        assert auto.guarantee_ == named.guarantee_
+
+
+def test_resolve_takes_names_and_instances(tools):
+    task = facts(tools, 3, delta=1e-6)
+    for name, kind in METHODS.items():
+        assert resolve(name, task) == kind()
+        assert kind.name == name
+        assert kind.reference
+    instance = Gaussian(tighten=True)
+    assert resolve(instance, task) is instance
+    assert isinstance(resolve("auto", facts(tools, 3, bound=None, epsilon=50.0)), SpatialSign)
+    with pytest.raises(ValueError, match="'method' parameter of test must be one of 'auto', 'gaussian'"):
+        resolve("kendal", task)

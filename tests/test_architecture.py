@@ -1,0 +1,224 @@
+"""What the code may look like: imports point one way, randomness has one door, heavy packages wait until needed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpeigen
+from dpeigen.methods import METHODS
+
+SRC = Path(dpeigen.__file__).parent
+FILES = sorted(SRC.rglob("*.py"))
+
+# A unit may import its own layer and those before it. "" is dpeigen/__init__.py, which re-exports what is left of it.
+LAYERS = [
+    {"_validate"},
+    {"privacy"},
+    {"stats"},
+    {"sources"},
+    {"methods"},
+    {"io"},
+    {"release"},
+    {"estimators", "local"},
+    {"planner", "evaluation", "plotting", "report", "datasets", ""},
+    {"cli", "__main__"},
+]
+RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
+HEAVY = ["dp_accounting", "matplotlib", "pyarrow", "opendp", "dask", "pyspark", "pandas", "polars"]
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(["dpeigen", *(p for p in parts if p != "__init__")])
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def unit_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imported(source: str, module: str, is_package: bool) -> list[tuple[int, str]]:
+    """(line, module) of every import of dpeigen, wherever it stands: functions and TYPE_CHECKING blocks count."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module.split(".") if is_package else module.split(".")[:-1]
+                package = package[: len(package) - (node.level - 1)]
+                base = ".".join([*package, base] if base else package)
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                if full == "dpeigen.__version__":
+                    continue  # a constant, set before anything is imported: no layer
+                unit_or_module = full in MODULES or (base == "dpeigen" and alias.name in RANK)
+                found.append((node.lineno, full if unit_or_module else base))
+    return [(line, name) for line, name in found if name == "dpeigen" or name.startswith("dpeigen.")]
+
+
+def wrong_imports(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Imports that point to the right of the module's own layer."""
+    own = RANK[unit_of(module)]
+    return [
+        f"{module}, line {line}: {name}"
+        for line, name in imported(source, module, is_package)
+        if RANK[unit_of(name)] > own
+    ]
+
+
+def test_every_file_has_a_layer():
+    assert {unit_of(module) for module in MODULES} <= RANK.keys()
+    assert len(MODULES) > 30  # the files were found at all
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_left(module):
+    path = MODULES[module]
+    assert wrong_imports(path.read_text(), module, path.name == "__init__.py") == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("dpeigen.privacy.noise", "from dpeigen.stats import Lattice"),
+        ("dpeigen.privacy.noise", "import dpeigen.release"),
+        ("dpeigen.privacy.noise", "from dpeigen import methods"),
+        ("dpeigen.privacy.noise", "from .. import stats"),
+        ("dpeigen.privacy.noise", "from ..stats.frame import Frame"),
+        ("dpeigen.stats.moments", "def f():\n    from dpeigen.sources.memory import ArraySource"),
+        ("dpeigen.methods.base", "if TYPE_CHECKING:\n    from dpeigen.release import Release"),
+        ("dpeigen.sources.arrow", "class A:\n    def f(self):\n        import dpeigen.methods.auto as auto"),
+        ("dpeigen.estimators.pca", "from dpeigen import Ledger"),
+        ("dpeigen.release", "from dpeigen.plotting import scree"),
+        ("dpeigen._validate", "from dpeigen.privacy import Budget"),
+    ],
+)
+def test_the_checker_sees_a_planted_import(module, line):
+    assert wrong_imports(line, module)
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("dpeigen.methods.base", "from dpeigen.sources import Source"),
+        ("dpeigen.methods.base", "from . import gaussian"),
+        ("dpeigen.release", "from dpeigen import io"),
+        ("dpeigen.cli.app", "from dpeigen import PrivatePCA"),
+        ("dpeigen.estimators.base", "from dpeigen import __version__"),
+        ("dpeigen.privacy.noise", "import numpy as np"),
+    ],
+)
+def test_the_checker_lets_right_imports_pass(module, line):
+    assert wrong_imports(line, module) == []
+
+
+# --- randomness ---------------------------------------------------------------------------------------------------
+
+
+def random_use(source: str) -> list[int]:
+    """Lines that reach for random numbers: np.random, random, secrets, os.urandom, SciPy's rvs."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+            bad = any(n.split(".")[0] in ("random", "secrets") or n.startswith("numpy.random") for n in names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            root = (node.module or "").split(".")[0] if not node.level else ""
+            bad = root in ("random", "secrets") or (node.module or "").startswith("numpy.random")
+            bad = bad or (root == "numpy" and "random" in names) or (root == "os" and "urandom" in names)
+        elif isinstance(node, ast.Attribute):
+            bad = node.attr in ("urandom", "rvs") or ast.unparse(node) in ("np.random", "numpy.random")
+        else:
+            bad = False
+        if bad:
+            lines.append(node.lineno)
+    return lines
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "dpeigen.privacy.randomness"])
+def test_random_numbers_come_from_one_module(module):
+    assert random_use(MODULES[module].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = np.random.default_rng()",
+        "import random",
+        "import secrets",
+        "from numpy.random import default_rng",
+        "from numpy import random",
+        "def f():\n    from random import gauss",
+        "x = os.urandom(8)",
+        "x = norm.rvs(3)",
+    ],
+)
+def test_a_planted_generator_is_seen(line):
+    assert random_use(line)
+
+
+def test_the_randomness_module_is_where_they_are():
+    assert random_use(MODULES["dpeigen.privacy.randomness"].read_text())
+
+
+# --- what an import costs, and what it offers ---------------------------------------------------------------------
+
+
+def loaded_by(statement: str) -> list[str]:
+    """Heavy packages that a fresh interpreter holds after a statement.
+
+    scikit-learn loads pandas (and that PyArrow) by itself where it is installed: it is told that there is none.
+    """
+    code = f"import sys; sys.modules['pandas'] = None; {statement}; del sys.modules['pandas']; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.split() if name in HEAVY]
+
+
+def test_heavy_packages_are_not_loaded_by_the_import():
+    assert loaded_by("import dpeigen") == []
+
+
+def test_the_probe_sees_a_heavy_package():
+    assert loaded_by("import dpeigen, pyarrow") == ["pyarrow"]
+
+
+def test_public_names_are_sorted_and_there():
+    assert dpeigen.__all__ == sorted(dpeigen.__all__)
+    assert [name for name in dpeigen.__all__ if not hasattr(dpeigen, name)] == []
+    assert {"PrivatePCA", "PrivateCovariance", "Guarantee", "Ledger", "load_release"} <= set(dpeigen.__all__)
+
+
+@pytest.mark.parametrize("module", [m for m, path in MODULES.items() if path.name == "__init__.py"])
+def test_every_package_keeps_what_it_promises(module):
+    package = importlib.import_module(module)
+    assert [name for name in getattr(package, "__all__", []) if not hasattr(package, name)] == []
+
+
+# --- habits -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_says_what_it_is_and_stays_small(module):
+    text = MODULES[module].read_text()
+    assert ast.get_docstring(ast.parse(text))
+    assert len(text.splitlines()) <= 400
+
+
+SPENDING = {m.__module__ for m in METHODS.values()} | {"dpeigen.methods.radius", "dpeigen.methods.location"}
+
+
+@pytest.mark.parametrize("module", sorted(SPENDING))
+def test_every_mechanism_states_its_guarantee(module):
+    assert "Guarantee" in inspect.getdoc(importlib.import_module(module))
