@@ -215,7 +215,7 @@ def main(names: list[str]) -> int:
     if not names:
         text = "# Results of `make bench`\n\n" + f"Measured on: {machine()}.\n\n" + "\n".join(lines) + "\n"
         text += (
-            "\nThe matrix-laplace rows use public data with each column divided by its largest absolute value and all rows "
+            "\nThe matrix-laplace rows use public data: each column divided by its largest absolute value, all rows "
             "by the largest row norm;\nthe bars are the design's targets, whose own preprocessing is not recorded.\n"
         )
         (HERE / "RESULTS.md").write_text(text, encoding="utf-8")

@@ -98,6 +98,8 @@ def check_vector(name: str, value: Any, length: int, owner: str) -> NDArray[np.f
         array = np.asarray(value)
         if array.dtype.kind not in "fiu":
             raise TypeError(complain(name, owner, must, value))
+        if array.ndim and array.shape != (length,):  # only a plain number is for all columns
+            raise ValueError(complain(name, owner, must, value))
         vector = np.broadcast_to(array.astype(np.float64), (length,)).copy()
     except (ValueError, TypeError) as error:
         raise type(error)(complain(name, owner, must, value)) from None

@@ -50,12 +50,12 @@ def test_pictures(ran):
 def test_it_says_what_matters(ran):
     text = " ".join(ran[0].output.split())
     for words in (
-        "(4, 1e-06)-differential privacy, one row replaced",
+        "(2, 1e-06)-differential privacy, one row replaced",
         "public bounds",
         "What the budget was spent on",
         "second moment",
-        "worst concave points",
-        "(4, 1e-06) + (2, 1e-06) = (6, 2e-06)",
+        "largest loadings",
+        "(2, 1e-06) + (2, 1e-06) = (4, 2e-06)",
         "scree.png",
     ):
         assert words in text

@@ -19,8 +19,16 @@ from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.methods import Gaussian, MatrixLaplace
 from dpeigen.sources import ArraySource
 
-# Every check of scikit-learn 1.6 to 1.9 passes. An exception would be listed here, with its reason.
-EXPECTED_FAILED_CHECKS: dict[str, str] = {}
+
+def expected_failed_checks(estimator) -> dict[str, str]:
+    """Every check of scikit-learn 1.6 to 1.9 passes but these."""
+    if estimator.relation != "add_remove":
+        return {}
+    return {
+        "check_estimators_empty_data_messages": "The number of rows is private under add/remove: refusing an empty "
+        "table would tell it. It is answered like any other, with noise.",
+    }
+
 
 PCAS = [
     PrivatePCA(1, epsilon=1.0, bound=10.0, random_state=0),
@@ -37,7 +45,7 @@ COVARIANCES = [
 ]
 
 
-checks = parametrize_with_checks([*PCAS, *COVARIANCES], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS).mark
+checks = parametrize_with_checks([*PCAS, *COVARIANCES], expected_failed_checks=expected_failed_checks).mark
 
 
 # A list: older scikit-learn hands over a generator, which newer pytest no longer takes.

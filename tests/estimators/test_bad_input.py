@@ -344,6 +344,23 @@ def test_files_with_fewer_than_two_rows(text, options, tmp_path, ledger):
     refuse(pca(1, **options), str(tmp_path / "rows.parquet"), ValueError, "at least 2 rows", ledger=ledger)
 
 
+@BOTH
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"center": None}, {"bound": "private"}, {"bound": (-5, 5)}, {"method": "spatial-sign", "bound": None},
+     {"method": "gaussian", "delta": 1e-6}],
+    ids=str,
+)  # fmt: skip
+def test_a_private_number_of_rows_is_not_told_by_a_refusal(make, n, options, tmp_path):
+    """Under add/remove an empty table has neighbours: it gets an answer like any other."""
+    (tmp_path / "rows.csv").write_text("a,b,c\n" + "0.1,0.2,0.3\n" * n)
+    for data in (X[:n], tmp_path / "rows.csv"):
+        release = make(relation="add_remove", **options).fit(data).release_
+        assert np.isfinite(release.covariance).all()
+        assert (release.eigenvalues >= 0).all()
+
+
 def test_no_such_file_and_no_such_format(tmp_path, ledger):
     refuse(pca(), tmp_path / "rows.parquet", FileNotFoundError, "No such file", ledger=ledger)
     (tmp_path / "rows.xlsx").write_bytes(b"PK")

@@ -1,4 +1,4 @@
-"""How good the answers are: bounds that the right version keeps, and one with twice the noise or a step less does not."""
+"""How good the answers are: bounds that the right version keeps, and one with twice the noise does not."""
 
 from __future__ import annotations
 

@@ -47,8 +47,6 @@ class PrivateEstimator(BaseEstimator):
                 raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
             names = getattr(self, "feature_names_in_", None)
             return ArraySource(array, None if names is None else list(names))
-        if self.relation != Relation.ADD_REMOVE and source.n_rows is not None and source.n_rows < 2:
-            raise ValueError(f"X must hold at least 2 rows. Got {source.n_rows}.")
         self.n_features_in_ = source.n_features
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
@@ -71,6 +69,9 @@ class PrivateEstimator(BaseEstimator):
         bound, center = check_bound(self.bound, d, owner), check_center(self.center, d, owner)
         if self.ledger is not None:
             Ledger.at(self.ledger).require(Budget(budget.epsilon))  # before a file is read to count its rows
+        n_rows = source.count_rows() if relation is Relation.REPLACE else None
+        if n_rows is not None and n_rows < 2:
+            raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
         return Task(
             owner=owner,
             n_features=d,
@@ -79,7 +80,7 @@ class PrivateEstimator(BaseEstimator):
             relation=relation,
             bound=bound,
             center=center,
-            n_rows=source.count_rows() if relation is Relation.REPLACE else None,
+            n_rows=n_rows,
             on_bad_row=check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner),  # type: ignore[arg-type]
             shrink=shrink,
         )

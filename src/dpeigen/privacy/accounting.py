@@ -147,7 +147,7 @@ def _largest_mixed_mu(budget: Budget, pure: list[float], coordinates: int) -> fl
     if not (epsilon > 0 and delta > 0):
         raise ValueError(
             f"epsilon={budget.epsilon}, delta={budget.delta} leave no room for the rounding of {coordinates} noisy "
-            "integers. Use fewer columns or a larger budget."
+            "integers. Use fewer columns, or a more usual budget (say ε between 0.001 and 50)."
         )
     return solve(epsilon, delta)
 
