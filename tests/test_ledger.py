@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_refused(path):
             BudgetExceededError, match=r"has \(ε, δ\) = \(1, 1e-06\) left; this release needs"
         ) as caught:
             ledger.reserve(cost, "too much")
-        assert "No data was read" in str(caught.value)
+        assert "Nothing was spent" in str(caught.value)
     assert ledger.history() == []
     ledger.commit(ledger.reserve(Budget(1.0, 1e-6), "all of it"))
     assert ledger.remaining() is None
@@ -199,7 +199,7 @@ def test_a_fit_is_charged_what_it_promises(path):
 def test_a_release_that_does_not_fit_reads_nothing(path):
     ledger = Ledger.create(path, epsilon=0.7)
     estimator(path).fit(X)
-    with pytest.raises(BudgetExceededError, match="No data was read"):
+    with pytest.raises(BudgetExceededError, match="Nothing was spent"):
         estimator(path).fit(Forbidden())
     with pytest.raises(AssertionError, match="a row was read"):  # the probe works
         estimator(path, epsilon=0.1).fit(Forbidden())

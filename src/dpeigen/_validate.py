@@ -91,6 +91,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str], owner: str) -> s
     return value
 
 
+def check_flag(name: str, value: Any, owner: str) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(complain(name, owner, "True or False", value))
+    return bool(value)
+
+
 def check_vector(name: str, value: Any, length: int, owner: str) -> NDArray[np.float64]:
     """A finite real vector of the given length (a copy; a scalar is broadcast)."""
     must = f"a finite number or a vector of {length} finite numbers"

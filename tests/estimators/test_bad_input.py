@@ -403,7 +403,7 @@ def test_parameters_are_refused_before_a_row_is_read(make, options, ledger):
 
 @BOTH
 def test_the_ledger_refuses_before_a_row_is_read(make, ledger):
-    with pytest.raises(BudgetExceededError, match="No data was read"):
+    with pytest.raises(BudgetExceededError, match="Nothing was spent"):
         make(epsilon=101.0, ledger=ledger).fit(Unreadable())
     assert ledger.history() == []
 

@@ -7,7 +7,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, SpatialSign, choose, resolve
-from dpeigen.methods.moment import RADIUS_SHARE
+from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import rows_needed
 from dpeigen.privacy import PureCost
 

@@ -13,7 +13,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.methods import Gaussian, Laplace, MatrixLaplace, SpatialSign
-from dpeigen.methods.moment import frame_rows
+from dpeigen.methods.framing import frame_rows
 from dpeigen.privacy.noise import matrix_laplace, symmetric_gaussian, symmetric_laplace
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Lattice

@@ -98,7 +98,9 @@ def test_a_spend_survives_json(cost):
 
 
 def test_a_spend_of_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match=r"'kind' parameter of Spend .*'approximate', 'gaussian', 'pure'"):
+    with pytest.raises(
+        ValueError, match=r"'kind' parameter of Spend .*'approximate', 'concentrated', 'gaussian', 'pure'"
+    ):
         Spend.from_dict({"purpose": "a", "mechanism": "m", "kind": "free", "epsilon": 1.0})
 
 

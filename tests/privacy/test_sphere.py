@@ -15,7 +15,7 @@ from scipy.special import ive
 from dpeigen.privacy import randomness, sample_bingham
 from dpeigen.privacy.audit import bingham_circle_log_density, hockey_stick_density
 from dpeigen.privacy.randomness import SeededRandomness
-from dpeigen.privacy.sphere import _envelope
+from dpeigen.privacy.sphere import envelope
 
 CLT = 1e-8  # z-tests: leaves a factor of a hundred for the central limit theorem's error
 SEEDED = 1e-6
@@ -52,7 +52,7 @@ def by_the_common_recipe(values, size, rng, sign):
     """Kent, Ganeiber, Mardia for diagonal A, once more; sign = −1 is the fault of diffprivlib 0.6.6 and OpenDP 0.16."""
     values = np.asarray(values)
     beta, d, kept = values.max() - values, len(values), []
-    b = _envelope(beta)
+    b = envelope(beta)
     omega = 1 + 2 * beta / b
     while sum(map(len, kept)) < size:
         z = rng.normal((50_000, d)) / np.sqrt(omega)
@@ -195,7 +195,7 @@ def test_few_proposals_at_any_concentration(d, size, concentration, shape):
 
 def test_the_wrong_sign_fails_the_same_bound():
     beta, d, rng = 30.0 - 30.0 * (np.arange(10) == 0), 10, randomness(71)
-    b = _envelope(beta)
+    b = envelope(beta)
     omega = 1 + 2 * beta / b
     z = rng.normal((50_000, d)) / np.sqrt(omega)
     squares = z**2 / np.sum(z**2, axis=1, keepdims=True)
@@ -206,11 +206,11 @@ def test_the_wrong_sign_fails_the_same_bound():
 
 def test_the_envelope_solves_its_equation():
     for beta in (np.array([0.0, 5.0]), np.linspace(0, 1e6, 30), np.append(0.0, np.full(9, 1e-12))):
-        b = _envelope(beta)
+        b = envelope(beta)
         assert 1 <= b <= len(beta)
         assert np.sum(1 / (b + 2 * beta)) == pytest.approx(1, rel=1e-9)
-    assert _envelope(np.zeros(7)) == 7.0
-    assert _envelope(np.zeros(1)) == 1.0
+    assert envelope(np.zeros(7)) == 7.0
+    assert envelope(np.zeros(1)) == 1.0
 
 
 def test_edges():

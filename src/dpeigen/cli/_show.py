@@ -8,7 +8,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpeigen.privacy import Cost, GaussianCost, PureCost
 from dpeigen.release import Release
 
 _LARGEST_LOADINGS = 6
@@ -35,14 +34,8 @@ def _split_table(release: Release) -> Table:
     for heading in ("purpose", "cost", "mechanism"):
         table.add_column(heading)
     for spend in release.guarantee.split:
-        table.add_row(spend.purpose, _price(spend.cost), spend.mechanism)
+        table.add_row(spend.purpose, str(spend.cost), spend.mechanism)
     return table
-
-
-def _price(cost: Cost) -> str:
-    if isinstance(cost, GaussianCost):
-        return f"μ = {cost.mu:.3g} (Gaussian)"
-    return f"ε = {cost.epsilon:.3g}" + ("" if isinstance(cost, PureCost) else f", δ = {cost.delta:.2g}")
 
 
 def components_table(release: Release) -> Table:

@@ -1,7 +1,8 @@
 """The one path from a call of ``fit`` to a release, shared by all estimators.
 
-Order matters: parameters are checked, the source is opened, the method is chosen and checks the task, the ledger
-reserves, and only then is a row read. A refusal up to the first draw of noise spends nothing.
+Order matters: the source is opened, parameters are checked, the method is chosen and checks the task, the ledger
+reserves, and only then is a value looked at. (Where the number of rows is public and a file does not tell it, the file
+is read once before, to count them.) A refusal up to the first draw of noise spends nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
-from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, resolve
+from dpeigen._validate import check_choice, check_delta, check_epsilon
+from dpeigen._version import __version__
+from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
+from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
@@ -23,7 +26,7 @@ from dpeigen.stats import BadRowsError
 
 
 class PrivateEstimator(BaseEstimator):
-    """What `PrivatePCA` and `PrivateCovariance` share."""
+    """What the estimators share."""
 
     def _open(self, X: Any) -> Source:
         """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
@@ -62,11 +65,16 @@ class PrivateEstimator(BaseEstimator):
             message, kind = _discreet(str(error)), TypeError if isinstance(error, TypeError) else ValueError
         raise kind(message)  # outside the handler: the new error does not carry the old one as its context
 
+    def _bound_and_center(self, d: int, owner: str) -> tuple[float | Box | str | None, Floats | str | None]:
+        """The checked parameters, for rows of d columns."""
+        return check_bound(self.bound, d, owner), check_center(self.center, d, owner)
+
     def _task(self, source: Source, n_components: int | None, shrink: bool) -> Task:
         owner, d = type(self).__name__, source.n_features
         relation = Relation.parse(self.relation, owner)
+        check_method(self.method, owner)
         budget = Budget(check_epsilon(self.epsilon, owner), check_delta(self.delta, owner))
-        bound, center = check_bound(self.bound, d, owner), check_center(self.center, d, owner)
+        bound, center = self._bound_and_center(d, owner)
         if self.ledger is not None:
             Ledger.at(self.ledger).require(Budget(budget.epsilon))  # before a file is read to count its rows
         n_rows = source.count_rows() if relation is Relation.REPLACE else None
@@ -87,13 +95,10 @@ class PrivateEstimator(BaseEstimator):
 
     def _release(self, source: Source, task: Task, kind: str) -> Release:
         """Reserve, read, spend, commit."""
-        if not isinstance(self.method, (str, Method)):
-            must = "a method name or an instance from dpeigen.methods"
-            raise TypeError(complain("method", task.owner, must, self.method))
         method = resolve(self.method, task)
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
-        cost = task.budget if method.uses_delta else Budget(task.budget.epsilon)
+        cost = method.price(task)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
@@ -143,8 +148,6 @@ def _discreet(message: str) -> str:
 def _describe(
     estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
 ) -> Release:
-    from dpeigen import __version__
-
     guarantee = Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
@@ -157,7 +160,7 @@ def _describe(
     )
     facts = {
         "method": method.name,
-        "n_rows": estimate.n_rows,
+        "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,
         "n_rows_is": "public" if task.relation is Relation.REPLACE else "released",
         "radius": estimate.radius,
         "radius_is": "public" if isinstance(task.bound, (float, tuple)) else "released",

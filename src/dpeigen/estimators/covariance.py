@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import pinvh
 from sklearn.covariance import log_likelihood
 
-from dpeigen._validate import check_choice
+from dpeigen._validate import check_choice, check_flag
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.methods import Method
 from dpeigen.privacy.ledger import Ledger
@@ -28,7 +28,8 @@ class PrivateCovariance(PrivateEstimator):
         As for `PrivatePCA`.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive
-        semi-definite matrices of feasible trace only.
+        semi-definite matrices of feasible trace only. For the methods that add noise to a whole matrix ("gaussian",
+        "laplace", "matrix-laplace"); the others have no such inflation.
 
     Attributes
     ----------
@@ -76,7 +77,11 @@ class PrivateCovariance(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
         """Release the covariance of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
         source = self._open(X)
-        release = self._release(source, self._task(source, None, shrink=bool(self.shrink)), "covariance")
+        release = self._release(
+            source,
+            self._task(source, None, shrink=check_flag("shrink", self.shrink, type(self).__name__)),
+            "covariance",
+        )
         self.covariance_ = release.covariance.copy()
         self.precision_ = pinvh(release.covariance, check_finite=False)
         self.location_ = None if release.mean is None else release.mean.copy()

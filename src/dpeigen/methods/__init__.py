@@ -1,16 +1,20 @@
 """The mechanisms, one file each."""
 
-from dpeigen.methods.auto import METHODS, choose, resolve
+from dpeigen.methods.auto import METHODS, check_method, choose, resolve
 from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
+from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.spatial_sign import SpatialSign
 
 __all__ = [
     "METHODS",
+    "EigenvectorSampling",
     "Estimate",
     "Gaussian",
+    "KapralovTalwar",
     "Laplace",
     "MatrixLaplace",
     "Method",
@@ -18,6 +22,7 @@ __all__ = [
     "Task",
     "check_bound",
     "check_center",
+    "check_method",
     "choose",
     "resolve",
 ]

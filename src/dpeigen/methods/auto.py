@@ -10,18 +10,24 @@ radius inside the bounds.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from dpeigen._validate import check_choice
+from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Method, Task
+from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
+from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.moment import RADIUS_SHARE, MomentMethod
+from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.privacy import PureCost
 
-METHODS: dict[str, type[Method]] = {m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign)}
+METHODS: dict[str, type[Method]] = {
+    m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar)
+}
 
 
 def choose(task: Task) -> Method:
@@ -41,12 +47,17 @@ def _worth_tightening(task: Task) -> bool:
     return task.n_terms >= 1.5 * rows_needed(PureCost(RADIUS_SHARE * task.budget.epsilon))
 
 
+def check_method(method: Any, owner: str) -> None:
+    """A name or an instance; looked at before anything is read."""
+    if isinstance(method, str):
+        check_choice("method", method, ["auto", *METHODS], owner)
+    elif not isinstance(method, Method):
+        raise TypeError(complain("method", owner, "a method name or an instance from dpeigen.methods", method))
+
+
 def resolve(method: str | Method, task: Task) -> Method:
     """A method from a name, an instance, or "auto"; checked against the task."""
-    if isinstance(method, Method):
-        chosen = method
-    else:
-        word = check_choice("method", method, ["auto", *METHODS], task.owner)
-        chosen = choose(task) if word == "auto" else METHODS[word]()
+    check_method(method, task.owner)
+    chosen = method if isinstance(method, Method) else METHODS[method]() if method != "auto" else choose(task)
     chosen.check(task)
     return chosen

@@ -66,7 +66,7 @@ class Estimate:
     covariance: Floats  # d × d
     mean: Floats | None  # None when no centre was paid for (pairs)
     n_rows: float | None  # public, released, or None
-    radius: float  # public or paid for; framed rows were clipped to it
+    radius: float | None  # public or paid for: rows were clipped to it; None where columns were weighted first
     split: tuple[Spend, ...]
     numerics: Numerics
     notes: tuple[str, ...] = ()
@@ -80,6 +80,14 @@ class Method(ABC):
     needs_bound: ClassVar[bool] = True
     needs_delta: ClassVar[bool] = False
     uses_delta: ClassVar[bool] = True
+
+    def budget(self, task: Task) -> Budget:
+        """What the method may spend: the task's budget, without a δ that it has no use for."""
+        return task.budget if self.uses_delta else Budget(task.budget.epsilon)
+
+    def price(self, task: Task) -> Budget:
+        """What the method really costs, which published constants may get wrong; known before anything is read."""
+        return self.budget(task)
 
     def check(self, task: Task) -> None:
         """Refuse what this method cannot do, before anything is read or spent."""

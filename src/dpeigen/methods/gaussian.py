@@ -16,7 +16,8 @@ import math
 from dataclasses import dataclass
 
 from dpeigen.methods.moment import MomentMethod, Noise
-from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, gaussian_mu
+from dpeigen.privacy import Budget, Cost, Randomness, Relation, gaussian_mu
+from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.stats import SecondMoment
 from dpeigen.stats.spectrum import RTransform, gaussian_r_transform
@@ -31,20 +32,18 @@ class Gaussian(MomentMethod):
     needs_delta = True
 
     def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
-        if not isinstance(cost, GaussianCost):
-            raise TypeError("Gaussian noise needs a Gaussian cost")
-        return moment.frobenius_sensitivity(relation) / cost.mu
+        return moment.frobenius_sensitivity(relation) / gaussian_share(cost)
 
     def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
         sigma = self.noise_scale(moment, cost, relation)
         matrix = symmetric_gaussian(moment.dimension, sigma, rng)
-        if relation is Relation.REPLACE and moment.center_weight:
-            matrix[0, 0] = 0  # the number of rows is public and the same for neighbours
         return Noise(matrix, sigma / math.sqrt(2))
 
     def r_transform(self, d: int, deviation: float) -> RTransform:
         return gaussian_r_transform(d, deviation)
 
     def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
-        sensitivity = math.sqrt(2) if relation is Relation.REPLACE and d > 1 else 1.0
-        return sensitivity / gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(2)
+        sigma = 1 / gaussian_mu(budget.epsilon, budget.delta)
+        if d == 1:
+            return sigma  # there is no entry off the diagonal
+        return sigma if relation is Relation.REPLACE else sigma / math.sqrt(2)

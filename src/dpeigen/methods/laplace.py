@@ -14,7 +14,8 @@ import math
 from dataclasses import dataclass
 
 from dpeigen.methods.moment import MomentMethod, Noise
-from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation
+from dpeigen.privacy import Budget, Cost, Randomness, Relation
+from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import symmetric_laplace
 from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.spectrum import RTransform, gaussian_r_transform
@@ -29,15 +30,11 @@ class Laplace(MomentMethod):
     uses_delta = False
 
     def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
-        if not isinstance(cost, PureCost):
-            raise TypeError("Laplace noise needs a pure cost")
-        return moment.upper_sensitivity(relation) / cost.epsilon
+        return moment.upper_sensitivity(relation) / pure_epsilon(cost)
 
     def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
         scale = self.noise_scale(moment, cost, relation)
         matrix = symmetric_laplace(moment.dimension, scale, rng)
-        if relation is Relation.REPLACE and moment.center_weight:
-            matrix[0, 0] = 0  # the number of rows is public and the same for neighbours
         return Noise(matrix, scale * math.sqrt(2))
 
     def r_transform(self, d: int, deviation: float) -> RTransform:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dpeigen.methods.base import Task, public_count
 from dpeigen.methods.radius import private_radius
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import perturb
 from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, RowSums
@@ -25,8 +27,8 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 
 Floats = NDArray[np.float64]
-_ROW_UNIT = 2**12  # sums are multiplied by this, so that the noise has billions of grid steps
-_COUNT_UNIT = 2**30
+_ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS  # sums are multiplied by this
+_COUNT_UNIT = int(LEAST_SENSITIVITY) // 4
 
 
 def center_shares(task: Task) -> tuple[dict[str, float], dict[str, float]]:
@@ -81,5 +83,5 @@ def _clipped_mean(
         noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
         noisy, count = noisy[:-1], max(1.0, float(noisy[-1]) / _COUNT_UNIT)
     unit = lattice.step / _ROW_UNIT / count
-    deviation = reach / cost.mu if isinstance(cost, GaussianCost) else math.sqrt(2) * reach * root / cost.epsilon
+    deviation = reach / cost.mu if isinstance(cost, GaussianCost) else math.sqrt(2) * reach * root / pure_epsilon(cost)
     return noisy.astype(np.float64) * unit, deviation * root * unit

@@ -15,8 +15,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from dpeigen.methods.moment import MomentMethod, Noise
-from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation
+from dpeigen.privacy import Budget, Cost, Randomness, Relation
+from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import continuous_grid, matrix_laplace
 from dpeigen.stats import SecondMoment
@@ -33,13 +36,11 @@ class MatrixLaplace(MomentMethod):
     numerics: ClassVar[Numerics] = "idealised"
 
     def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
-        if not isinstance(cost, PureCost):
-            raise TypeError("matrix Laplace noise needs a pure cost")
-        return moment.trace_sensitivity(relation) / (2 * cost.epsilon)
+        return moment.trace_sensitivity(relation) / (2 * pure_epsilon(cost))
 
     def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
         d, scale = moment.dimension, self.noise_scale(moment, cost, relation)
-        matrix = matrix_laplace(d, scale, rng)
+        matrix = np.rint(matrix_laplace(d, scale, rng)).astype(np.int64)
         return Noise(matrix, scale * math.sqrt(2 * (d + 1)), continuous_grid(scale))
 
     def r_transform(self, d: int, deviation: float) -> RTransform:

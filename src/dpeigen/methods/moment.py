@@ -19,35 +19,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import check_enough_rows, private_radius
-from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend, allocate
+from dpeigen.methods.framing import check_radii, frame_source, framing_shares, location, released_count, spends
+from dpeigen.privacy import Budget, Cost, Randomness, Relation, allocate
 from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.noise import add_continuous, draw_ahead, perturb
+from dpeigen.privacy.noise import draw_ahead, round_to_grid
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import PairedSource, Source
+from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, SecondMoment, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import RTransform, fix_signs, symmetric_eigh
 
 Floats = NDArray[np.float64]
-RADIUS_SHARE = 0.1  # of ε, for a private radius
-COUNT_SHARE = 0.02  # of the rest, for a private count where the moment does not carry it
+COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
 
 
 @dataclass(frozen=True)
 class Noise:
     """Symmetric noise in grid steps squared, and what is publicly known about it."""
 
-    matrix: NDArray[np.int64] | Floats
+    matrix: NDArray[np.int64]
     deviation: float  # of an off-diagonal entry
     grid: int = 1  # what the noisy sum is rounded to; 1 for exact integer noise
 
     def added_to(self, statistic: NDArray[Any]) -> Floats:
         """The released sum. It is computed exactly; the conversion to floating point is post-processing."""
-        if self.grid == 1:
-            return (statistic + self.matrix).astype(np.float64)
-        return add_continuous(statistic, self.matrix.astype(np.float64), self.grid).astype(np.float64)
+        return round_to_grid(statistic + self.matrix, self.grid).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -81,16 +77,12 @@ class MomentMethod(Method):
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
-        budget = task.budget if self.uses_delta else Budget(task.budget.epsilon)
-        pure = {"radius": RADIUS_SHARE} if self._pays_for_radius(task) else {}
-        main = {"second moment": 1.0}
-        if self._recenters(task):
-            center_pure, center_main = center_shares(task)
-            pure, main = pure | center_pure, main | center_main
+        pure, main = framing_shares(task, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
+        main["second moment"] = 1.0
         if task.relation is Relation.ADD_REMOVE and not task.private_center:
             main["number of rows"] = COUNT_SHARE
         entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
-        return allocate(budget, pure=pure, main=main, coordinates=entries)
+        return allocate(self.budget(task), pure=pure, main=main, coordinates=entries)
 
     def _pays_for_radius(self, task: Task) -> bool:
         return task.private_bound or (self.tighten and isinstance(task.bound, tuple))
@@ -101,27 +93,14 @@ class MomentMethod(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         costs = self.shares(task)
-        for purpose, cost in costs.items():
-            if purpose.startswith("radius"):
-                check_enough_rows(task.n_terms, cost, task.owner)
+        check_radii(task, costs)
         widest = SecondMoment(Lattice(Frame(task.n_features), 1.0), LEVELS)
         reach = 2 * math.sqrt(task.n_features + 2) if self.numerics == "idealised" else 1.0
         check_scale(reach * self.noise_scale(widest, costs["second moment"], task.relation))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
-        if task.pairs:
-            source = PairedSource(source, rng)
-        frame, radius = frame_rows(task)
-        center_error = None
-        if self._recenters(task):
-            center, center_error = private_center(source, frame, radius, costs, task.relation, rng)
-            frame = replace(frame, center=center)
-        if self._pays_for_radius(task):
-            paid = private_radius(source, frame, costs["radius"], task.relation, rng)
-            radius = paid if radius is None else min(paid, radius)
-        if radius is None:
-            raise AssertionError("`check` has refused a task without a bound")
+        source, frame, radius, center_error = frame_source(source, task, costs, rng)
         weight = self._center_weight(task, radius, center_error) if task.private_center else 0
         empty = SecondMoment(Lattice(frame, radius), weight)
         drawn = draw_ahead(lambda: self.noise(empty, costs["second moment"], task.relation, rng), rng)
@@ -132,7 +111,7 @@ class MomentMethod(Method):
             count = max(1.0, self._released_count(moment, noisy, costs, rng))
         else:
             count = public_count(moment.count, frame.rows_per_term)
-        split = tuple(Spend(purpose, self._mechanism(purpose), cost) for purpose, cost in costs.items())
+        split = spends(costs, {"second moment": self.name})
         base = self._denoise(noisy, noise.deviation, count, moment.lattice, frame, weight, task)
         return replace(base, split=split)
 
@@ -140,23 +119,15 @@ class MomentMethod(Method):
         d, n = task.n_features, task.n_terms
         if n is None:
             return center_weight(d, offset=0.5, noise=0.0)  # the count rides on this weight too
-        budget = task.budget if self.uses_delta else Budget(task.budget.epsilon)
-        noise = self.deviation(d, budget, task.relation) / n
+        noise = self.deviation(d, self.budget(task), task.relation) / n
         if center_error is None:
             return center_weight(d, offset=0.5, noise=noise)
         return center_weight(d, offset=min(0.5, center_error / radius), noise=noise, optional=True)
 
-    def _mechanism(self, purpose: str) -> str:
-        if purpose.startswith("radius"):
-            return "sparse vector, discrete Laplace"
-        return self.name if purpose == "second moment" else "discrete noise"
-
     def _released_count(self, moment: SecondMoment, noisy: Floats, costs: dict[str, Cost], rng: Randomness) -> float:
         if moment.center_weight:
             return float(noisy[0, 0]) / moment.center_weight**2
-        unit = 2**32
-        value = np.array([moment.count * unit], dtype=object)
-        return float(perturb(value, costs["number of rows"], l2=unit, l1=unit, rng=rng)[0]) / unit
+        return released_count(moment.count, costs["number of rows"], rng)
 
     def _denoise(
         self,
@@ -192,35 +163,12 @@ class MomentMethod(Method):
             eigenvalues=eigenvalues[:k],
             noise_variance=float(eigenvalues[k:].mean()) if k < d else 0.0,
             covariance=covariance,
-            mean=_location(frame, mean, task),
+            mean=location(frame, mean, task),
             n_rows=count * frame.rows_per_term,
-            radius=lattice.radius * (math.sqrt(2.0) if frame.pairs else 1.0),
+            radius=lattice.radius * float(frame.unit[0]) if frame.weights is None else None,
             split=(),
             numerics=self.numerics,
         )
-
-
-def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:
-    """The public frame, and the radius of framed rows (None: still to be paid for or not needed).
-
-    With column bounds and ``weighted``, columns of half-width h get weight h^{−1/2}: among all diagonal weights this
-    minimises the total noise Σᵢⱼ (noise of entry ij)² in the data's own units, which is (Σ 1/wᵢ²)²·(Σ wᵢ²hᵢ²)² up to
-    constants (Cauchy–Schwarz). Equal widths give equal weights.
-    """
-    center = task.center if isinstance(task.center, np.ndarray) else None
-    if not isinstance(task.bound, tuple):
-        frame = Frame(task.n_features, center, pairs=task.pairs, on_bad_row=task.on_bad_row)
-        if task.bound is None or isinstance(task.bound, str):
-            return frame, None
-        return frame, task.bound / (math.sqrt(2.0) if task.pairs else 1.0)
-    lower, upper = task.bound
-    if isinstance(task.center, str):
-        center = lower / 2 + upper / 2  # a public point to measure from; differences do not need it
-    origin = np.zeros(task.n_features) if center is None else center
-    half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-    weights = 1 / np.sqrt(half) if weighted and np.ptp(half) > 0 else None
-    frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.on_bad_row)
-    return frame, float(np.linalg.norm(half if weights is None else half * weights))
 
 
 def center_weight(d: int, offset: float, noise: float, *, optional: bool = False) -> int:
@@ -236,10 +184,3 @@ def center_weight(d: int, offset: float, noise: float, *, optional: bool = False
     best = int(np.argmin(error))
     left_in = 1 + offset**4 / (d * noise) ** 2 if optional and noise > 0 else math.inf
     return 0 if left_in <= error[best] else max(1, round(LEVELS * math.sqrt(g[best])))
-
-
-def _location(frame: Frame, mean: Floats | None, task: Task) -> Floats | None:
-    if task.pairs:
-        return None
-    origin = np.zeros(frame.n_features) if frame.center is None else frame.center.copy()
-    return origin if mean is None else origin + mean * frame.unit

@@ -18,7 +18,8 @@ import math
 import numpy as np
 
 from dpeigen._validate import complain
-from dpeigen.privacy import Cost, PureCost, Randomness, Relation
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.sources import Source
 from dpeigen.stats import NormHistogram
 from dpeigen.stats.frame import RowView
@@ -44,10 +45,8 @@ def private_radius(source: Source, view: RowView, cost: Cost, relation: Relation
 
 
 def _noise_scale(cost: Cost, relation: Relation) -> float:
-    if not isinstance(cost, PureCost):
-        raise TypeError("a private radius is always paid for in pure ε")
     factor = 2 if relation is Relation.REPLACE else KEEP + OUT_OF
-    return math.nextafter(factor / cost.epsilon, math.inf)
+    return math.nextafter(factor / pure_epsilon(cost), math.inf)
 
 
 def slack(cost: Cost, relation: Relation) -> int:

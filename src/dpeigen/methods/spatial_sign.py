@@ -19,11 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.framing import check_radii, frame_rows, location, spends
+from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.moment import frame_rows
-from dpeigen.methods.radius import check_enough_rows, private_radius, rows_needed
-from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate
-from dpeigen.privacy.noise import add_continuous, continuous_grid, matrix_laplace, perturb, symmetric_gaussian
+from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.radius import private_radius, rows_needed
+from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, allocate
+from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums, unit_lattice
@@ -63,10 +65,12 @@ class SpatialSign(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
-        for purpose, cost in self.shares(task).items():
+        costs = self.shares(task)
+        check_radii(task, costs)
+        for purpose, cost in costs.items():
             if purpose.startswith("radius"):
-                check_enough_rows(task.n_terms, cost, task.owner)
-            elif isinstance(cost, PureCost):  # the widest of the pure noises: signs, centre, variances
+                continue
+            if isinstance(cost, PureCost):  # the widest of the pure noises: signs, centre, variances
                 check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
             elif isinstance(cost, GaussianCost):
                 check_scale(2 * LEVELS**2 / cost.mu)
@@ -87,21 +91,17 @@ class SpatialSign(Method):
         if radius is None:
             raise AssertionError("a radius is public or paid for")
         squares, count = _variances(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
-        split = tuple(Spend(purpose, _mechanism(purpose, cost), cost) for purpose, cost in costs.items())
+        split = spends(costs, {} if isinstance(costs[_SIGNS], GaussianCost) else {_SIGNS: "matrix Laplace"})
         return self._assemble(directions, squares, frame, task, count=count, radius=radius, split=split)
 
     def _directions(self, source: Source, frame: Frame, cost: Cost, task: Task, rng: Randomness) -> Floats:
         empty = SecondMoment(unit_lattice(frame))
         d = task.n_features
-        if isinstance(cost, GaussianCost):
-            noise = symmetric_gaussian(d, empty.frobenius_sensitivity(task.relation) / cost.mu, rng)
-            noisy = source.reduce(empty).gram + noise
-        else:
-            scale = empty.trace_sensitivity(task.relation) / (2 * cost.epsilon)
-            drawn = matrix_laplace(d, scale, rng)
-            noisy = add_continuous(source.reduce(empty).gram, drawn, continuous_grid(scale))
+        method = Gaussian() if isinstance(cost, GaussianCost) else MatrixLaplace()
+        noise = method.noise(empty, cost, task.relation, rng)
+        noisy = noise.added_to(source.reduce(empty).gram)
         k = d if task.n_components is None else task.n_components
-        return symmetric_eigh(noisy.astype(np.float64))[1][:k]
+        return symmetric_eigh(noisy)[1][:k]
 
     def _assemble(self, directions: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
         k, d, unit = len(directions), task.n_features, frame.unit[0] ** 2
@@ -110,14 +110,13 @@ class SpatialSign(Method):
         directions, eigenvalues = directions[order], variances[:k][order]
         left = float(variances[k] / (d - k)) if k < d else 0.0
         covariance = (directions.T * (eigenvalues - left)) @ directions + left * np.eye(d)
-        center = None if task.pairs else np.zeros(d) if frame.center is None else frame.center
         pure = task.budget.is_pure
         return Estimate(
             components=directions,
             eigenvalues=eigenvalues,
             noise_variance=left,
             covariance=covariance,
-            mean=center,
+            mean=location(frame, None, task),
             n_rows=rest["count"] * frame.rows_per_term,
             radius=rest["radius"] * frame.unit[0],
             split=rest["split"],
@@ -141,11 +140,3 @@ def _variances(
     noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
     count = max(1.0, float(noisy[-1]) / _COUNT_UNIT)
     return noisy[:-1].astype(np.float64) * (area / count), count
-
-
-def _mechanism(purpose: str, cost: Cost) -> str:
-    if purpose.startswith("radius"):
-        return "sparse vector, discrete Laplace"
-    if purpose == _SIGNS:
-        return "discrete Gaussian" if isinstance(cost, GaussianCost) else "matrix Laplace"
-    return "discrete Gaussian" if isinstance(cost, GaussianCost) else "discrete Laplace"

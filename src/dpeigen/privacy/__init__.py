@@ -1,7 +1,16 @@
 """Budgets, guarantees, calibration, accounting and every random draw."""
 
 from dpeigen.privacy.accounting import allocate, compose, compose_delta, compose_pld
-from dpeigen.privacy.budget import ApproximateCost, Budget, Cost, GaussianCost, PureCost, Relation, Spend
+from dpeigen.privacy.budget import (
+    ApproximateCost,
+    Budget,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    PureCost,
+    Relation,
+    Spend,
+)
 from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.privacy.randomness import NotPrivateWarning, Randomness, randomness
@@ -10,6 +19,7 @@ from dpeigen.privacy.sphere import sample_bingham
 __all__ = [
     "ApproximateCost",
     "Budget",
+    "ConcentratedCost",
     "Cost",
     "GaussianCost",
     "Guarantee",

@@ -20,9 +20,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
 
 from dpeigen._validate import complain
-from dpeigen.privacy.budget import ApproximateCost, Budget, Cost, GaussianCost, PureCost, Spend
+from dpeigen.privacy.budget import (
+    ApproximateCost,
+    Budget,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    PureCost,
+    Spend,
+)
 from dpeigen.privacy.calibration import discrete_allowance, largest_mu, log_gaussian_delta
 
 _MAX_SIGNS = 12  # 2^12 sign patterns at most; longer lists of pure spends are summed pairwise-safely (basic) instead
@@ -48,52 +59,83 @@ def _loss_distribution(pure: Iterable[float]) -> list[tuple[float, float]]:
     return patterns
 
 
-def log_mixed_delta(epsilon: float, mu: float, pure: Iterable[float]) -> float:
-    """ln δ(ε) of a μ-Gaussian spend (μ = 0 for none) together with pure spends."""
+def log_concentrated_delta(epsilon: float, rho: float) -> float:
+    """ln δ(ε) implied by ρ-zero-concentrated DP (Canonne, Kamath, Steinke 2020, Proposition 12).
+
+    The infimum over the Rényi orders α is taken over a fine grid around the best one: any α gives a valid bound.
+    """
+    middle = math.log(max((epsilon - rho) / (2 * rho), 1e-3))  # where the exponent is least
+    a = np.exp(np.concatenate([np.linspace(middle - 4, middle + 4, 801), np.linspace(-12, 12, 97)]))  # α − 1
+    log_delta = a * ((a + 1) * rho - epsilon) - np.log(a) + (a + 1) * (np.log(a) - np.log1p(a))
+    return min(0.0, float(log_delta.min()))
+
+
+def log_mixed_delta(epsilon: float, mu: float, pure: Iterable[float], *, concentrated: bool = False) -> float:
+    """ln δ(ε) of a μ-Gaussian (or, ``concentrated``, μ²/2-zCDP) spend, μ = 0 for none, together with pure spends.
+
+    For every outcome of the pure steps, with privacy loss l, what follows adds at most its own δ(ε − l).
+    """
+
+    def main(rest: float) -> float:
+        return log_concentrated_delta(rest, mu * mu / 2) if concentrated else log_gaussian_delta(rest, mu)
+
     terms = []
     for loss, log_probability in _loss_distribution(pure):
         if mu > 0:
-            terms.append(log_probability + log_gaussian_delta(epsilon - loss, mu))
+            terms.append(log_probability + main(epsilon - loss))
         elif loss > epsilon:
             terms.append(log_probability + math.log(-math.expm1(epsilon - loss)))
     return _log_sum_exp(terms) if terms else -math.inf
 
 
-def _sort(spends: Iterable[Spend]) -> tuple[float, list[float], float, float]:
-    mu_squared, pure, epsilon, delta = [], [], [], []
-    for spend in spends:
-        cost = spend.cost
-        if isinstance(cost, GaussianCost):
-            mu_squared.append(cost.mu**2)
-        elif isinstance(cost, PureCost):
-            pure.append(cost.epsilon)
-        else:
-            epsilon.append(cost.epsilon)
-            delta.append(cost.delta)
-    return math.sqrt(math.fsum(mu_squared)), pure, math.fsum(epsilon), math.fsum(delta)
+@dataclass(frozen=True)
+class _Total:
+    """Spends by kind. Gaussian ones join concentrated ones as μ²/2-zCDP where there are any."""
+
+    mu: float
+    concentrated: bool
+    pure: list[float]
+    epsilon: float
+    delta: float
+
+    def log_delta(self, epsilon: float) -> float:
+        return log_mixed_delta(epsilon - self.epsilon, self.mu, self.pure, concentrated=self.concentrated)
+
+
+def _sort(spends: Iterable[Spend]) -> _Total:
+    costs = [spend.cost for spend in spends]
+    rho = math.fsum(c.rho for c in costs if isinstance(c, ConcentratedCost))
+    mu_squared = math.fsum(c.mu**2 for c in costs if isinstance(c, GaussianCost))
+    rest = [c for c in costs if isinstance(c, ApproximateCost)]
+    return _Total(
+        mu=math.sqrt(mu_squared + 2 * rho),
+        concentrated=rho > 0,
+        pure=[c.epsilon for c in costs if isinstance(c, PureCost)],
+        epsilon=math.fsum(c.epsilon for c in rest),
+        delta=math.fsum(c.delta for c in rest),
+    )
 
 
 def compose_delta(spends: Iterable[Spend], epsilon: float) -> float:
     """The δ that all spends together reach at ε."""
-    mu, pure, extra_epsilon, extra_delta = _sort(spends)
-    if mu == 0 and math.fsum(pure) + extra_epsilon <= epsilon:
-        return extra_delta
+    total = _sort(spends)
+    if total.mu == 0 and math.fsum(total.pure) + total.epsilon <= epsilon:
+        return total.delta
     # Never 0 from here on, though it may underflow: Gaussian noise must not pass for pure privacy.
-    own_delta = max(math.exp(log_mixed_delta(epsilon - extra_epsilon, mu, pure)), 5e-324)
-    return min(1.0, extra_delta + own_delta)
+    return min(1.0, total.delta + max(math.exp(total.log_delta(epsilon)), 5e-324))
 
 
 def compose(spends: Iterable[Spend], delta: float) -> float:
     """The ε that all spends together reach at δ."""
     spends = list(spends)
-    mu, pure, extra_epsilon, extra_delta = _sort(spends)
-    ceiling = math.fsum(pure) + extra_epsilon
-    if mu == 0 and delta <= extra_delta:
-        if delta < extra_delta:
-            raise ValueError(complain("delta", "compose", f"≥ {extra_delta}, the spends' own sum", delta))
+    total = _sort(spends)
+    ceiling = math.fsum(total.pure) + total.epsilon
+    if total.mu == 0 and delta <= total.delta:
+        if delta < total.delta:
+            raise ValueError(complain("delta", "compose", f"≥ {total.delta}, the spends' own sum", delta))
         return ceiling
-    if delta <= extra_delta:
-        raise ValueError(complain("delta", "compose", f"> {extra_delta}, because Gaussian noise needs some", delta))
+    if delta <= total.delta:
+        raise ValueError(complain("delta", "compose", f"> {total.delta}, because Gaussian noise needs some", delta))
     if compose_delta(spends, 0.0) <= delta:
         return 0.0
     low, high = 0.0, max(ceiling, 1.0)
@@ -114,16 +156,20 @@ def allocate(
     *,
     pure: Mapping[str, float] | None = None,
     main: Mapping[str, float],
+    sampled: Mapping[str, float] | None = None,
     coordinates: int = 1,
 ) -> dict[str, Cost]:
-    """Split a budget into costs, named as in ``pure`` and ``main``.
+    """Split a budget into costs, named as in ``pure``, ``main`` and ``sampled``.
 
     ``pure`` shares are fractions of ε and always ε-DP; ``main`` shares are weights for the rest. With δ = 0 the main
     shares are pure too. With δ > 0 they are Gaussian and split the largest μ² for which everything composes to the
-    budget, less the allowance for ``coordinates`` draws of discrete instead of continuous noise.
+    budget, less the allowance for ``coordinates`` draws of discrete instead of continuous noise. ``sampled`` shares are
+    weights like the main ones, for exponential mechanisms: pure with δ = 0, else concentrated, and then Gaussian ones
+    are counted as concentrated too, of which discrete noise needs no allowance.
     """
+    sampled = dict(sampled or {})
     pure = dict(pure or {})
-    weight, taken = math.fsum(main.values()), math.fsum(pure.values())
+    weight, taken = math.fsum([*main.values(), *sampled.values()]), math.fsum(pure.values())
     if not (0 <= taken < 1 and weight > 0):
         raise ValueError(complain("shares", "allocate", "pure fractions summing to < 1 and positive weights", pure))
     steps = {name: budget.epsilon * fraction for name, fraction in pure.items()}
@@ -131,9 +177,20 @@ def allocate(
     if budget.is_pure:
         # Rounding never adds up to more than the whole, however little of it is left.
         left = budget.epsilon * (1 - 2**-45) - math.fsum(steps.values())
-        return costs | {name: PureCost(left * w / weight) for name, w in main.items()}
+        return costs | {name: PureCost(left * w / weight) for name, w in (*main.items(), *sampled.items())}
+    if sampled:
+        rho = _largest_rho(budget, list(steps.values()))
+        costs |= {name: GaussianCost(math.sqrt(2 * rho * w / weight)) for name, w in main.items()}
+        return costs | {name: ConcentratedCost(rho * w / weight) for name, w in sampled.items()}
     mu = _largest_mixed_mu(budget, list(steps.values()), coordinates)
     return costs | {name: GaussianCost(mu * math.sqrt(w / weight)) for name, w in main.items()}
+
+
+def _largest_rho(budget: Budget, pure: list[float]) -> float:
+    def log_delta(mu: float) -> float:
+        return log_mixed_delta(budget.epsilon, mu, pure, concentrated=True)
+
+    return largest_mu(log_delta, math.log(budget.delta)) ** 2 / 2
 
 
 def _largest_mixed_mu(budget: Budget, pure: list[float], coordinates: int) -> float:
@@ -170,6 +227,8 @@ def compose_pld(spends: Iterable[Spend], delta: float) -> float:
                 1 / cost.mu, sensitivity=1, value_discretization_interval=1e-4
             )
         else:
+            if isinstance(cost, ConcentratedCost):
+                raise ValueError("A concentrated spend has no privacy-loss distribution; use `compose`.")
             own_delta = cost.delta if isinstance(cost, ApproximateCost) else 0.0
             part = privacy_loss_distribution.from_privacy_parameters(
                 common.DifferentialPrivacyParameters(cost.epsilon, own_delta),

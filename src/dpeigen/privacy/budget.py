@@ -94,6 +94,9 @@ class PureCost:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, "PureCost"))
 
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.4g}"
+
 
 @dataclass(frozen=True)
 class GaussianCost:
@@ -103,6 +106,22 @@ class GaussianCost:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", check_positive("mu", self.mu, "GaussianCost"))
+
+    def __str__(self) -> str:
+        return f"μ = {self.mu:.4g} (Gaussian)"
+
+
+@dataclass(frozen=True)
+class ConcentratedCost:
+    """The mechanism is ρ-zero-concentrated DP (Bun and Steinke 2016)."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", check_positive("rho", self.rho, "ConcentratedCost"))
+
+    def __str__(self) -> str:
+        return f"ρ = {self.rho:.4g} (concentrated)"
 
 
 @dataclass(frozen=True)
@@ -116,9 +135,31 @@ class ApproximateCost:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon, "ApproximateCost"))
         object.__setattr__(self, "delta", check_delta(self.delta, "ApproximateCost"))
 
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.4g}, δ = {self.delta:.3g}"
 
-Cost = PureCost | GaussianCost | ApproximateCost
-_KINDS: dict[str, type[Any]] = {"pure": PureCost, "gaussian": GaussianCost, "approximate": ApproximateCost}
+
+Cost = PureCost | GaussianCost | ConcentratedCost | ApproximateCost
+_KINDS: dict[str, type[Any]] = {
+    "pure": PureCost,
+    "gaussian": GaussianCost,
+    "concentrated": ConcentratedCost,
+    "approximate": ApproximateCost,
+}
+
+
+def pure_epsilon(cost: Cost) -> float:
+    """The ε of a pure cost; a mechanism that needs one is handed nothing else."""
+    if not isinstance(cost, PureCost):
+        raise TypeError(f"this mechanism is paid for in pure ε, not by {cost}")
+    return cost.epsilon
+
+
+def gaussian_share(cost: Cost) -> float:
+    """The μ of a Gaussian cost; a mechanism that needs one is handed nothing else."""
+    if not isinstance(cost, GaussianCost):
+        raise TypeError(f"Gaussian noise is paid for in μ, not by {cost}")
+    return cost.mu
 
 
 @dataclass(frozen=True)

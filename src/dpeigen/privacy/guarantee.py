@@ -3,6 +3,7 @@
 Every release carries one. It says (ε, δ), which data sets count as neighbours, whom one has to trust, whether the
 promise holds for every data set or only under a model, whether the noise was drawn exactly, and the budget split.
 
+>>> from dpeigen.privacy.budget import PureCost
 >>> g = Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", split=(Spend("moment", "laplace", PureCost(1.0)),))
 >>> g.is_private, g.epsilon
 (True, 1.0)
@@ -16,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
 from dpeigen.privacy.accounting import compose, compose_delta
-from dpeigen.privacy.budget import GaussianCost, PureCost, Relation, Spend
+from dpeigen.privacy.budget import Relation, Spend
 
 Trust = Literal["central", "local", "shuffled"]
 Basis = Literal["worst-case", "distributional", "none"]
@@ -121,13 +122,6 @@ class Guarantee:
             f"attack     nobody guesses whether a row is one thing or another with success above "
             f"{100 * self.best_attack():.1f}% (50% is a coin)",
         ]
-        lines += [f"spent on   {spend.purpose}: {_price(spend)} ({spend.mechanism})" for spend in self.split]
+        lines += [f"spent on   {spend.purpose}: {spend.cost} ({spend.mechanism})" for spend in self.split]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)
-
-
-def _price(spend: Spend) -> str:
-    cost = spend.cost
-    if isinstance(cost, GaussianCost):
-        return f"μ = {cost.mu:.4g} (Gaussian)"
-    return f"ε = {cost.epsilon:.4g}" + ("" if isinstance(cost, PureCost) else f", δ = {cost.delta:.3g}")

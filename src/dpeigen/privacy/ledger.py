@@ -124,7 +124,7 @@ class Ledger:
         if cost.epsilon > epsilon * _ROUNDING + 1e-15 or cost.delta > max(delta, 0.0) * _ROUNDING:
             raise BudgetExceededError(
                 f"The ledger {self.path.name} has (ε, δ) = ({epsilon:g}, {delta:g}) left; this release needs "
-                f"({cost.epsilon:g}, {cost.delta:g}). No data was read."
+                f"({cost.epsilon:g}, {cost.delta:g}). Nothing was spent."
             )
 
     def _check_relation(self, db: sqlite3.Connection, relation: Relation) -> None:
@@ -134,7 +134,7 @@ class Ledger:
         if other is not None:
             raise ValueError(
                 f"The ledger {self.path.name} accounts for relation='{other[0]}'; this release is about '{relation}', "
-                f"and the two do not add up. Use relation='{other[0]}'. No data was read."
+                f"and the two do not add up. Use relation='{other[0]}'. Nothing was spent."
             )
 
     @staticmethod

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.privacy.budget import Cost, GaussianCost
+from dpeigen.privacy.budget import Cost, GaussianCost, pure_epsilon
 from dpeigen.privacy.randomness import Integers, Randomness, check_scale
 
 Floats = NDArray[np.float64]
@@ -72,17 +72,16 @@ def continuous_grid(scale: float) -> int:
     return 2 ** max(0, math.floor(math.log2(scale)) - 8)
 
 
-def add_continuous(statistic: NDArray[Any], noise: Floats, grid: int) -> NDArray[Any]:
-    """The exact integer statistic plus continuous noise, rounded to a multiple of the grid in integers."""
-    total = statistic + np.rint(noise).astype(np.int64)
-    return (total + grid // 2) // grid * grid
+def round_to_grid(values: NDArray[Any], grid: int) -> NDArray[Any]:
+    """Integers rounded to multiples of the grid, in integers."""
+    return (values + grid // 2) // grid * grid
 
 
 def perturb(values: NDArray[Any], cost: Cost, *, l2: float, l1: float, rng: Randomness) -> NDArray[Any]:
     """An integer vector with noise worth ``cost``, given its ℓ2 and ℓ1 sensitivity in grid steps."""
     if isinstance(cost, GaussianCost):
         return values + rng.discrete_gaussian(_up(l2 / cost.mu), len(values))
-    return values + rng.discrete_laplace(_up(l1 / cost.epsilon), len(values))
+    return values + rng.discrete_laplace(_up(l1 / pure_epsilon(cost)), len(values))
 
 
 def draw_ahead(draw: Callable[[], T], rng: Randomness) -> Callable[[], T]:

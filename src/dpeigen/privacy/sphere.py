@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 _BATCH_NUMBERS = 2**18  # proposals are drawn in batches of about this many numbers
 
 
-def _envelope(beta: Floats) -> float:
+def envelope(beta: Floats) -> float:
     """b in [1, d] with Σ 1/(b + 2βᵢ) = 1; the smallest βᵢ is 0, so both ends bracket the root."""
     d = len(beta)
 
@@ -52,7 +52,7 @@ def _envelope(beta: Floats) -> float:
 def _propose(beta: Floats, count: int, rng: Randomness) -> tuple[Floats, NDArray[np.bool_]]:
     """``count`` proposals from the envelope in the eigenbasis, and which of them are kept."""
     d = len(beta)
-    b = _envelope(beta)
+    b = envelope(beta)
     omega = 1.0 + 2.0 * beta / b
     log_bound = (d - b) / 2 - (d / 2) * np.log(d / b)
     u = rng.normal((count, d)) / np.sqrt(omega)
@@ -77,7 +77,11 @@ def sample_bingham(A: ArrayLike, size: int = 1, random_state: Any = None) -> Flo
     size = check_count("size", size, "sample_bingham", low=0)
     rng = randomness(random_state)
     values, vectors = eigh((matrix + matrix.T) / 2)
-    beta = values[-1] - values
+    return _draw(values[-1] - values, size, rng) @ vectors.T
+
+
+def _draw(beta: Floats, size: int, rng: Randomness) -> Floats:
+    """Unit vectors with density ∝ exp(−Σβᵢuᵢ²), the smallest β being 0."""
     d = len(beta)
     kept: list[Floats] = []
     missing = size
@@ -88,5 +92,35 @@ def sample_bingham(A: ArrayLike, size: int = 1, random_state: Any = None) -> Flo
         kept.append(accepted)
         missing -= len(accepted)
     draws = np.concatenate(kept) if kept else np.empty((0, d))
-    draws /= np.linalg.norm(draws, axis=1, keepdims=True)
-    return draws @ vectors.T
+    return draws / np.linalg.norm(draws, axis=1, keepdims=True)
+
+
+def sample_orthonormal(matrix: Floats, concentrations: Floats, rng: Randomness) -> Floats:
+    """Orthonormal rows, one after the other: row i has density ∝ exp(cᵢ·uᵀCu) on the sphere orthogonal to the earlier.
+
+    Each step works in the eigenbasis of what is left. A Householder reflection takes the drawn direction out, and only
+    the compressed matrix, one smaller each time, is decomposed again. A last single direction is not a choice: it is
+    returned without a draw, whatever its concentration.
+    """
+    d, k = len(matrix), len(concentrations)
+    values, basis = eigh(matrix)  # basis: columns span what is left
+    rows = np.empty((k, d))
+    for i, concentration in enumerate(concentrations):
+        if len(values) == 1:
+            rows[i] = basis[:, 0]
+            break
+        beta = concentration * (values[-1] - values)
+        u = _draw(beta, 1, rng)[0]
+        rows[i] = basis @ u
+        complement = _complement(u)
+        values, inner = eigh((complement.T * values) @ complement)
+        basis = basis @ (complement @ inner)
+    return rows
+
+
+def _complement(u: Floats) -> Floats:
+    """An orthonormal basis of the complement of a unit vector, as columns: a Householder reflection less one column."""
+    v = u.copy()
+    v[0] += 1.0 if u[0] >= 0 else -1.0
+    reflection = np.eye(len(u)) - np.outer(v, v) * (2.0 / (v @ v))
+    return reflection[:, 1:]

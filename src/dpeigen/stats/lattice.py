@@ -23,7 +23,7 @@ from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
 
 Floats = NDArray[np.float64]
 LEVELS = 2**20
-EXACT_ROWS = 2**13  # sums of this many products of lattice integers stay below 2^53
+EXACT_ROWS = 2**53 // LEVELS**2  # sums of this many products of lattice integers are exact in doubles
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, w
 
 def chunk_rows(n_columns: int) -> int:
     """Rows per chunk: about 1 MiB of doubles, even, so that pairs are never cut."""
-    return int(np.clip(2**17 // max(n_columns, 1), 512, 8192)) // 2 * 2
+    return int(np.clip(2**17 // max(n_columns, 1), 512, EXACT_ROWS)) // 2 * 2
 
 
 class _LatticeSum(Statistic):

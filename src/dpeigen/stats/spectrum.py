@@ -21,6 +21,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, svdvals
+from scipy.optimize import isotonic_regression
+
+from dpeigen.privacy.sphere import envelope
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -59,6 +62,35 @@ def project_eigenvalues(values: Floats, trace: float = math.inf) -> Floats:
     # ≥, not >: the first entry always counts, even where its difference to the trace rounds away.
     keep = int(np.nonzero(descending >= thresholds)[0][-1])
     return np.maximum(values - thresholds[keep], 0.0)
+
+
+def isotonic_decreasing(values: Floats) -> Floats:
+    """The nearest decreasing sequence: noisy eigenvalues that were decreasing before the noise."""
+    return isotonic_regression(values, increasing=False).x
+
+
+def expected_rayleigh(values: Floats, concentrations: Floats) -> Floats:
+    """The variance uᵀCu expected of directions drawn one after the other from exp(cᵢ·uᵀCu), C having these eigenvalues.
+
+    In the eigenbasis a draw has E[uⱼ²] ≈ 1/(b + 2c(λ_max − λⱼ)), b such that these sum to 1 (the envelope of the
+    Bingham sampler, exact for c → 0 and c → ∞). What is left then has the eigenvalues of the compression to u^⊥ for a u
+    with these squares. Values beyond the drawn directions are those of what is left.
+    """
+    left = np.sort(values)[::-1].astype(np.float64)
+    expected = []
+    for c in concentrations:
+        if len(left) == 1:
+            break
+        beta = c * (left[0] - left)
+        squares = 1.0 / (envelope(beta) + 2.0 * beta)
+        squares /= squares.sum()
+        expected.append(float(squares @ left))
+        u = np.sqrt(squares)
+        projector = np.eye(len(left)) - np.outer(u, u)
+        left = np.asarray(
+            np.linalg.eigvalsh((projector * left) @ projector)[::-1][:-1], dtype=np.float64
+        )  # the least is u's own, 0
+    return np.concatenate([expected, np.maximum(left, 0.0)])
 
 
 def symmetric_eigh(matrix: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,121 @@
+"""What the methods that draw directions share: the split of the budget, what published constants really cost, rounding.
+
+Guarantee: a draw of u from exp(c·uᵀMu), rows in the unit ball, is 2c-bounded-range under replacement, where uᵀMu
+moves by at most 1 either way, and c-bounded-range when a row is added or removed, where it moves by 0 to 1. So with c
+= ε/2 or ε the draw is ε-DP, and ε²/8-zCDP (Cesar and Rogers 2021), which is how draws compose when δ > 0.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._validate import check_choice, complain
+from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.framing import check_radii, frame_source, framing_shares, location, released_count, spends
+from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend, allocate
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.sources import Source
+from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.stats.lattice import LEVELS
+
+Floats = NDArray[np.float64]
+VALUES, VECTORS, COUNT = "eigenvalues", "eigenvectors", "number of rows"
+GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
+_MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
+
+
+@dataclass(frozen=True)
+class SamplingMethod(Method):
+    """A method that releases values and draws directions from a second moment."""
+
+    constants: str = "sharp"
+
+    halved: ClassVar[tuple[str, ...]] = (VECTORS,)  # of which published constants spend half of what they say
+
+    @abstractmethod
+    def sample(
+        self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
+    ) -> tuple[Floats, Floats, float]:
+        """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii."""
+
+    def budget(self, task: Task) -> Budget:
+        return Budget(task.budget.epsilon) if self.constants == "published" else task.budget
+
+    def price(self, task: Task) -> Budget:
+        if self.constants == "sharp":
+            return self.budget(task)
+        return Budget(math.fsum(pure_epsilon(spend.cost) for spend in self.spends(task)))
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """The budget, split by purpose: half for the values, half for the draws."""
+        pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
+        main[VALUES] = 0.5
+        if task.relation is Relation.ADD_REMOVE:
+            main[COUNT] = 0.02
+        return allocate(self.budget(task), pure=pure, main=main, sampled={VECTORS: 0.5})
+
+    def spends(self, task: Task) -> tuple[Spend, ...]:
+        """What is really spent."""
+        costs = self.shares(task)
+        if self.constants == "published":
+            costs = {k: PureCost(pure_epsilon(c) / 2) if k in self.halved else c for k, c in costs.items()}
+        return spends(costs, {VECTORS: "Bingham draws"})
+
+    def concentration(self, task: Task) -> float:
+        """c per unit of ε, less what rounding may add to the sensitivity."""
+        sharp = 0.5 if task.relation is Relation.REPLACE else 1.0
+        return (0.25 if self.constants == "published" else sharp) / (1 + rounding_allowance(task)) * (1 - 2**-40)
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        check_choice("constants", self.constants, ["sharp", "published"], type(self).__name__)
+        if self.constants == "published" and task.relation is Relation.ADD_REMOVE:
+            raise ValueError(complain("relation", task.owner, "'replace' for the published constants", "add_remove"))
+        check_radii(task, self.shares(task))
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs = self.shares(task)
+        source, frame, radius, _ = frame_source(source, task, costs, rng, weighted=False)
+        moment = source.reduce(SecondMoment(Lattice(frame, radius)))
+        if task.relation is Relation.ADD_REMOVE:
+            count = released_count(moment.count, costs[COUNT], rng)
+        else:
+            count = public_count(moment.count, frame.rows_per_term)
+        matrix = moment.gram.astype(np.float64) / LEVELS**2
+        components, values, left = self.sample(matrix, count, costs, task, rng)
+        unit = (moment.lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
+        eigenvalues, left = values * unit, left * unit
+        covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
+        return Estimate(
+            components=components,
+            eigenvalues=eigenvalues,
+            noise_variance=left,
+            covariance=(covariance + covariance.T) / 2,
+            mean=location(frame, None, task),
+            n_rows=count * frame.rows_per_term,
+            radius=radius * float(frame.unit[0]),
+            split=self.spends(task),
+            numerics="idealised",
+            notes=("The time of the rejection sampler depends on the data.",),
+        )
+
+
+def steps_of(task: Task) -> int:
+    """How many directions are asked for."""
+    return task.n_features if task.n_components is None else task.n_components
+
+
+def rounding_allowance(task: Task) -> float:
+    """A bound on what double precision adds to sensitivities: M in doubles, its decompositions, its deflation.
+
+    Each is backward stable with an error of at most 8d·2^−52·‖M‖, and ‖M‖ ≤ n; two neighbours share it.
+    """
+    n = _MOST_ROWS if task.n_terms is None else task.n_terms
+    return 32 * task.n_features * n * 2.0**-52
