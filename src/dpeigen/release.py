@@ -5,17 +5,20 @@ Whatever is computed from a release costs nothing more: that is post-processing.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpeigen import io
-from dpeigen._validate import check_count
-from dpeigen.privacy import Guarantee, randomness
+from dpeigen._validate import check_count, complain
+from dpeigen.privacy import Guarantee, gaussian_mu, randomness
+from dpeigen.stats.ridge import RidgePath, choose_penalty, lemma_one_bound
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +29,7 @@ class Release:
 
     Attributes
     ----------
-    kind : "pca" or "covariance".
+    kind : "pca", "covariance" or "ridge".
     components : (k, d) orthonormal rows by decreasing eigenvalue.
     eigenvalues : (k,) private variances along the components.
     covariance : (d, d) positive semi-definite.
@@ -86,8 +89,127 @@ class Release:
         rows: Floats = (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return rows if self.mean is None else rows + self.mean
 
-    def save(self, path: str | Path) -> Path:
-        """Write ``release.safetensors`` and ``release.json`` into the folder ``path``."""
+    def ridge(
+        self,
+        target: int | str,
+        alpha: float | ArrayLike = 1.0,
+        *,
+        features: Iterable[int | str] | None = None,
+        fit_intercept: bool | None = None,
+    ) -> RidgeFit:
+        """Ridge regression of one column on others. Costs nothing: any number of targets, features and α.
+
+        Parameters
+        ----------
+        target : index or name of a column.
+        alpha : float ≥ 0, array of them, or "auto", default=1.0
+            scikit-learn's penalty: ‖y − Xw‖² + α‖w‖² over the n rows. (The α of Amin et al. 2019 times 2n is this one.)
+            "auto" minimises an estimate of the prediction error that knows the noise of the release
+            (`dpeigen.stats.ridge.expected_error`); noise is the reason to take much larger α than without it.
+        features : indices or names of columns, default=all but the target.
+        fit_intercept : bool, default=None
+            None: with an intercept if the release has a centre. False: through 0. True: refused where there is none.
+
+        Notes
+        -----
+        The intercept comes from the released centre. A release about a public centre gives a fit through that point;
+        one with center=None is about 0 and gives a fit through 0; one with center="pairs" has no centre, so its slopes
+        are known and its intercept (None) is not.
+        """
+        owner = "Release.ridge"
+        column = self._column("target", target, owner)
+        columns = self._feature_columns(features, column, owner)
+        matrix, center = self._about(fit_intercept, owner)
+        alphas, n = check_alphas(alpha, owner), self._n_rows(owner)
+        path = RidgePath.of(matrix, column, columns, self.facts.get("units"))
+        if alphas is None:
+            alphas = np.array(choose_penalty(path, self._noise_deviation(n), n) * n)
+        penalties = np.atleast_1d(alphas) / n
+        coef = path.coefficients(penalties)
+        intercept = None if center is None else center[column] - coef @ center[columns]
+        error = self._error_in_units() if matrix is self.covariance else None
+        bound = None if error is None else lemma_one_bound(path, penalties, error)
+        names = self.feature_names
+        one = alphas.ndim == 0
+        return RidgeFit(
+            coef=coef[0] if one else coef,
+            intercept=intercept if intercept is None or not one else float(intercept[0]),
+            alpha=float(alphas) if one else alphas,
+            feature_names=tuple(names[j] for j in columns),
+            target=names[column],
+            error_bound=bound if bound is None or not one else float(bound[0]),
+        )
+
+    def _column(self, name: str, value: Any, owner: str) -> int:
+        if not isinstance(value, str):
+            return check_count(name, value, owner, low=0, high=self.n_features - 1)
+        found = [j for j, known in enumerate(self.feature_names) if known == value]
+        if len(found) != 1:
+            must = "an index, or a name that stands once among the columns"
+            raise ValueError(complain(name, owner, must, value, f"They are {self.feature_names}."))
+        return found[0]
+
+    def _feature_columns(self, features: Iterable[int | str] | None, target: int, owner: str) -> list[int]:
+        must = "different columns other than the target, at least one"
+        if isinstance(features, str):
+            raise TypeError(complain("features", owner, f"a list of {must}", features))
+        chosen = [j for j in range(self.n_features) if j != target] if features is None else list(features)
+        columns = [self._column("features", value, owner) for value in chosen]
+        if not columns or target in columns or len(set(columns)) < len(columns):
+            raise ValueError(complain("features", owner, must, features if features is None else chosen))
+        return columns
+
+    def _about(self, fit_intercept: bool | None, owner: str) -> tuple[Floats, Floats | None]:
+        """The matrix to regress with, and the point the fit goes through (None: not known)."""
+        if fit_intercept is not None and not isinstance(fit_intercept, (bool, np.bool_)):
+            raise TypeError(complain("fit_intercept", owner, "True, False or None", fit_intercept))
+        origin = np.zeros(self.n_features)
+        about_zero = self.mean is not None and self.facts.get("center") == "public" and not self.mean.any()
+        if fit_intercept and (self.mean is None or about_zero):
+            remedy = "Release with center='private' (or a public centre), or leave fit_intercept None."
+            got = "second moment about 0" if about_zero else "release without a centre"
+            raise ValueError(
+                complain("fit_intercept", owner, "None or False for this release", f"True for a {got}", remedy)
+            )
+        if self.mean is None:
+            return self.covariance, None if fit_intercept is None else origin
+        if fit_intercept is False or about_zero:
+            return (self.covariance if about_zero else self.covariance + np.outer(self.mean, self.mean)), origin
+        return self.covariance, self.mean
+
+    def _n_rows(self, owner: str) -> float:
+        n = self.facts.get("n_rows")
+        if n is None:
+            raise ValueError(f"{owner} needs the number of rows, public or released, which this release does not hold.")
+        return float(n)
+
+    def _error_in_units(self) -> float | None:
+        """B with ‖U⁻¹(Ĉ − C)U⁻¹‖₂ ≤ B at 95%, U the units in which the noise is isotropic (1 if not stated)."""
+        error, units = self.facts.get("covariance_error"), self.facts.get("units")
+        return None if error is None else float(error) / (1.0 if units is None else max(units) ** 2)
+
+    def _noise_deviation(self, n: float) -> float:
+        """Of an entry of the covariance off the diagonal, in the units of the noise.
+
+        From the stated error, which is about 2√d deviations. Methods that state none are taken to be as noisy as plain
+        noise on the second moment at the same budget, for rows twice as long (squared) as the release says they are.
+        """
+        d, error = self.n_features, self._error_in_units()
+        if error is not None:
+            return error / (2 * math.sqrt(d))
+        budget, units = self.guarantee, np.asarray(self.facts.get("units") or 1.0)
+        noise = math.sqrt(2 * (d + 1)) / budget.epsilon
+        if budget.delta > 0:
+            noise = min(noise, 1 / gaussian_mu(budget.epsilon, budget.delta))
+        return noise * 2 * float(np.sum(np.diag(self.covariance) / units**2)) / n
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write ``release.safetensors`` and ``release.json`` into the folder ``path``.
+
+        A release that is there already was paid for: it is replaced only when asked.
+        """
+        if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
+            raise FileExistsError(f"{path} holds a release already. Choose another folder, or overwrite=True.")
         arrays = {
             "components": self.components,
             "eigenvalues": self.eigenvalues,
@@ -115,6 +237,80 @@ class Release:
             f"Release({self.kind}, {len(self.components)} components of {self.n_features} columns, "
             f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {g.mechanism}{stamp})"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """A ridge regression computed from a release, as safe to publish as the release itself.
+
+    For an array of m values of α every number below is an array over them, and ``coef`` is m × p.
+
+    Attributes
+    ----------
+    coef : (p,) coefficients of the features.
+    intercept : float, or None where the release has no centre.
+    alpha : the penalty, scikit-learn's convention.
+    feature_names, target : names of the columns.
+    error_bound : with probability 95% over the noise, ‖coef − w‖₂ is at most this, w the coefficients without noise (of
+        the same clipped rows, at this α). Lemma 1 of Amin et al. 2019, sharpened; None where the release does not state
+        the error of its covariance, and infinite where the bound says nothing.
+    """
+
+    coef: Floats
+    intercept: float | Floats | None
+    alpha: float | Floats
+    feature_names: tuple[str, ...]
+    target: str
+    error_bound: float | Floats | None
+
+    def __post_init__(self) -> None:
+        for value in (self.coef, self.intercept, self.alpha, self.error_bound):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def predict(self, X: Any) -> Floats:
+        """Predictions for rows, rows × m for m values of α. Predictions for private rows are private data.
+
+        A data frame is read by the names of its columns, anything else by their order.
+        """
+        if self.intercept is None:
+            raise ValueError(
+                "This fit has slopes but no intercept: the release has no centre (center='pairs'). Use `coef` on "
+                "differences, or fit_intercept=False if the columns have mean 0."
+            )
+        p = len(self.feature_names)
+        rows = _table(X, self.feature_names)
+        if rows is None or rows.ndim != 2 or rows.shape[1] != p:
+            raise ValueError(
+                f"X must be a table of real numbers with the {p} columns of `feature_names`, in that order."
+            )
+        result: Floats = rows @ self.coef.T + self.intercept
+        return result
+
+
+def _table(X: Any, names: Sequence[str]) -> Floats | None:
+    """Rows of numbers, by name where X has names; None if X is something else (no error may quote it)."""
+    try:
+        if set(names) <= set(getattr(X, "columns", ())):
+            X = X[list(names)]
+        return np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def check_alphas(value: Any, owner: str, *, many: bool = True) -> Floats | None:
+    """One penalty (zero-dimensional) or several, or None for "auto"."""
+    must = "'auto', a finite number ≥ 0" + (" or a vector of them" if many else "")
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(complain("alpha", owner, must, value))
+        return None
+    alphas = np.asarray(value) if not isinstance(value, (bool, type(None))) else np.array(None)
+    if alphas.dtype.kind not in "fiu":
+        raise TypeError(complain("alpha", owner, must, value))
+    if alphas.ndim > int(many) or alphas.size == 0 or not np.isfinite(alphas).all() or (alphas < 0).any():
+        raise ValueError(complain("alpha", owner, must, value))
+    return alphas.astype(np.float64)
 
 
 def load_release(path: str | Path) -> Release:

@@ -105,7 +105,7 @@ def _write(console: Console, out: Path, pca: Release, covariance: Release) -> No
 
     from dpeigen.plotting import BiplotDisplay, ScreeDisplay
 
-    written = [pca.save(out / "pca"), covariance.save(out / "covariance")]
+    written = [pca.save(out / "pca", overwrite=True), covariance.save(out / "covariance", overwrite=True)]
     for name, display in (("scree.png", ScreeDisplay), ("biplot.png", BiplotDisplay)):
         figure = Figure(figsize=(7.5, 5.2), layout="constrained")
         display.from_release(pca, figure.subplots())

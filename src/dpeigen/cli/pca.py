@@ -27,7 +27,7 @@ def pca(
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     bound: Annotated[
         str | None,
-        typer.Option(help="Public bound on the distance of a row from the centre, or 'private' to pay for one."),
+        typer.Option(help="Public bound on the length of a row (its distance from 0), or 'private' to pay for one."),
     ] = None,
     lower: Annotated[str | None, typer.Option(help="Public lower bounds of the columns: a number or a,b,c.")] = None,
     upper: Annotated[str | None, typer.Option(help="Public upper bounds of the columns: a number or a,b,c.")] = None,

@@ -31,7 +31,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", or an instance from `dpeigen.methods`.
         "auto" looks at public facts only.
     bound : float, (lower, upper), "private" or None, default=None
-        A public bound on the distance of a row from the centre; public bounds of the columns; "private" to pay for a
+        A public bound on the length of a row, that is, on its distance from the public centre, or from 0 where there is
+        none; public bounds of the columns; "private" to pay for a
         radius; None where the method needs none. Rows outside are clipped.
     center : None, array, "private" or "pairs", default="private"
         None or 0 if the data are centred already; a public centre; "private" to pay for one; "pairs" to use

@@ -70,6 +70,7 @@ class Estimate:
     split: tuple[Spend, ...]
     numerics: Numerics
     notes: tuple[str, ...] = ()
+    covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
 
 
 class Method(ABC):

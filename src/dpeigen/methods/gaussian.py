@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dpeigen.methods.base import Task
 from dpeigen.methods.moment import MomentMethod, Noise
-from dpeigen.privacy import Budget, Cost, Randomness, Relation, gaussian_mu
+from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.stats import SecondMoment
@@ -31,13 +32,31 @@ class Gaussian(MomentMethod):
     reference = "Dwork et al. 2014; Balle and Wang 2018"
     needs_delta = True
 
+    def published_cost(self, task: Task) -> Cost:
+        # σ = √(2 ln(1.25/δ))/ε, the same on every entry of the upper triangle, calibrated to a sensitivity of 1. The
+        # real one is √2: Σ_{i≤j} Δᵢⱼ² = (‖Δ‖²_F + Σ Δᵢᵢ²)/2 ≤ ‖Δ‖²_F, with equality for two unit vectors of the basis.
+        sigma = math.sqrt(2 * math.log(1.25 / task.budget.delta)) / task.budget.epsilon
+        return GaussianCost((math.sqrt(2) if task.n_features > 1 else 1.0) / sigma)
+
+    def price(self, task: Task) -> Budget:
+        if self.constants == "sharp":
+            return self.budget(task)
+        mu = gaussian_share(self.published_cost(task))
+        return Budget(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), task.budget.delta)
+
     def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
         return moment.frobenius_sensitivity(relation) / gaussian_share(cost)
 
     def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
         sigma = self.noise_scale(moment, cost, relation)
+        if self.constants == "published":
+            return Noise(symmetric_gaussian(moment.dimension, sigma, rng, isometric=False), sigma)
         matrix = symmetric_gaussian(moment.dimension, sigma, rng)
         return Noise(matrix, sigma / math.sqrt(2))
+
+    def noise_norm(self, d: int, deviation: float, failure: float) -> float:
+        # E‖N‖ ≤ 2τ√d (Gordon), and ‖N‖ is √2τ-Lipschitz in standard Gaussians.
+        return 2 * deviation * (math.sqrt(d) + math.sqrt(math.log(1 / failure)))
 
     def r_transform(self, d: int, deviation: float) -> RTransform:
         return gaussian_r_transform(d, deviation)

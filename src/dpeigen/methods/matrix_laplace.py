@@ -43,6 +43,11 @@ class MatrixLaplace(MomentMethod):
         matrix = np.rint(matrix_laplace(d, scale, rng)).astype(np.int64)
         return Noise(matrix, scale * math.sqrt(2 * (d + 1)), continuous_grid(scale))
 
+    def noise_norm(self, d: int, deviation: float, failure: float) -> float:
+        # ‖W₁ − W₂‖ ≤ max ‖Wᵢ‖, and ‖G‖ ≤ √d + √(d+1) + t but for e^{−t²/2} (Davidson and Szarek 2001).
+        t = math.sqrt(2 * math.log(2 / failure))
+        return deviation / math.sqrt(2 * (d + 1)) * (math.sqrt(d) + math.sqrt(d + 1) + t) ** 2
+
     def r_transform(self, d: int, deviation: float) -> RTransform:
         return wishart_difference_r_transform(d, deviation / math.sqrt(2 * (d + 1)))
 

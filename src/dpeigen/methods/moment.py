@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Estimate, Method, Task, public_count
 from dpeigen.methods.framing import check_radii, frame_source, framing_shares, location, released_count, spends
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, allocate
@@ -30,6 +31,7 @@ from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import RTransform, fix_signs, symmetric_eigh
 
 Floats = NDArray[np.float64]
+CLIPPED = ("Rows longer than a paid radius were clipped to it: variances of heavy-tailed columns come out too small.",)
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
 
 
@@ -52,10 +54,12 @@ class MomentMethod(Method):
 
     ``tighten``: given column bounds, pay for a radius (and a centre) inside them. The corner of a box is a far longer
     row than any that is likely, and noise grows with the square of the radius; so this mostly wins, and "auto" does
-    it when there are rows enough.
+    it when there are rows enough. ``constants="published"``: the noise of the paper that the method comes from, for
+    reproductions, with public bound and centre; `price` and the guarantee state what it really gives.
     """
 
     tighten: bool = False
+    constants: str = "sharp"
 
     numerics: ClassVar[Numerics] = "exact"
 
@@ -75,14 +79,25 @@ class MomentMethod(Method):
     def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
         """Off-diagonal noise on Σxxᵀ for rows in the unit ball: what "auto" compares."""
 
+    @abstractmethod
+    def noise_norm(self, d: int, deviation: float, failure: float) -> float:
+        """What the spectral norm of the noise on a d×d matrix stays below but for this probability."""
+
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
+        if self.constants == "published":
+            return {"second moment": self.published_cost(task)}
         pure, main = framing_shares(task, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
         main["second moment"] = 1.0
         if task.relation is Relation.ADD_REMOVE and not task.private_center:
             main["number of rows"] = COUNT_SHARE
         entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
         return allocate(self.budget(task), pure=pure, main=main, coordinates=entries)
+
+    def published_cost(self, task: Task) -> Cost:  # noqa: ARG002
+        """What the published noise really costs."""
+        must = "'sharp': this method has no other published constants"
+        raise ValueError(complain("constants", type(self).__name__, must, self.constants))
 
     def _pays_for_radius(self, task: Task) -> bool:
         return task.private_bound or (self.tighten and isinstance(task.bound, tuple))
@@ -92,6 +107,11 @@ class MomentMethod(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
+        check_choice("constants", self.constants, ["sharp", "published"], type(self).__name__)
+        private = task.relation is Relation.ADD_REMOVE or task.private_center or self._pays_for_radius(task)
+        if self.constants == "published" and private:
+            must = "'sharp' where the number of rows, the centre or the bound is private"
+            raise ValueError(complain("constants", type(self).__name__, must, self.constants))
         costs = self.shares(task)
         check_radii(task, costs)
         widest = SecondMoment(Lattice(Frame(task.n_features), 1.0), LEVELS)
@@ -144,7 +164,8 @@ class MomentMethod(Method):
         if weight:
             mean = second[0, 1:] / (weight * lattice.step)
             second = second[1:, 1:] - np.outer(mean, mean)
-        values, vectors = np.linalg.eigh((second + second.T) / 2)
+        noisy_values, vectors = np.linalg.eigh((second + second.T) / 2)
+        values = noisy_values
         if task.shrink:
             whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor vanish
             tau = deviation * area / whole
@@ -168,7 +189,28 @@ class MomentMethod(Method):
             radius=lattice.radius * float(frame.unit[0]) if frame.weights is None else None,
             split=(),
             numerics=self.numerics,
+            notes=CLIPPED if self._pays_for_radius(task) else (),
+            covariance_error=self._error(
+                values - noisy_values, deviation * area, mean, weight * lattice.step, frame, task
+            ),
         )
+
+    def _error(
+        self, moved: Floats, deviation: float, mean: Floats | None, weight: float, frame: Frame, task: Task
+    ) -> float | None:
+        """A bound on ‖Ĉ − C‖₂ that holds with probability 95%, C the covariance of the same clipped rows.
+
+        The sum of how far post-processing moved the eigenvalues, the norm of the noise, and, for a mean m̂ = m + e that
+        was subtracted, 2·‖m̂‖·‖e‖ + ‖e‖² (Markov for ‖e‖²). None where the number of rows is private.
+        """
+        if task.n_rows is None:
+            return None
+        d = frame.n_features
+        error = float(np.abs(moved).max()) + self.noise_norm(d, deviation, failure=0.025)
+        if mean is not None:
+            off = math.sqrt(d / 0.025) * deviation / weight
+            error += 2 * float(np.linalg.norm(mean)) * off + off**2
+        return error * float(frame.unit.max()) ** 2
 
 
 def center_weight(d: int, offset: float, noise: float, *, optional: bool = False) -> int:

@@ -113,15 +113,19 @@ class Guarantee:
 
     def __str__(self) -> str:
         neighbour = "one row replaced" if self.relation is Relation.REPLACE else "one row added or removed"
+        promise = f"({self.epsilon:g}, {self.delta:g})-differential privacy, {neighbour}"
         lines = [
-            f"({self.epsilon:g}, {self.delta:g})-differential privacy, {neighbour}",
+            promise if self.is_private else f"NOT PRIVATE (the noise is that of {promise})",
             f"mechanism  {self.mechanism}" + (f"  [{self.reference}]" if self.reference else ""),
             f"trust      {self.trust}",
             f"basis      {self.basis}" + "".join(f"\n             - {a}" for a in self.assumptions),
             f"numerics   {_NUMERICS_WORDS[self.numerics]}",
-            f"attack     nobody guesses whether a row is one thing or another with success above "
-            f"{100 * self.best_attack():.1f}% (50% is a coin)",
         ]
+        if self.is_private:
+            success = f"{100 * self.best_attack():.1f}% (50% is a coin)"
+            lines.append(
+                f"attack     nobody guesses whether a row is one thing or another with success above {success}"
+            )
         lines += [f"spent on   {spend.purpose}: {spend.cost} ({spend.mechanism})" for spend in self.split]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)

@@ -41,10 +41,11 @@ def _mirror(diagonal: Integers, upper: Integers, d: int) -> Integers:
     return matrix
 
 
-def symmetric_gaussian(d: int, sigma: float, rng: Randomness) -> Integers:
-    """Isotropic discrete Gaussian noise on symmetric d×d matrices."""
+def symmetric_gaussian(d: int, sigma: float, rng: Randomness, *, isometric: bool = True) -> Integers:
+    """Discrete Gaussian noise on symmetric d×d matrices: isotropic, or else σ on every entry of the upper triangle."""
     diagonal = rng.discrete_gaussian(_up(sigma), d)
-    upper = rng.discrete_gaussian(_up(sigma / math.sqrt(2)), d * (d - 1) // 2) if d > 1 else diagonal[:0]
+    off = sigma / math.sqrt(2) if isometric else sigma
+    upper = rng.discrete_gaussian(_up(off), d * (d - 1) // 2) if d > 1 else diagonal[:0]
     return _mirror(diagonal, upper, d)
 
 

@@ -45,7 +45,12 @@ class ArrowSource(Source):
             raise ValueError(f"Column names must differ from each other. Got {names}.")
         missing = [name for name in names if name not in schema.names]
         if missing:
-            raise ValueError(f"Columns {missing} are not in the data. It has {list(schema.names)}.")
+            raise ValueError(f"Columns {missing} are not among the {len(schema.names)} columns of the data.")
+        index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
+        if index:
+            raise ValueError(
+                f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use."
+            )
         _refuse_text(schema, names)
         self.feature_names, self.n_features = names, len(names)
         self.n_rows = _rows_by_metadata(self._dataset)
@@ -143,6 +148,8 @@ def _csv_schema(path: Path) -> pa.Schema:
         names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error):
         names = []
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise UnreadableRowsError(f"The columns of {path.name!r} must be separated by commas.")
     if not names or any(_is_number(name) for name in names):
         raise UnreadableRowsError(
             f"The first line of {path.name!r} must hold column names in UTF-8 with commas between, not numbers: they "
