@@ -69,10 +69,13 @@ def test_names_come_back(saved):
     assert fit().feature_names == ["x0", "x1", "x2"]
 
 
-def test_saving_over_a_release_replaces_it(saved, tmp_path):
+def test_saving_over_a_release_needs_a_word(saved, tmp_path):
     saved[0].save(tmp_path)
     other = fit(center=None)
-    other.save(tmp_path)
+    with pytest.raises(FileExistsError, match="holds a release already"):
+        other.save(tmp_path)
+    same(saved[0], load_release(tmp_path))
+    other.save(tmp_path, overwrite=True)
     same(other, load_release(tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == [DESCRIPTION, ARRAYS]
 
@@ -186,7 +189,7 @@ def test_a_consistent_pair_that_is_no_release_is_refused(copy, change):
 
 def test_an_unknown_format_is_refused(copy, monkeypatch):
     monkeypatch.setattr(io, "FORMAT", 99)
-    fit().save(copy)
+    fit().save(copy, overwrite=True)
     monkeypatch.undo()
     with pytest.raises(DamagedReleaseError, match="Format 99 is not known; this version reads format 1"):
         load_release(copy)

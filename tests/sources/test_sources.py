@@ -173,7 +173,7 @@ def test_columns_can_be_chosen(tmp_path):
     from_parquet(tmp_path)
     source = arrow.open_files(tmp_path / "rows.parquet", columns=["c", "a"])
     np.testing.assert_array_equal(np.concatenate(list(source.blocks())), ROWS[:, [2, 0]])
-    with pytest.raises(ValueError, match=r"Columns \['d'\] are not in the data\. It has \['a', 'b', 'c'\]"):
+    with pytest.raises(ValueError, match=r"Columns \['d'\] are not among the 3 columns"):
         arrow.open_files(tmp_path / "rows.parquet", columns=["d"])
 
 
@@ -421,3 +421,18 @@ def test_pairs_do_not_depend_on_how_a_reader_cuts_batches(tmp_path, monkeypatch)
         blocks = list(arrow.open_files(tmp_path / "rows.csv").whole_blocks())
         assert [len(block) for block in blocks] == [1000, 1000, 500]
         np.testing.assert_array_equal(np.concatenate(blocks), rows)
+
+
+def test_row_numbers_and_other_separators_are_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(",a,b\n0,1,2\n1,3,4\n")  # pandas' to_csv with its index
+    with pytest.raises(ValueError, match="row numbers"):
+        arrow.open_files(path)
+    assert arrow.open_files(path, columns=["a", "b"]).n_features == 2
+    with pytest.raises(ValueError, match="row numbers"):
+        arrow.ArrowSource(pa.table({"a": [1.0], "__index_level_0__": [7]}))
+    for mark in (";", "\t"):
+        path.write_text(f"72.0{mark}157.5{mark}secret\n1{mark}2{mark}3\n")
+        with pytest.raises(ValueError, match="separated by commas") as caught:
+            arrow.open_files(path, columns=["age"])
+        assert "157" not in str(caught.value)
