@@ -127,7 +127,7 @@ class Release:
         penalties = np.atleast_1d(alphas) / n
         coef = path.coefficients(penalties)
         intercept = None if center is None else center[column] - coef @ center[columns]
-        error = self._error_in_units() if matrix is self.covariance else None
+        error = self._in_units("covariance_error") if matrix is self.covariance else None
         bound = None if error is None else lemma_one_bound(path, penalties, error)
         names = self.feature_names
         one = alphas.ndim == 0
@@ -163,6 +163,7 @@ class Release:
         """The matrix to regress with, and the point the fit goes through (None: not known)."""
         if fit_intercept is not None and not isinstance(fit_intercept, (bool, np.bool_)):
             raise TypeError(complain("fit_intercept", owner, "True, False or None", fit_intercept))
+        fit_intercept = None if fit_intercept is None else bool(fit_intercept)
         origin = np.zeros(self.n_features)
         about_zero = self.mean is not None and self.facts.get("center") == "public" and not self.mean.any()
         if fit_intercept and (self.mean is None or about_zero):
@@ -183,25 +184,27 @@ class Release:
             raise ValueError(f"{owner} needs the number of rows, public or released, which this release does not hold.")
         return float(n)
 
-    def _error_in_units(self) -> float | None:
-        """B with ‖U⁻¹(Ĉ − C)U⁻¹‖₂ ≤ B at 95%, U the units in which the noise is isotropic (1 if not stated)."""
-        error, units = self.facts.get("covariance_error"), self.facts.get("units")
-        return None if error is None else float(error) / (1.0 if units is None else max(units) ** 2)
+    def _in_units(self, fact: str) -> float | None:
+        """A stated size of the covariance's noise, for N in Ĉ = C + UNU, U the units where it is isotropic."""
+        size, units = self.facts.get(fact), self.facts.get("units")
+        return None if size is None else float(size) / (1.0 if units is None else max(units) ** 2)
 
     def _noise_deviation(self, n: float) -> float:
         """Of an entry of the covariance off the diagonal, in the units of the noise.
 
-        From the stated error, which is about 2√d deviations. Methods that state none are taken to be as noisy as plain
-        noise on the second moment at the same budget, for rows twice as long (squared) as the release says they are.
+        Where the release does not state it, it is taken to be that of plain noise on the second moment at the same
+        budget, for rows as long as the radius, or √2 times as long as the covariance says they are if there is none.
         """
-        d, error = self.n_features, self._error_in_units()
-        if error is not None:
-            return error / (2 * math.sqrt(d))
-        budget, units = self.guarantee, np.asarray(self.facts.get("units") or 1.0)
+        stated = self._in_units("noise_deviation")
+        if stated is not None:
+            return stated
+        d, budget, units = self.n_features, self.guarantee, np.asarray(self.facts.get("units") or 1.0)
         noise = math.sqrt(2 * (d + 1)) / budget.epsilon
         if budget.delta > 0:
             noise = min(noise, 1 / gaussian_mu(budget.epsilon, budget.delta))
-        return noise * 2 * float(np.sum(np.diag(self.covariance) / units**2)) / n
+        radius = self.facts.get("radius")
+        square = 2 * float(np.sum(np.diag(self.covariance) / units**2)) if radius is None else float(radius) ** 2
+        return noise * square / (n / 2 if self.facts.get("center") == "pairs" else n)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write ``release.safetensors`` and ``release.json`` into the folder ``path``.

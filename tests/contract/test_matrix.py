@@ -32,7 +32,18 @@ ATTRIBUTES = {
             "n_components_", "n_features_in_", "guarantee_", "release_"},
     "covariance": {"covariance_", "precision_", "location_", "n_features_in_", "guarantee_", "release_"},
 }  # fmt: skip
-FACTS = {"method", "n_rows", "n_rows_is", "radius", "radius_is", "center", "feature_names", "dpeigen"}
+FACTS = {
+    "method",
+    "n_rows",
+    "n_rows_is",
+    "noise_deviation",
+    "covariance_error",
+    "radius",
+    "radius_is",
+    "center",
+    "feature_names",
+    "dpeigen",
+}
 
 
 def name_of(method) -> str:

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from dpeigen.privacy import (
     ApproximateCost,
     Budget,
+    ConcentratedCost,
     GaussianCost,
     PureCost,
     Spend,
@@ -25,6 +26,7 @@ from dpeigen.privacy import (
     gaussian_epsilon,
     gaussian_mu,
 )
+from dpeigen.privacy.accounting import log_concentrated_delta
 from dpeigen.privacy.audit import exact_epsilon_discrete, hockey_stick
 
 
@@ -228,3 +230,119 @@ def test_main_weights_must_be_positive():
 def test_too_many_integers_for_a_tiny_budget_are_refused():
     with pytest.raises(ValueError, match="leave no room for the rounding"):
         allocate(Budget(1.0, 1e-6), main={"m": 1.0}, coordinates=10**19)
+
+
+# --- concentrated costs ----------------------------------------------------------------------------------
+
+
+def concentrated(*rhos):
+    return spends(*map(ConcentratedCost, rhos))
+
+
+def best_log_delta(epsilon, rho):
+    """Canonne, Kamath, Steinke 2020, Proposition 12, minimised over α in 40 digits by golden sections in ln(α − 1)."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(40):
+        epsilon, rho = mpmath.mpf(epsilon), mpmath.mpf(rho)
+
+        def log_delta(t):
+            a = mpmath.exp(t)
+            alpha = a + 1
+            return a * (alpha * rho - epsilon) - mpmath.log(a) + alpha * mpmath.log1p(-1 / alpha)
+
+        start = min((mpmath.mpf(t) / 4 for t in range(-60, 121)), key=log_delta)
+        low, high, golden = start - 1, start + 1, (mpmath.sqrt(5) - 1) / 2
+        for _ in range(120):
+            left, right = high - golden * (high - low), low + golden * (high - low)
+            low, high = (low, right) if log_delta(left) < log_delta(right) else (left, high)
+        return float(min(log_delta(low), 0))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("ratio", [0.002, 0.02, 0.1, 0.4])
+def test_conversion_agrees_with_a_minimisation_in_high_precision(epsilon, ratio):
+    rho = ratio * epsilon
+    ours, best = log_concentrated_delta(epsilon, rho), best_log_delta(epsilon, rho)
+    assert best - 1e-9 * abs(best) <= ours <= best + 1e-3 + 1e-4 * abs(best)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.1, 0.5, 1.0, 3.0])
+def test_conversion_is_never_below_the_gaussian_of_the_same_rho(mu):
+    """N(0, 1) against N(μ, 1) is exactly μ²/2-zCDP, so no valid conversion is below its δ."""
+    for z in (-2.0, 0.0, 0.5, 1.0, 2.0, 4.0, 6.0):
+        epsilon = max(z * mu + mu * mu / 2, -5.0)
+        true = gaussian_delta(epsilon, mu)
+        found = math.exp(log_concentrated_delta(epsilon, mu * mu / 2))
+        assert found >= true * (1 - 1e-9)
+        if z >= 2:
+            assert found <= 20 * true  # nor is it idle
+            halved = math.exp(log_concentrated_delta(epsilon, mu * mu / 4))
+            assert halved < true  # twin: half of ρ would be
+
+
+def test_concentrated_spends_add_up_and_gaussian_ones_join_them():
+    whole = compose(concentrated(0.05), 1e-6)
+    assert compose(concentrated(0.02, 0.03), 1e-6) == pytest.approx(whole)
+    assert compose(concentrated(0.03) + gauss(math.sqrt(0.04)), 1e-6) == pytest.approx(whole)
+    assert compose_delta(concentrated(0.05), whole) == pytest.approx(1e-6)
+    assert compose(gauss(math.sqrt(0.1)), 1e-6) < whole  # alone, a Gaussian is priced by its own exact profile
+    assert compose(concentrated(0.05) + spends(ApproximateCost(0.5, 1e-7)), 1.1e-6) == pytest.approx(0.5 + whole)
+
+
+def test_concentrated_and_pure_spends_together():
+    """Between each alone and their sum; a pure step is dominated by its randomised response."""
+    together = compose(concentrated(0.05) + pure(0.3), 1e-6)
+    alone = compose(concentrated(0.05), 1e-6)
+    assert max(alone, 0.3) < together < alone + 0.3
+    # a Gaussian in place of the concentrated spend is a case of it
+    assert compose(gauss(math.sqrt(0.1)) + pure(0.3), 1e-6) <= together
+
+
+def test_bounded_range_steps_cost_less_concentrated_than_pure():
+    """The worst ε-bounded-range pairs have two outcomes, of losses t and t − ε; by their moments all are ε²/8-zCDP."""
+    k, epsilon = 20, 0.1
+    assert compose(concentrated(*[epsilon**2 / 8] * k), 1e-6) < 0.9 * k * epsilon
+    seen = []
+    for t in np.linspace(0.01, 0.99, 49) * epsilon:
+        first = math.expm1(epsilon - t) / (math.exp(epsilon - t) - math.exp(-t))  # so that the second sums to 1
+        for alpha in (1.001, 2.0, 10.0, 100.0):
+            moment = first * math.exp((alpha - 1) * t) + (1 - first) * math.exp((alpha - 1) * (t - epsilon))
+            seen.append(math.log(moment) / (alpha - 1) / alpha)
+    assert 0.98 * epsilon**2 / 8 < max(seen) <= epsilon**2 / 8 * (1 + 1e-9)
+
+
+def test_the_independent_accountant_refuses_concentrated_spends():
+    pytest.importorskip("dp_accounting")
+    with pytest.raises(ValueError, match="no privacy-loss distribution"):
+        compose_pld(concentrated(0.1), 1e-6)
+
+
+def test_concentrated_noise_never_passes_for_pure_privacy():
+    assert compose_delta(concentrated(1e-9), 1.0) > 0
+    with pytest.raises(ValueError, match="'delta' parameter of compose"):
+        compose(concentrated(0.1), 0.0)
+
+
+@given(st.floats(1e-3, 20), st.one_of(st.just(0.0), st.floats(1e-12, 1e-2)), splits(), weights)
+@settings(deadline=None, derandomize=True, max_examples=60)
+def test_an_allocation_with_draws_never_exceeds_the_budget(epsilon, delta, split, drawn):
+    pure_shares, main = split
+    sampled = {f"draw {i}": x for i, x in enumerate(drawn)}
+    costs = allocate(Budget(epsilon, delta), pure=pure_shares, main=main, sampled=sampled)
+    assert list(costs) == [*pure_shares, *main, *sampled]
+    assert compose_delta(as_spends(costs), epsilon) <= delta
+    kinds = [PureCost, PureCost] if delta == 0 else [GaussianCost, ConcentratedCost]
+    assert all(isinstance(costs[name], kinds[0]) for name in main)
+    assert all(isinstance(costs[name], kinds[1]) for name in sampled)
+    total = math.fsum([*main.values(), *sampled.values()])
+    if delta > 0:
+        rho = {
+            n: c.mu**2 / 2 if isinstance(c, GaussianCost) else c.rho for n, c in costs.items() if n not in pure_shares
+        }
+        for name, weight in (main | sampled).items():
+            assert rho[name] / math.fsum(rho.values()) == pytest.approx(weight / total)
+
+
+def test_an_allocation_with_draws_wastes_nothing():
+    costs = allocate(Budget(1.0, 1e-6), pure={"radius": 0.1}, main={"values": 1.0}, sampled={"vectors": 1.0})
+    assert compose(as_spends(costs), 1e-6) == pytest.approx(1.0, rel=1e-6)

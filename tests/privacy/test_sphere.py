@@ -15,7 +15,7 @@ from scipy.special import ive
 from dpeigen.privacy import randomness, sample_bingham
 from dpeigen.privacy.audit import bingham_circle_log_density, hockey_stick_density
 from dpeigen.privacy.randomness import SeededRandomness
-from dpeigen.privacy.sphere import envelope
+from dpeigen.privacy.sphere import _GRID, _complement, _draw, envelope, sample_orthonormal
 
 CLT = 1e-8  # z-tests: leaves a factor of a hundred for the central limit theorem's error
 SEEDED = 1e-6
@@ -257,3 +257,127 @@ def test_the_loss_at_too_high_a_concentration_is_seen():
     x, y = direction(0.0), direction(math.pi / 2)
     densities = [bingham_circle_log_density(2.0 * np.outer(v, v)) for v in (x, y)]
     assert hockey_stick_density(*densities, 1.0, 0, math.pi, np.linspace(0, 3, 20)) > 0.1
+
+
+# --- several directions, one after the other ------------------------------------------------------------
+
+
+def frames(matrix, concentrations, size, seed):
+    """``size`` independent draws, size × k × d."""
+    rng = randomness(seed)
+    return np.stack([sample_orthonormal(np.asarray(matrix), np.asarray(concentrations), rng) for _ in range(size)])
+
+
+DEGENERATE = {
+    "slope": np.diag(np.linspace(1.0, 5.0, 6)),
+    "zero": np.zeros((6, 6)),
+    "repeated": np.diag([4.0, 4.0, 4.0, 1.0, 1.0, 0.0]),
+    "rank one": np.full((6, 6), 3.0),
+    "rank two": np.diag([7.0, 2.0, 0.0, 0.0, 0.0, 0.0]),
+    "tiny": 1e-300 * np.eye(6),
+    "huge": 1e12 * np.diag(np.arange(6.0)),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_rows_are_orthonormal(name, k):
+    for seed in range(5):
+        rows = sample_orthonormal(DEGENERATE[name], np.linspace(2.0, 0.0, k), randomness(seed))
+        assert rows.shape == (k, 6)
+        np.testing.assert_allclose(rows @ rows.T, np.eye(k), atol=1e-10)
+
+
+def test_many_rows_stay_orthonormal():
+    rows = sample_orthonormal(np.diag(np.geomspace(1, 1e6, 120)), np.full(120, 0.5), randomness(0))
+    np.testing.assert_allclose(rows @ rows.T, np.eye(120), atol=1e-10)
+
+
+def test_one_column_is_no_choice():
+    rng = Counting(np.random.Generator(np.random.PCG64(0)))
+    np.testing.assert_allclose(np.abs(sample_orthonormal(np.array([[3.0]]), np.array([1.0]), rng)), [[1.0]])
+    assert rng.proposals == 0
+
+
+class Calls(Counting):
+    """Counts calls too, and the widths asked for."""
+
+    def __init__(self, generator):
+        super().__init__(generator)
+        self.widths = []
+
+    def normal(self, size):
+        self.widths.append(size[1])
+        return super().normal(size)
+
+
+def test_the_last_row_is_free():
+    """No number is drawn for it, whatever its concentration; each draw is one dimension smaller."""
+    matrix = np.diag([5.0, 2.0, 1.0])
+    runs = []
+    for last in (0.0, 1e9):
+        rng = Calls(np.random.Generator(np.random.PCG64(3)))
+        runs.append(sample_orthonormal(matrix, np.array([1.0, 1.0, last]), rng))
+        assert sorted(set(rng.widths), reverse=True) == [3, 2]
+    np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.parametrize("values", [[6.0, 2.0, 0.0], [3.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [9.0, 0.0, 0.0, 0.0]])
+def test_the_first_row_has_the_bingham_law(chance, values):
+    c, size = 0.8, 3_000
+    basis, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(len(values), len(values))))
+    matrix = basis @ np.diag(values) @ basis.T
+    rows = frames(matrix, [c, 2 * c], size, 72)[:, 0]
+    assert chance.means((rows @ basis) ** 2, exact_squares(c * np.array(values))) > CLT
+    single = sample_bingham(c * matrix, size=size, random_state=73)
+    quadratic = [np.einsum("ij,jk,ik->i", u, matrix, u) for u in (rows, single)]
+    if np.ptp(values) > 0:
+        assert chance.two_samples(*quadratic) > SEEDED
+        # planted fault: the second concentration used for the first row
+        assert chance.means((rows @ basis) ** 2, exact_squares(2 * c * np.array(values))) < CLT
+
+
+def ranks_in_the_complement(draws, matrix, c):
+    """The distribution function of the second row's angle, given the first, at that angle: uniform if it is right."""
+    found = []
+    grid = np.linspace(0, math.pi, 1001)
+    for first, second in draws[:, :2]:
+        basis = np.linalg.svd(first[None])[2][1:].T
+        (a, b), (_, e) = c * basis.T @ matrix @ basis
+        x, y = second @ basis
+        angle = math.atan2(y, x) % math.pi
+        exponent = (a - e) / 2 * np.cos(2 * grid) + b * np.sin(2 * grid)
+        density = np.exp(exponent - exponent.max())
+        cumulative = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+        found.append(np.interp(angle, grid, cumulative / cumulative[-1]))
+    return np.array(found)
+
+
+def test_the_second_row_has_the_bingham_law_of_the_complement(chance):
+    matrix = np.array([[5.0, 1.0, 0.0], [1.0, 2.0, -1.0], [0.0, -1.0, 0.5]])
+    draws = frames(matrix, [0.3, 1.5, 0.0], 3_000, 74)
+    np.testing.assert_allclose(np.abs(np.einsum("ij,ij->i", np.cross(draws[:, 0], draws[:, 1]), draws[:, 2])), 1)
+    assert chance.cdf(ranks_in_the_complement(draws, matrix, 1.5), lambda x: x) > SEEDED
+    # planted faults: the first concentration again, and none at all
+    assert chance.cdf(ranks_in_the_complement(draws, matrix, 0.3), lambda x: x) < SEEDED
+    assert chance.cdf(ranks_in_the_complement(draws, matrix, 0.0), lambda x: x) < SEEDED
+
+
+def test_the_last_bits_of_rows_do_not_tell_of_the_eigenbasis():
+    """In the plane the second row must be the same function of the first, bit for bit, whatever the matrix was.
+
+    Before draws were rounded it was so for a diagonal matrix in every run and for another one in a third of them.
+    """
+    for matrix in (np.diag([1.0, 3.0]), np.array([[2.0, 0.7], [0.7, 1.0]])):
+        for seed in range(50):
+            rows = sample_orthonormal(matrix, np.full(2, 0.3), randomness(seed))
+            assert np.array_equal(rows[1], _complement(rows[0])[:, 0])
+            steps = rows[0] * _GRID  # a normalised grid point: within rounding of the grid
+            assert np.abs(steps - np.rint(steps)).max() < 1.0
+    values, vectors = np.linalg.eigh(np.array([[2.0, 0.7], [0.7, 1.0]]))  # the twin: unrounded, in the eigenbasis
+    same = []
+    for seed in range(50):
+        u = _draw(0.3 * (values[-1] - values), 1, randomness(seed))[0]
+        first, second = vectors @ u, vectors @ _complement(u)[:, 0]
+        same.append(any(np.array_equal(sign * second, _complement(first)[:, 0]) for sign in (1, -1)))
+    assert not all(same)

@@ -2,5 +2,6 @@
 
 from dpeigen.estimators.covariance import PrivateCovariance
 from dpeigen.estimators.pca import PrivatePCA
+from dpeigen.estimators.ridge import PrivateRidge
 
-__all__ = ["PrivateCovariance", "PrivatePCA"]
+__all__ = ["PrivateCovariance", "PrivatePCA", "PrivateRidge"]

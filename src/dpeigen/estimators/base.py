@@ -162,6 +162,7 @@ def _describe(
         "method": method.name,
         "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,
         "n_rows_is": "public" if task.relation is Relation.REPLACE else "released",
+        "noise_deviation": estimate.noise_deviation,
         "covariance_error": estimate.covariance_error,
         "radius": estimate.radius,
         "radius_is": "public" if isinstance(task.bound, (float, tuple)) else "released",

@@ -70,6 +70,7 @@ class Estimate:
     split: tuple[Spend, ...]
     numerics: Numerics
     notes: tuple[str, ...] = ()
+    noise_deviation: float | None = None  # of an off-diagonal entry of the covariance, at most; public
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
 
 

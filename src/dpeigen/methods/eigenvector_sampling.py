@@ -1,6 +1,7 @@
 """``eigenvector-sampling``: private eigenvalues, then eigenvectors drawn one after the other (Amin et al. 2019).
 
-Guarantee: ε-DP for every data set; with δ > 0, (ε, δ)-DP with more accurate draws at the same ε. "Idealised" numerics.
+Guarantee: ε-DP for every data set; with δ > 0, (ε, δ)-DP with more accurate draws at the same ε, or ε-DP where there
+are too few draws for that. "Idealised" numerics.
 
 - Eigenvalues of M = Σxxᵀ, rows in the unit ball, have ℓ1 sensitivity 2 (replace) or 1 (add/remove) and ℓ2 √2 or 1
   (Lidskii; Hoffman–Wielandt): discrete Laplace or Gaussian noise on a fine grid.
@@ -22,9 +23,9 @@ from numpy.typing import NDArray
 from dpeigen._validate import check_choice
 from dpeigen.methods.base import Task
 from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, rounding_allowance, steps_of
-from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, Randomness, Relation
+from dpeigen.privacy import ConcentratedCost, Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import perturb
+from dpeigen.privacy.noise import noise_scale, perturb
 from dpeigen.privacy.sphere import sample_orthonormal
 from dpeigen.stats import project_eigenvalues
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
@@ -58,10 +59,17 @@ class EigenvectorSampling(SamplingMethod):
         check_choice("reconstruction", self.reconstruction, ["expected", "projected", "printed"], "EigenvectorSampling")
         super().check(task)
 
+    def draws(self, task: Task) -> int:
+        return max(1, min(steps_of(task), task.n_features - 1))  # the last of all is determined
+
+    def value_scale(self, cost: Cost, task: Task) -> float:
+        return noise_scale(cost, **_reach(task))
+
     def sample(
         self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
     ) -> tuple[Floats, Floats, float]:
-        noisy, scale = _noisy_eigenvalues(matrix, costs[VALUES], task, rng)
+        noisy = _noisy_eigenvalues(matrix, costs[VALUES], task, rng)
+        scale = self.value_scale(costs[VALUES], task) / GRID
         concentrations = self._concentrations(noisy, scale, costs[VECTORS], task)
         directions = sample_orthonormal(matrix, concentrations, rng)
         values = self._values(noisy, concentrations, count)
@@ -72,9 +80,8 @@ class EigenvectorSampling(SamplingMethod):
 
     def _concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
         """The cᵢ of the draws, from private eigenvalues and public facts."""
-        d, k = task.n_features, steps_of(task)
-        paid = max(1, min(k, d - 1))
-        tau = scale * math.log(2 * d / _CONFIDENCE)
+        k, paid = steps_of(task), self.draws(task)
+        tau = scale * math.log(2 * task.n_features / _CONFIDENCE)
         weights = np.maximum(noisy[:paid], 0.0) + tau if self.split == "adaptive" else np.ones(paid)
         if isinstance(cost, ConcentratedCost):
             share = np.cbrt(weights)  # Σ λᵢ/εᵢ is least for a fixed Σ εᵢ² when εᵢ ∝ λᵢ^{1/3}
@@ -92,13 +99,17 @@ class EigenvectorSampling(SamplingMethod):
         return decreasing if self.reconstruction == "projected" else expected_rayleigh(decreasing, concentrations)
 
 
-def _noisy_eigenvalues(matrix: Floats, cost: Cost, task: Task, rng: Randomness) -> tuple[Floats, float]:
-    """Eigenvalues, decreasing, with noise, and the scale of that noise, both in squared radii."""
-    d = len(matrix)
+def _reach(task: Task) -> dict[str, float]:
+    """Sensitivities of the rounded eigenvalues, in grid steps."""
+    d, two_sided = task.n_features, task.relation is Relation.REPLACE and task.n_features > 1
+    each = GRID * rounding_allowance(task) + 1  # what rounding may add to the change of each eigenvalue
+    return {
+        "l2": (math.sqrt(2) if two_sided else 1.0) * GRID + math.sqrt(d) * each,
+        "l1": (2.0 if two_sided else 1.0) * GRID + d * each,
+    }
+
+
+def _noisy_eigenvalues(matrix: Floats, cost: Cost, task: Task, rng: Randomness) -> Floats:
+    """Eigenvalues, decreasing, with noise, in squared radii."""
     on_grid = np.array([round(float(v) * GRID) for v in np.linalg.eigvalsh(matrix)[::-1]], dtype=object)
-    two_sided = task.relation is Relation.REPLACE and d > 1
-    step = GRID * (1 + rounding_allowance(task))
-    l1, l2 = (2.0 if two_sided else 1.0) * step + d, (math.sqrt(2) if two_sided else 1.0) * step + math.sqrt(d)
-    noisy = perturb(on_grid, cost, l2=l2, l1=l1, rng=rng).astype(np.float64) / GRID
-    scale = l2 / cost.mu if isinstance(cost, GaussianCost) else l1 / pure_epsilon(cost)
-    return noisy, scale / GRID
+    return perturb(on_grid, cost, **_reach(task), rng=rng).astype(np.float64) / GRID

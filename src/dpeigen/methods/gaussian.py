@@ -42,7 +42,7 @@ class Gaussian(MomentMethod):
         if self.constants == "sharp":
             return self.budget(task)
         mu = gaussian_share(self.published_cost(task))
-        return Budget(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), task.budget.delta)
+        return Budget(max(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), 1e-9), task.budget.delta)
 
     def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
         return moment.frobenius_sensitivity(relation) / gaussian_share(cost)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.methods.base import Task
-from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, rounding_allowance, steps_of
-from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost, Randomness
+from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, draw_epsilon, rounding_allowance, steps_of
+from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import perturb
+from dpeigen.privacy.noise import noise_scale, perturb
 from dpeigen.privacy.sphere import sample_bingham
 from dpeigen.stats import project_eigenvalues
 from dpeigen.stats.spectrum import fix_signs
@@ -42,29 +42,39 @@ class KapralovTalwar(SamplingMethod):
     reference = "Kapralov and Talwar 2013"
     halved = (VALUES, VECTORS)
 
+    def value_scale(self, cost: Cost, task: Task) -> float:
+        reach = self._reach(task)
+        return noise_scale(_one_step(cost, steps_of(task)), l2=reach, l1=reach)
+
+    def _reach(self, task: Task) -> float:
+        """The sensitivity of one rounded value, in grid steps."""
+        return (2.0 if self.constants == "published" else 1.0) * (GRID * (1 + self.allowance(task)) + 1)
+
+    def allowance(self, task: Task) -> float:
+        return rounding_allowance(task) * (1 + steps_of(task))  # values are clipped to n, so ‖Mᵢ‖ ≤ (1 + i)·n
+
     def sample(
         self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
     ) -> tuple[Floats, Floats, float]:
         steps = steps_of(task)
         vectors, values = costs[VECTORS], costs[VALUES]
-        if isinstance(vectors, ConcentratedCost):
-            epsilon = math.sqrt(8 * vectors.rho / steps)
-        else:
-            epsilon = pure_epsilon(vectors) / steps
-        down = 1 - 2**-40  # the steps never add up to more than the share
-        step: Cost = (
-            GaussianCost(values.mu / math.sqrt(steps) * down)
-            if isinstance(values, GaussianCost)
-            else PureCost(pure_epsilon(values) / steps * down)
-        )
-        reach = (2.0 if self.constants == "published" else 1.0) * GRID * (1 + rounding_allowance(task)) + 1
+        epsilon = draw_epsilon(vectors, steps)
+        step, reach = _one_step(values, steps), self._reach(task)
         rebuilt = np.zeros_like(matrix)
         for _ in range(steps):
             left = matrix - rebuilt
             u = sample_bingham(epsilon * self.concentration(task) * (left + left.T) / 2, random_state=rng)[0]
             value = np.array([round(float(u @ left @ u) * GRID)], dtype=object)
             noisy = float(perturb(value, step, l2=reach, l1=reach, rng=rng)[0]) / GRID
-            rebuilt = rebuilt + noisy * np.outer(u, u)
+            rebuilt = rebuilt + np.clip(noisy, -count, count) * np.outer(u, u)
         eigenvalues, eigenvectors = np.linalg.eigh(rebuilt)
         eigenvalues = project_eigenvalues(eigenvalues, trace=count)[::-1]
         return fix_signs(eigenvectors.T[::-1][:steps]), eigenvalues[:steps], 0.0
+
+
+def _one_step(cost: Cost, steps: int) -> Cost:
+    """What each of the values may cost; together never more than the share."""
+    down = 1 - 2**-40
+    if isinstance(cost, GaussianCost):
+        return GaussianCost(cost.mu / math.sqrt(steps) * down)
+    return PureCost(pure_epsilon(cost) / steps * down)

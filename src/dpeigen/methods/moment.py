@@ -190,6 +190,7 @@ class MomentMethod(Method):
             split=(),
             numerics=self.numerics,
             notes=CLIPPED if self._pays_for_radius(task) else (),
+            noise_deviation=deviation * area * float(frame.unit.max()) ** 2,
             covariance_error=self._error(
                 values - noisy_values, deviation * area, mean, weight * lattice.step, frame, task
             ),

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Estimate, Method, Task, public_count
 from dpeigen.methods.framing import check_radii, frame_source, framing_shares, location, released_count, spends
-from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend, allocate
+from dpeigen.privacy import Budget, ConcentratedCost, Cost, PureCost, Randomness, Relation, Spend, allocate
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.noise import noise_scale
+from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import Source
 from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.lattice import LEVELS
@@ -45,8 +47,22 @@ class SamplingMethod(Method):
     ) -> tuple[Floats, Floats, float]:
         """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii."""
 
+    @abstractmethod
+    def value_scale(self, cost: Cost, task: Task) -> float:
+        """The scale of the noise on released values, in grid steps; public."""
+
+    def draws(self, task: Task) -> int:
+        """How many directions are paid for."""
+        return steps_of(task)
+
     def budget(self, task: Task) -> Budget:
-        return Budget(task.budget.epsilon) if self.constants == "published" else task.budget
+        """Without δ where it would not make the draws sharper: one or two compose better by plain addition."""
+        pure = Budget(task.budget.epsilon)
+        if self.constants == "published" or task.budget.is_pure:
+            return pure
+        with_delta, without = (self._split(budget, task)[VECTORS] for budget in (task.budget, pure))
+        n = self.draws(task)
+        return task.budget if draw_epsilon(with_delta, n) > draw_epsilon(without, n) else pure
 
     def price(self, task: Task) -> Budget:
         if self.constants == "sharp":
@@ -55,11 +71,14 @@ class SamplingMethod(Method):
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: half for the values, half for the draws."""
+        return self._split(self.budget(task), task)
+
+    def _split(self, budget: Budget, task: Task) -> dict[str, Cost]:
         pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
         main[VALUES] = 0.5
         if task.relation is Relation.ADD_REMOVE:
             main[COUNT] = 0.02
-        return allocate(self.budget(task), pure=pure, main=main, sampled={VECTORS: 0.5})
+        return allocate(budget, pure=pure, main=main, sampled={VECTORS: 0.5})
 
     def spends(self, task: Task) -> tuple[Spend, ...]:
         """What is really spent."""
@@ -68,17 +87,25 @@ class SamplingMethod(Method):
             costs = {k: PureCost(pure_epsilon(c) / 2) if k in self.halved else c for k, c in costs.items()}
         return spends(costs, {VECTORS: "Bingham draws"})
 
+    def allowance(self, task: Task) -> float:
+        """What rounding may add to the sensitivity of uᵀMu."""
+        return rounding_allowance(task)
+
     def concentration(self, task: Task) -> float:
         """c per unit of ε, less what rounding may add to the sensitivity."""
         sharp = 0.5 if task.relation is Relation.REPLACE else 1.0
-        return (0.25 if self.constants == "published" else sharp) / (1 + rounding_allowance(task)) * (1 - 2**-40)
+        return (0.25 if self.constants == "published" else sharp) / (1 + self.allowance(task)) * (1 - 2**-40)
 
     def check(self, task: Task) -> None:
         super().check(task)
         check_choice("constants", self.constants, ["sharp", "published"], type(self).__name__)
         if self.constants == "published" and task.relation is Relation.ADD_REMOVE:
             raise ValueError(complain("relation", task.owner, "'replace' for the published constants", "add_remove"))
-        check_radii(task, self.shares(task))
+        costs = self.shares(task)
+        check_radii(task, costs)
+        check_scale(self.value_scale(costs[VALUES], task))
+        if COUNT in costs:
+            check_scale(noise_scale(costs[COUNT], l2=GRID, l1=GRID))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
@@ -105,6 +132,11 @@ class SamplingMethod(Method):
             numerics="idealised",
             notes=("The time of the rejection sampler depends on the data.",),
         )
+
+
+def draw_epsilon(cost: Cost, draws: int) -> float:
+    """ε of each of so many equal draws: pure ones add up, concentrated ones are worth ε²/8 each."""
+    return math.sqrt(8 * cost.rho / draws) if isinstance(cost, ConcentratedCost) else pure_epsilon(cost) / draws
 
 
 def steps_of(task: Task) -> int:

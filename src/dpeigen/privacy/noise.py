@@ -80,9 +80,13 @@ def round_to_grid(values: NDArray[Any], grid: int) -> NDArray[Any]:
 
 def perturb(values: NDArray[Any], cost: Cost, *, l2: float, l1: float, rng: Randomness) -> NDArray[Any]:
     """An integer vector with noise worth ``cost``, given its ℓ2 and ℓ1 sensitivity in grid steps."""
-    if isinstance(cost, GaussianCost):
-        return values + rng.discrete_gaussian(_up(l2 / cost.mu), len(values))
-    return values + rng.discrete_laplace(_up(l1 / pure_epsilon(cost)), len(values))
+    draw = rng.discrete_gaussian if isinstance(cost, GaussianCost) else rng.discrete_laplace
+    return values + draw(_up(noise_scale(cost, l2=l2, l1=l1)), len(values))
+
+
+def noise_scale(cost: Cost, *, l2: float, l1: float) -> float:
+    """The scale, in grid steps, of noise worth ``cost``: Gaussian by the ℓ2, Laplace by the ℓ1 sensitivity."""
+    return l2 / cost.mu if isinstance(cost, GaussianCost) else l1 / pure_epsilon(cost)
 
 
 def draw_ahead(draw: Callable[[], T], rng: Randomness) -> Callable[[], T]:

@@ -32,6 +32,7 @@ from dpeigen._validate import check_count, complain
 from dpeigen.privacy.randomness import Randomness, randomness
 
 Floats = NDArray[np.float64]
+_GRID = 2.0**26  # grid steps per unit: far above rounding errors, far below anything a direction could show
 _BATCH_NUMBERS = 2**18  # proposals are drawn in batches of about this many numbers
 
 
@@ -77,7 +78,13 @@ def sample_bingham(A: ArrayLike, size: int = 1, random_state: Any = None) -> Flo
     size = check_count("size", size, "sample_bingham", low=0)
     rng = randomness(random_state)
     values, vectors = eigh((matrix + matrix.T) / 2)
-    return _draw(values[-1] - values, size, rng) @ vectors.T
+    draws = _on_grid(_draw(values[-1] - values, size, rng) @ vectors.T)
+    return draws / np.linalg.norm(draws, axis=1, keepdims=True)
+
+
+def _on_grid(draws: Floats) -> Floats:
+    """Directions rounded to a public grid: their last bits depend on the eigenbasis, that is, on the data."""
+    return np.rint(draws * _GRID) / _GRID
 
 
 def _draw(beta: Floats, size: int, rng: Randomness) -> Floats:
@@ -98,23 +105,27 @@ def _draw(beta: Floats, size: int, rng: Randomness) -> Floats:
 def sample_orthonormal(matrix: Floats, concentrations: Floats, rng: Randomness) -> Floats:
     """Orthonormal rows, one after the other: row i has density ∝ exp(cᵢ·uᵀCu) on the sphere orthogonal to the earlier.
 
-    Each step works in the eigenbasis of what is left. A Householder reflection takes the drawn direction out, and only
-    the compressed matrix, one smaller each time, is decomposed again. A last single direction is not a choice: it is
-    returned without a draw, whatever its concentration.
+    A draw is made in the eigenbasis of what is left and rounded to a public grid; the row, and the basis of what is
+    left after it (a Householder reflection), are computed from rounded draws only, so that no last bit of a row tells
+    of the eigenbasis. Only the compressed matrix, one smaller each time, is decomposed again. A last single direction
+    is not a choice: it is returned without a draw, whatever its concentration.
     """
     d, k = len(matrix), len(concentrations)
-    values, basis = eigh(matrix)  # basis: columns span what is left
+    basis, left = np.eye(d), matrix  # basis: columns span what is left; left: the matrix in that basis
     rows = np.empty((k, d))
     for i, concentration in enumerate(concentrations):
-        if len(values) == 1:
+        if len(left) == 1:
             rows[i] = basis[:, 0]
             break
-        beta = concentration * (values[-1] - values)
-        u = _draw(beta, 1, rng)[0]
+        values, vectors = eigh(left)
+        drawn = _on_grid(basis @ (vectors @ _draw(concentration * (values[-1] - values), 1, rng)[0]))
+        u = basis.T @ drawn  # from here on a function of rounded draws
+        u /= np.linalg.norm(u)
         rows[i] = basis @ u
         complement = _complement(u)
-        values, inner = eigh((complement.T * values) @ complement)
-        basis = basis @ (complement @ inner)
+        basis = basis @ complement
+        left = complement.T @ left @ complement
+        left = (left + left.T) / 2
     return rows
 
 

@@ -1,0 +1,149 @@
+"""Ridge regression from a covariance matrix alone: any target, any features, any number of penalties, and its errors.
+
+With Â the block of the features, b̂ their covariances with the target and v̂ the variance of the target, ridge
+coefficients are ŵ = (Â + λI)⁻¹b̂, one eigendecomposition of Â for all λ. Everything here is a function of a released
+matrix and of public facts about its noise, so it spends nothing.
+
+Here the penalty λ is added to a covariance, a mean over rows. scikit-learn's α (‖y − Xw‖² + α‖w‖²) is n·λ, and the α
+of Amin et al. 2019 (½·mean squared error + α‖w‖²) is λ/2: their 2αn is scikit-learn's α.
+
+Noise. Released is Ĉ = C + UNU with N symmetric and U the diagonal matrix of public ``units`` (all 1 unless columns were
+weighted). Known of N is a bound on its spectral norm (``error``, for `lemma_one_bound`) or the standard deviation of an
+entry off the diagonal (``deviation``, for `expected_error`).
+
+>>> C = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0], [1.0, 3.0, 9.0]])
+>>> ridge_coefficients(C, 2, [0.0, 1.0])
+array([[0.5       , 3.        ],
+       [0.33333333, 1.5       ]])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+
+Floats = NDArray[np.float64]
+_GRID = 100  # penalties tried by `choose_penalty`
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """All ridge solutions for one target and one set of features."""
+
+    values: Floats  # eigenvalues of Â, ascending, none negative
+    vectors: Floats  # its eigenvectors, as columns
+    scores: Floats  # b̂ in the eigenvectors
+    variance: float  # v̂
+    units: Floats  # of the features, in which the noise is isotropic
+    target_unit: float
+
+    @classmethod
+    def of(
+        cls, covariance: Floats, target: int, features: Sequence[int] | None = None, units: ArrayLike | None = None
+    ) -> RidgePath:
+        """One eigendecomposition; ``features`` are all but the target by default."""
+        columns = [j for j in range(len(covariance)) if j != target] if features is None else list(features)
+        scales = np.ones(len(covariance)) if units is None else np.asarray(units, dtype=np.float64)
+        block = covariance[np.ix_(columns, columns)]
+        values, vectors = eigh((block + block.T) / 2)
+        return cls(
+            values=np.maximum(values, 0.0),
+            vectors=vectors,
+            scores=vectors.T @ covariance[columns, target],
+            variance=float(covariance[target, target]),
+            units=scales[columns],
+            target_unit=float(scales[target]),
+        )
+
+    def inverse(self, penalties: Floats) -> Floats:
+        """1/(s + λ), penalties × eigenvalues; 0 where that would divide by nothing (the shortest solution)."""
+        total = self.values + penalties[:, None]
+        nothing = total <= np.finfo(np.float64).eps * len(self.values) * self.values.max(initial=0.0)
+        return np.divide(1.0, total, out=np.zeros_like(total), where=~nothing)
+
+    def coefficients(self, penalties: Floats) -> Floats:
+        """ŵ, penalties × features."""
+        return (self.inverse(penalties) * self.scores) @ self.vectors.T
+
+    def residual(self, penalties: Floats) -> Floats:
+        """v̂ − 2b̂·ŵ + ŵᵀÂŵ: what Ĉ itself says about the mean squared error of ŵ."""
+        inverse, squares = self.inverse(penalties), self.scores**2
+        left = self.variance + (squares * inverse * (self.values * inverse - 2)).sum(axis=1)
+        return np.maximum(left, 0.0)
+
+    def length(self, coefficients: Floats) -> Floats:
+        """‖U(−ŵ, 1)‖: noise times this is the noise in b̂ − Âŵ."""
+        return np.sqrt(np.sum((self.units * coefficients) ** 2, axis=1) + self.target_unit**2)
+
+
+def ridge_coefficients(
+    covariance: Floats, target_index: int, alphas: ArrayLike, features: Sequence[int] | None = None
+) -> Floats:
+    """(Â + αI)⁻¹b̂ for every α, alphas × features. α is on the scale of a covariance: scikit-learn's α divided by n."""
+    path = RidgePath.of(covariance, target_index, features)
+    return path.coefficients(np.atleast_1d(np.asarray(alphas, dtype=np.float64)))
+
+
+def lemma_one_bound(path: RidgePath, penalties: Floats, error: float) -> Floats:
+    """A bound on ‖ŵ − w‖₂, w the coefficients from C, for every penalty, wherever ‖N‖₂ ≤ ``error`` = B.
+
+    This is Lemma 1 of Amin et al. 2019 with a better constant. From (A + λ)(w − ŵ) = (b − b̂) − (A − Â)ŵ, whose right
+    side is the features' part of (C − Ĉ)(−ŵ, 1),
+
+        ‖ŵ − w‖ ≤ B·√(1 + ‖ŵ‖²) / (λ_min(A) + λ),     λ_min(A) ≥ max(0, λ_min(Â) − B)
+
+    where the lemma has 1 + ‖ŵ‖ for the root. (With units, B is multiplied by the largest of the features', twice for
+    λ_min, and the root is `RidgePath.length`.) It is infinite where nothing keeps the denominator from being 0.
+    """
+    widest = float(path.units.max())
+    curvature = max(0.0, float(path.values[0]) - widest**2 * error) + penalties
+    distance = widest * error * path.length(path.coefficients(penalties))
+    return np.divide(distance, curvature, out=np.full(len(penalties), math.inf), where=curvature > 0)
+
+
+def prediction_variance(path: RidgePath, penalties: Floats, deviation: float) -> Floats:
+    """How much the noise moves predictions: E ‖Â^½ δw‖², δw = G·(UNU(−ŵ, 1)) on the features, G = (Â + λI)⁻¹.
+
+    To first order in N. For entries of deviation τ off the diagonal and √2·τ on it, uncorrelated (Gaussian noise and
+    the difference of two Wishart matrices), E[(Nq)(Nq)ᵀ] = τ²(‖q‖²I + qqᵀ), so this is
+    τ²·(‖q‖²·tr(U²GÂG) + (U²ŵ)ᵀGÂG(U²ŵ)) with q = U(−ŵ, 1).
+    """
+    coefficients = path.coefficients(penalties)
+    damped = path.values * path.inverse(penalties) ** 2  # the eigenvalues of GÂG
+    spread = (path.units**2) @ path.vectors**2  # the diagonal of U² in the eigenvectors
+    turned = (coefficients * path.units**2) @ path.vectors
+    return deviation**2 * (path.length(coefficients) ** 2 * (damped @ spread) + np.sum(damped * turned**2, axis=1))
+
+
+def expected_error(path: RidgePath, penalties: Floats, deviation: float, n_rows: float) -> Floats:
+    """An estimate of the mean squared prediction error of ŵ for fresh rows, from released and public numbers only.
+
+    It is Mallows's Cp with a second source of noise: the residual variance that Ĉ states, plus what that is too low
+    by, because ŵ was fitted to the noise too,
+
+        (v̂ − 2b̂·ŵ + ŵᵀÂŵ)·(1 + 2·df/n) + 2·`prediction_variance`,     df = tr ÂG
+
+    The factor 2 is that of Cp: the noise makes the error look smaller by its variance and makes it larger by as much.
+    For raw Gaussian noise Stein's identity gives the exact correction, which has G in place of GÂG; the two agree
+    where λ is small against the eigenvalues. A released matrix has been shrunk and projected and is quiet in the
+    directions where Â is nearly 0; there GÂG counts nothing, and G would count most.
+
+    Limits: it is an estimate, with no guarantee. It takes the shrunk matrix for a noisy one with the full deviation
+    (so it errs towards more penalty), is of first order, does not know of the bias from clipping rows, and compares
+    penalties better than it measures errors.
+    """
+    freedom = (path.values * path.inverse(penalties)).sum(axis=1)
+    sampling = 1 + 2 * freedom / n_rows
+    return path.residual(penalties) * sampling + 2 * prediction_variance(path, penalties, deviation)
+
+
+def choose_penalty(path: RidgePath, deviation: float, n_rows: float) -> float:
+    """The λ of least `expected_error` on a grid of 100 from 10⁻⁸ to 10 times the largest eigenvalue of Â."""
+    largest = float(path.values.max(initial=0.0)) or 1.0
+    grid = largest * np.logspace(-8, 1, _GRID)
+    return float(grid[np.argmin(expected_error(path, grid, deviation, n_rows))])
