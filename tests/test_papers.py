@@ -46,10 +46,35 @@ def test_a_wrong_scale_of_noise_is_noticed(tmp_path, monkeypatch):
     assert not run["main"](True, tmp_path)
 
 
+def recorded():
+    return json.loads((PAPERS / "amin-2019" / "expected.json").read_text(encoding="utf-8"))["entries"]
+
+
 def test_matrix_laplace_is_no_worse_than_the_recorded_bar():
     """Bars: normalised Frobenius error at ε = 0.1, 1, 4, plus 15%."""
     bars = {"wine": (2.6, 0.67, 0.17), "airfoil": (0.21, 0.03, 0.008), "adult": (0.24, 0.052, 0.016)}
-    entries = json.loads((PAPERS / "amin-2019" / "expected.json").read_text(encoding="utf-8"))["entries"]
+    entries = recorded()
     for name, values in bars.items():
         for epsilon, bar in zip((0.1, 1, 4), values, strict=True):
             assert entries[f"{name}/matrix-laplace/{epsilon:g}"]["mean"] <= 1.15 * bar
+
+
+@pytest.mark.parametrize("name", ["wine", "airfoil", "adult"])
+@pytest.mark.parametrize(
+    ("sharp", "published"),
+    [("eigenvector-sampling", "AD"), ("kapralov-talwar", "KT"), ("laplace", "L"), ("gaussian-10", "G-10")],
+)
+def test_sharp_is_never_worse_than_published(name, sharp, published):
+    """Over the whole range of ε, up to three standard errors."""
+    entries = recorded()
+    for epsilon in ("0.01", "0.1", "0.2", "0.5", "1", "2", "4"):
+        ours, theirs = entries[f"{name}/{sharp}/{epsilon}"], entries[f"{name}/{published}/{epsilon}"]
+        error = sum(entry["deviation"] ** 2 / entry["repetitions"] for entry in (ours, theirs)) ** 0.5
+        assert ours["mean"] <= theirs["mean"] + 3 * error, epsilon
+
+
+@pytest.mark.parametrize("name", ["airfoil", "adult"])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4"])
+def test_matrix_laplace_halves_the_error_of_the_published_adaptive_method(name, epsilon):
+    entries = recorded()
+    assert entries[f"{name}/matrix-laplace/{epsilon}"]["mean"] <= 0.5 * entries[f"{name}/AD/{epsilon}"]["mean"]
