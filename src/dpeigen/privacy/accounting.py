@@ -66,7 +66,7 @@ def log_concentrated_delta(epsilon: float, rho: float) -> float:
     """
     middle = math.log(max((epsilon - rho) / (2 * rho), 1e-3))  # where the exponent is least
     a = np.exp(np.concatenate([np.linspace(middle - 4, middle + 4, 801), np.linspace(-12, 12, 97)]))  # α − 1
-    log_delta = a * ((a + 1) * rho - epsilon) - np.log(a) + (a + 1) * (np.log(a) - np.log1p(a))
+    log_delta = a * ((a + 1) * rho - epsilon) - np.log(a) - (a + 1) * np.log1p(1 / a)
     return min(0.0, float(log_delta.min()))
 
 

@@ -171,4 +171,4 @@ def _opendp_noise(kind: str, scale: float, size: int) -> Integers:
         mechanism = measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
     else:
         mechanism = measurements.make_laplace(domain, metrics.l1_distance(T="f64"), scale=scale)
-    return np.array(mechanism([0] * size), dtype=np.int64)
+    return np.array(mechanism(np.zeros(size, dtype=np.int64)), dtype=np.int64)

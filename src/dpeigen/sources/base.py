@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,7 +62,7 @@ class Source(ABC):
                 part.update(block)
 
         small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
-        controller = None if small else ThreadpoolController()
+        controller = None if small else _controller()
         workers = 1 if controller is None else _workers(controller)
         # One BLAS thread per worker: the row arithmetic runs on every core, and nothing is oversubscribed.
         limits = controller.limit(limits=1, user_api="blas") if controller and workers > 1 else nullcontext()
@@ -73,6 +74,12 @@ class Source(ABC):
         for other in others:
             first.merge(other)
         return first
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """The BLAS libraries of this process; finding them takes milliseconds, and they do not change after import."""
+    return ThreadpoolController()
 
 
 def _workers(controller: ThreadpoolController) -> int:

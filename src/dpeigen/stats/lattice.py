@@ -49,14 +49,14 @@ class Lattice:
         """The length of one grid step in framed units."""
         return self.radius / self.inner
 
-    def integers(self, block: Any) -> Floats:
-        """The lattice rows of a block, as floating-point integers (a new array)."""
+    def integers(self, block: Any, out: Floats | None = None) -> Floats:
+        """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if it can."""
         quick = self.frame.quick_image(block) if self.shape == "ball" else None
         rows = self.frame.image(block) if quick is None else quick
         if self.shape == "sphere":
             return self._on_sphere(rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            lattice = rows * (1.0 / self.step)
+            lattice = np.multiply(rows, 1.0 / self.step, out=None if out is None else out[: len(rows)])
             np.rint(lattice, out=lattice)
             squared = np.einsum("ij,ij->i", lattice, lattice)
             outside = ~(squared <= LEVELS**2)  # too long, or not finite

@@ -49,8 +49,9 @@ class _LatticeSum(Statistic):
 
     def update(self, block: Any) -> Any:
         size = chunk_rows(self.lattice.n_columns)
+        room = np.empty((min(size, len(block)), self.lattice.n_columns))  # one buffer: fresh ones cost page faults
         for start in range(0, len(block), size):
-            rows = self.lattice.integers(block[start : start + size])
+            rows = self.lattice.integers(block[start : start + size], out=room)
             self._check_room(len(rows))
             self._take(rows)
             self.count += len(rows)
