@@ -4,9 +4,9 @@ Run by `make bench`, or alone: `python benchmarks/run.py pure`. A peer that is n
 diffprivlib 0.6.6 does not import with current scikit-learn, so give the peers an environment of their own and name its
 Python:
 
-    python -m venv /tmp/peers
-    /tmp/peers/bin/pip install diffprivlib "scikit-learn<1.6" "numpy<2.3" "opendp[scikit-learn]"
-    DPEIGEN_PEERS=/tmp/peers/bin/python make bench
+    python -m venv .venv-peers
+    .venv-peers/bin/pip install diffprivlib "scikit-learn<1.6" "numpy<2.3" "opendp[scikit-learn]"
+    DPEIGEN_PEERS=.venv-peers/bin/python make bench
 
 A time limit is a lower bound: what "did not finish" is at least that much slower. The peers' rejection step divides by
 the envelope where it must multiply, so where they finish they draw from another law than they say.

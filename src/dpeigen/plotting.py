@@ -14,6 +14,7 @@ TypeError: The 'release' parameter of ScreeDisplay must be a Release. Got an obj
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -38,7 +39,7 @@ _MOST_LOADINGS = 15
 _CLOUD = 400  # synthetic rows behind a biplot
 
 
-class _Display:
+class _Display(ABC):
     """What the displays share: where the release comes from, the caption and the mark."""
 
     ax_: Axes
@@ -77,8 +78,9 @@ class _Display:
         self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
         return self
 
+    @abstractmethod
     def _draw(self, ax: Axes) -> None:
-        raise NotImplementedError
+        """Draw the release on the axes."""
 
     def _caption(self, ax: Axes) -> None:
         g = self.release.guarantee

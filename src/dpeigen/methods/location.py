@@ -20,7 +20,7 @@ from dpeigen.methods.radius import private_radius
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import perturb
+from dpeigen.privacy.noise import perturb, perturb_with_count
 from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, RowSums
 from dpeigen.stats.frame import LARGEST_FACT
@@ -78,10 +78,9 @@ def _clipped_mean(
         count = public_count(sums.count, lattice.frame.rows_per_term)
         noisy = perturb(values, cost, l2=reach, l1=reach * root, rng=rng)
     else:
-        values = np.append(values, sums.count * _COUNT_UNIT)
-        l2, l1 = math.hypot(reach, _COUNT_UNIT), reach * root + _COUNT_UNIT
-        noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
-        noisy, count = noisy[:-1], max(1.0, float(noisy[-1]) / _COUNT_UNIT)
+        noisy, count = perturb_with_count(
+            values, sums.count, cost, l2=reach, l1=reach * root, unit=_COUNT_UNIT, rng=rng
+        )
     unit = lattice.step / _ROW_UNIT / count
     deviation = reach / cost.mu if isinstance(cost, GaussianCost) else math.sqrt(2) * reach * root / pure_epsilon(cost)
     return noisy.astype(np.float64) * unit, deviation * root * unit

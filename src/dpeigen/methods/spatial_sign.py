@@ -25,7 +25,7 @@ from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.radius import private_radius, rows_needed
 from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, allocate
-from dpeigen.privacy.noise import perturb
+from dpeigen.privacy.noise import perturb, perturb_with_count
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums, unit_lattice
@@ -134,9 +134,6 @@ def _variances(
     if relation is Relation.REPLACE:
         count = public_count(sums.count, lattice.frame.rows_per_term)
         noisy = perturb(sums.squares, cost, l2=math.sqrt(2) * reach, l1=2 * reach, rng=rng)
-        return noisy.astype(np.float64) * (area / count), count
-    values = np.append(sums.squares.astype(object), sums.count * _COUNT_UNIT)
-    l2, l1 = math.hypot(reach, _COUNT_UNIT), reach + _COUNT_UNIT
-    noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
-    count = max(1.0, float(noisy[-1]) / _COUNT_UNIT)
-    return noisy[:-1].astype(np.float64) * (area / count), count
+    else:
+        noisy, count = perturb_with_count(sums.squares, sums.count, cost, l2=reach, l1=reach, unit=_COUNT_UNIT, rng=rng)
+    return noisy.astype(np.float64) * (area / count), count

@@ -89,6 +89,15 @@ def noise_scale(cost: Cost, *, l2: float, l1: float) -> float:
     return l2 / cost.mu if isinstance(cost, GaussianCost) else l1 / pure_epsilon(cost)
 
 
+def perturb_with_count(
+    values: NDArray[Any], count: int, cost: Cost, *, l2: float, l1: float, unit: int, rng: Randomness
+) -> tuple[NDArray[Any], float]:
+    """The same with the number of rows, where one row more or less changes both: noisy values, noisy count ≥ 1."""
+    joined = np.append(values.astype(object), count * unit)
+    noisy = perturb(joined, cost, l2=math.hypot(l2, unit), l1=l1 + unit, rng=rng)
+    return noisy[:-1], max(1.0, float(noisy[-1]) / unit)
+
+
 def draw_ahead(draw: Callable[[], T], rng: Randomness) -> Callable[[], T]:
     """Start drawing now, in the background, and collect later: noise depends on public facts only, not on the rows.
 
