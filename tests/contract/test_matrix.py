@@ -42,6 +42,7 @@ FACTS = {
     "radius_is",
     "center",
     "feature_names",
+    "details",
     "dpeigen",
 }
 

@@ -7,6 +7,7 @@ is read once before, to count them.) A refusal up to the first draw of noise spe
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, c
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
 from dpeigen.stats import BadRowsError
@@ -99,6 +101,8 @@ class PrivateEstimator(BaseEstimator):
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         cost = method.price(task)
+        if method.basis != "worst-case":
+            warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=4)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
@@ -114,6 +118,13 @@ class PrivateEstimator(BaseEstimator):
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
+
+
+def _caution(method: Method, task: Task) -> str:
+    reasons = "; ".join(method.assumptions(task))
+    if method.basis == "none":
+        return f"method={method.name!r} is NOT private: {reasons}."
+    return f"The guarantee of method={method.name!r} is not worst-case. It holds only if: {reasons}."
 
 
 _WITHOUT_VALUES = (
@@ -155,6 +166,8 @@ def _describe(
         mechanism=method.name,
         split=estimate.split,
         numerics="seeded" if seeded else estimate.numerics,
+        basis=method.basis,
+        assumptions=method.assumptions(task),
         reference=method.reference,
         notes=estimate.notes,
     )
@@ -168,6 +181,7 @@ def _describe(
         "radius_is": "public" if isinstance(task.bound, (float, tuple)) else "released",
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
+        "details": dict(estimate.details),
         "dpeigen": __version__,
     }
     return Release(

@@ -7,7 +7,8 @@ returns an `Estimate`, of which every number is either public or paid for, with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.privacy import Budget, Randomness, Relation, Spend
-from dpeigen.privacy.guarantee import Numerics
+from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.sources import Source
 from dpeigen.stats.frame import LARGEST_FACT, BadRowsError, OnBadRow
 
@@ -72,6 +73,7 @@ class Estimate:
     notes: tuple[str, ...] = ()
     noise_deviation: float | None = None  # of an off-diagonal entry of the covariance, at most; public
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
+    details: Mapping[str, Any] = field(default_factory=dict)  # what the method itself released or was told; JSON values
 
 
 class Method(ABC):
@@ -82,6 +84,11 @@ class Method(ABC):
     needs_bound: ClassVar[bool] = True
     needs_delta: ClassVar[bool] = False
     uses_delta: ClassVar[bool] = True
+    basis: ClassVar[Basis] = "worst-case"
+
+    def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
+        """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
+        return ()
 
     def budget(self, task: Task) -> Budget:
         """What the method may spend: the task's budget, without a δ that it has no use for."""
