@@ -5,6 +5,7 @@ from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_cent
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.kapralov_talwar import KapralovTalwar
+from dpeigen.methods.kendall import Kendall
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.spatial_sign import SpatialSign
@@ -15,6 +16,7 @@ __all__ = [
     "Estimate",
     "Gaussian",
     "KapralovTalwar",
+    "Kendall",
     "Laplace",
     "MatrixLaplace",
     "Method",

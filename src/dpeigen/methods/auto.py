@@ -18,6 +18,7 @@ from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.kapralov_talwar import KapralovTalwar
+from dpeigen.methods.kendall import Kendall
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
@@ -26,7 +27,16 @@ from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.privacy import PureCost
 
 METHODS: dict[str, type[Method]] = {
-    m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar)
+    m.name: m
+    for m in (
+        Gaussian,
+        Laplace,
+        MatrixLaplace,
+        SpatialSign,
+        EigenvectorSampling,
+        KapralovTalwar,
+        Kendall,
+    )
 }
 
 

@@ -2,6 +2,7 @@
 
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import BadRowsError, Frame, ScoreFrame
+from dpeigen.stats.kendall import KendallTau, kendall_tau
 from dpeigen.stats.lattice import Lattice, unit_lattice
 from dpeigen.stats.moments import RowSums, SecondMoment, SquareSums, second_moment
 from dpeigen.stats.norms import NormHistogram
@@ -18,6 +19,7 @@ from dpeigen.stats.spectrum import (
 __all__ = [
     "BadRowsError",
     "Frame",
+    "KendallTau",
     "Lattice",
     "NormHistogram",
     "RowSums",
@@ -26,6 +28,7 @@ __all__ = [
     "SquareSums",
     "Statistic",
     "captured_variance",
+    "kendall_tau",
     "principal_angles",
     "project_eigenvalues",
     "projection_distance",
