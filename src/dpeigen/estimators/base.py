@@ -102,7 +102,7 @@ class PrivateEstimator(BaseEstimator):
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         cost = method.price(task)
         if method.basis != "worst-case":
-            warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=4)
+            warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:

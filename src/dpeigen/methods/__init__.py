@@ -1,9 +1,11 @@
 """The mechanisms, one file each."""
 
+from dpeigen.methods.analyze_gauss import AnalyzeGaussPrinted
 from dpeigen.methods.auto import METHODS, check_method, choose, resolve
 from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.geodesic import Geodesic
 from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.kendall import Kendall
 from dpeigen.methods.laplace import Laplace
@@ -12,9 +14,11 @@ from dpeigen.methods.spatial_sign import SpatialSign
 
 __all__ = [
     "METHODS",
+    "AnalyzeGaussPrinted",
     "EigenvectorSampling",
     "Estimate",
     "Gaussian",
+    "Geodesic",
     "KapralovTalwar",
     "Kendall",
     "Laplace",

@@ -17,6 +17,7 @@ from dpeigen.methods.base import Method, Task
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.geodesic import Geodesic
 from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.kendall import Kendall
 from dpeigen.methods.laplace import Laplace
@@ -36,6 +37,7 @@ METHODS: dict[str, type[Method]] = {
         EigenvectorSampling,
         KapralovTalwar,
         Kendall,
+        Geodesic,
     )
 }
 
