@@ -30,7 +30,7 @@ from dpeigen.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.noise import continuous_grid
 from dpeigen.privacy.subsampling import subsampled_epsilon, subsampled_noise
 from dpeigen.sources import PairedSource, Source
-from dpeigen.stats import SecondMoment, unit_lattice
+from dpeigen.stats import BadRowsError, SecondMoment, unit_lattice
 from dpeigen.stats.elliptical import relative_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
@@ -96,18 +96,21 @@ class Geodesic(Method):
         pairs, size, steps = self._plan(task)
         budget, d, k = task.budget, task.n_features, task.n_components or 1
         half = Budget(budget.epsilon / 2, budget.delta / 2)
-        reach = 2.0 + 2 * size * _allowance(d, k) + d * k / _UNIT
+        reach = 2.0 + 2 * size * _allowance(d, k, size) + d * k / _UNIT
         if self.constants == "published":
             deviation = size**2 * math.sqrt(2 * steps * math.log(1 / half.delta) / (pairs**2 * half.epsilon))
             sigma = 6 * math.sqrt(2 * math.log(1.25 / half.delta)) / half.epsilon
             real = subsampled_epsilon(size, pairs, steps, deviation / reach, half.delta)
             return {_START: GaussianCost(math.sqrt(2) / sigma), _STEPS: ApproximateCost(real, half.delta)}, deviation
+        costs = allocate(budget, main={_START: 0.5, _STEPS: 0.5}, coordinates=d * (d + 1) // 2 + steps * d * k)
+        plain = reach * math.sqrt(steps) / gaussian_share(costs[_STEPS])
         if size == pairs:
-            costs = allocate(budget, main={_START: 0.5, _STEPS: 0.5}, coordinates=d * (d + 1) // 2 + steps * d * k)
-            return costs, reach * math.sqrt(steps) / gaussian_share(costs[_STEPS])
+            return costs, plain
+        sampled = reach * subsampled_noise(size, pairs, steps, half.epsilon, half.delta)
+        if plain <= sampled:  # as if every step might see every pair, which is true of any part
+            return costs, plain
         start = GaussianCost(gaussian_mu(half.epsilon * (1 - 1e-9), half.delta * (1 - 1e-9)))
-        deviation = reach * subsampled_noise(size, pairs, steps, half.epsilon, half.delta)
-        return {_START: start, _STEPS: ApproximateCost(half.epsilon, half.delta)}, deviation
+        return {_START: start, _STEPS: ApproximateCost(half.epsilon, half.delta)}, sampled
 
     def price(self, task: Task) -> Budget:
         if self.constants == "sharp":
@@ -125,6 +128,10 @@ class Geodesic(Method):
         lattice = unit_lattice(replace(frame, pairs=True))
         moment = SecondMoment(lattice)
         signs = np.concatenate([lattice.integers(block) for block in PairedSource(source, rng).blocks()])
+        if len(signs) != pairs:
+            raise BadRowsError(
+                "The source yields blocks with odd numbers of rows, so pairs are lost. Nothing was spent."
+            )
         for at in range(0, len(signs), 2**12):
             moment._take(signs[at : at + 2**12])
         signs /= LEVELS
@@ -169,13 +176,13 @@ class Geodesic(Method):
         )
 
 
-def _allowance(d: int, k: int) -> float:
+def _allowance(d: int, k: int, size: int) -> float:
     """What rounding moves one term of the gradient by at most.
 
     z and V have norm 1 and columns orthonormal to 4d·2^−53; Qz is off by at most 8(d + k)·2^−53 and divided by at least
-    `_FLAT`, and the sum over terms, of norm at most 1 each, by as much again for each of 2^12 additions in a chunk.
+    `_FLAT`, and the sum over terms, of norm at most 1 each, goes through 2^12 additions in a chunk and one per chunk.
     """
-    return 2.0**-53 * (16 * (d + k) / _FLAT + 2**13)
+    return 2.0**-53 * (16 * (d + k) / _FLAT + 2**13 + size / 2**11)
 
 
 def _gradient(signs: Floats, v: Floats) -> Floats:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._validate import check_choice, check_count, check_positive, complain
+from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import RADIUS_SHARE, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
@@ -37,7 +37,7 @@ from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import Frame, KendallTau, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Scale, Transform, pairs_per_row
+from dpeigen.stats.pairs import Scale, Table, Transform, pairs_per_row
 from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
@@ -55,8 +55,8 @@ class Kendall(Method):
 
     Parameters
     ----------
-    transform : "spherical"; "winsorized"; or a bounded function ξ ≥ 0 of distances |x − y|/√2, which must act on each
-        distance by itself.
+    transform : "spherical"; "winsorized"; or a bounded function ξ ≥ 0 of distances |x − y|/√2. It is looked up in a
+        table of its values at 256 public points in each octave, and never sees a distance of the data.
     radius : for "winsorized" a public radius or "private" (paid: the median distance); for a function its bound, at
         which its values are cut.
     design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
@@ -153,8 +153,13 @@ class Kendall(Method):
     def _transform(self, radius: Any) -> Transform:
         if isinstance(radius, str):
             raise ValueError(complain("radius", type(self).__name__, "a number, 'private' or None", radius))
-        bound = None if radius is None else check_positive("radius", radius, type(self).__name__)
-        return Transform.of(self.transform, bound, type(self).__name__)
+        owner = type(self).__name__
+        transform = Transform.of(self.transform, radius, owner)
+        if transform.function is None:
+            return transform
+        if math.isinf(transform.radius):
+            raise ValueError(complain("radius", owner, "given, a bound on the values of your transform", None))
+        return replace(transform, function=Table(transform.function, transform.radius))
 
     # --- reading and spending --------------------------------------------------------------------------------------
 

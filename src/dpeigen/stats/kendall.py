@@ -89,7 +89,8 @@ class KendallTau(Statistic):
     def _rounding(self) -> float:
         """Frobenius norm, in steps, of what rounding may add to a change: floating point and grid, in every part."""
         pairs = n_pairs(self.rows, self.design)
-        part = 2 * allowance(self.rows, self.dimension, self.design) * pairs * self.steps + self.dimension
+        error = allowance(self.rows, self.dimension, self.design, custom=self.transform.kind == "custom")
+        part = 2 * error * pairs * self.steps + self.dimension
         return part * max(1, self.parts)
 
     def frobenius_sensitivity(self, relation: Relation) -> float:
@@ -127,8 +128,6 @@ def kendall_tau(
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2 or not np.isfinite(rows).all():
         raise ValueError(complain("X", owner, "a table of at least 2 finite rows", f"shape {rows.shape}"))
-    if callable(transform) and radius is None:
-        radius = math.inf
     chosen = Transform.of(transform, radius, owner)
     band = None if design == "all" else check_count("design", design, owner)
     return pair_sum(rows, chosen, band) * (chosen.unit / n_pairs(len(rows), band))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpeigen._validate import check_positive, complain
-from dpeigen.stats.frame import LARGEST_FLOAT
+from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.threads import in_threads
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,7 @@ _GROUPS = 16  # partial sums, added in a fixed order whatever the number of thre
 _NEAR = 2.0**-8  # pairs nearer than this share of |x|² + |y|² are summed from differences
 _TINY, _HUGE = 2.0**-600, 2.0**200  # squared distances and entries, in units of the data's spread
 _DIRECT = 4096  # pairs at a time
+SMALLEST_FLOAT = float(np.nextafter(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class Transform:
 
     @classmethod
     def of(cls, transform: str | Scale, radius: float | None, owner: str) -> Transform:
-        """The transform of a name or a function, checked."""
+        """The transform of a name or a function, checked. A function without a bound has radius infinity."""
+        if radius is not None:
+            radius = check_positive("radius", radius, owner)
+            if not 1 / LARGEST_FACT <= radius <= LARGEST_FACT:
+                must = f"between {1 / LARGEST_FACT:g} and {LARGEST_FACT:g}"
+                raise ValueError(complain("radius", owner, must, radius))
         if callable(transform):
-            if radius is not None and math.isinf(radius):
-                return cls("custom", math.inf, _elementwise(transform, owner))
-            bound = check_positive("radius", radius, owner) if radius is not None else None
-            if bound is None:
-                raise ValueError(complain("radius", owner, "a bound on the values of a transform of your own", None))
-            return cls("custom", bound, _elementwise(transform, owner))
+            return cls("custom", math.inf if radius is None else radius, transform)
         if transform == "spherical":
             if radius is not None:
                 raise ValueError(complain("radius", owner, "None for transform='spherical'", radius))
@@ -54,7 +55,7 @@ class Transform:
             if radius is None:
                 remedy = "About the median distance of two rows over √2 is a good choice."
                 raise ValueError(complain("radius", owner, "given for transform='winsorized'", None, remedy))
-            return cls("winsorized", check_positive("radius", radius, owner))
+            return cls("winsorized", radius)
         must = "'spherical', 'winsorized' or a function of distances"
         raise ValueError(complain("transform", owner, must, transform))
 
@@ -64,11 +65,10 @@ class Transform:
             return np.ones_like(norms)
         if self.kind == "winsorized":
             return np.minimum(norms / self.radius, 1.0)
-        assert self.function is not None
-        values = np.asarray(self.function(norms), dtype=np.float64)
-        if math.isinf(self.radius):
-            return np.broadcast_to(values, norms.shape)
-        return np.nan_to_num(np.clip(np.broadcast_to(values, norms.shape) / self.radius, 0.0, 1.0), nan=0.0)
+        if self.function is None:
+            raise AssertionError("a custom transform has a function")
+        values = np.broadcast_to(np.asarray(self.function(norms), dtype=np.float64), norms.shape)
+        return values if math.isinf(self.radius) else np.nan_to_num(np.clip(values / self.radius, 0.0, 1.0), nan=0.0)
 
     @property
     def unit(self) -> float:
@@ -76,14 +76,39 @@ class Transform:
         return 1.0 if math.isinf(self.radius) else self.radius**2
 
 
-def _elementwise(function: Scale, owner: str) -> Scale:
-    """Refuse a function whose value at one distance depends on others: rows would then not be bounded one by one."""
-    probe = np.exp2(np.arange(-40, 41) / 4.0)
-    together = np.broadcast_to(np.asarray(function(probe.copy()), dtype=np.float64), probe.shape)
-    alone = [float(np.asarray(function(np.array([s]))).reshape(-1)[0]) for s in probe]
-    if not np.allclose(together, alone, rtol=1e-9, atol=0.0, equal_nan=True):
-        raise ValueError(complain("transform", owner, "a function that acts on each distance by itself", function))
-    return function
+class Table:
+    """A function of one's own, looked up in a table of its values at public points, and linear between them.
+
+    The function never sees a distance of the data: it may depend on the other entries of its argument, keep a state or
+    raise, and what it does at a distance still depends on that distance alone. A relative change ρ of the distance
+    changes the value by at most 2^9·ρ of its bound.
+    """
+
+    _CELLS = 256  # in an octave
+
+    def __init__(self, function: Scale, bound: float) -> None:
+        octaves, cells = np.arange(-1074, 1025), np.arange(self._CELLS) / self._CELLS
+        points = np.ldexp(0.5 + cells / 2, octaves[:, None]).reshape(-1)
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(np.maximum(points, np.nextafter(0.0, 1.0))), dtype=np.float64)
+        if values.shape not in ((), points.shape):
+            raise ValueError(f"A transform must give one value for each distance. Got shape {values.shape}.")
+        bounded = np.nan_to_num(np.clip(np.broadcast_to(values, points.shape), 0.0, bound), nan=0.0)
+        self._values = np.append(bounded, bounded[-1])
+
+    def __eq__(self, other: object) -> bool:  # a copy back from another process is the same table
+        return isinstance(other, Table) and np.array_equal(self._values, other._values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, distances: Floats) -> Floats:
+        mantissas, exponents = np.frexp(distances)
+        places = (mantissas - 0.5) * (2 * self._CELLS)
+        cells = np.floor(places)
+        index = (np.maximum(exponents, -1074) + 1074) * self._CELLS + cells.astype(np.int64)
+        below = self._values[np.clip(index, 0, len(self._values) - 2)]
+        above = self._values[np.clip(index, 0, len(self._values) - 2) + 1]
+        return below + (places - cells) * (above - below)
 
 
 def pairs_per_row(rows: int, design: int | None) -> int:
@@ -95,20 +120,21 @@ def n_pairs(rows: int, design: int | None) -> int:
     return rows * pairs_per_row(rows, design) // 2
 
 
-def allowance(rows: int, n_features: int, design: int | None = None) -> float:
+def allowance(rows: int, n_features: int, design: int | None = None, *, custom: bool = False) -> float:
     """How far the computed mean is from the exact one at most, in Frobenius norm and units of b², for any data.
 
     u = 2^−53. A pair in a tile has |x|² + |y|² ≤ 2^8·D, D = |x − y|²; its D, computed as |x|² + |y|² − 2x·y with d + 2
-    terms, is off by at most 2(d + 4)u·2^8·D, and so is its weight. The products and sums with the weight add at most
-    depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u, depth the most additions that one product goes through: 2^10 in a BLAS call,
-    then tiles and groups. Subtracting the centre turns a difference by at most 2^6·u. Pairs summed from
-    differences are off by (d + 8)u and go through 2^12 + (chunks) additions. All is doubled for second-order terms.
+    terms, is off by at most 2(d + 4)u·2^8·D, and so is its weight; ξ² of a `Table` moves by 2^10 times half as much.
+    The products and sums with the weight add at most depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u, depth the most additions
+    that one product goes through: below 2^11 in BLAS calls, then tiles and groups. Subtracting the centre turns a
+    difference by at most 2^6·u. Pairs summed from differences are off by (d + 8)u and go through 2^12 additions and as
+    many as there are chunks. All is doubled for second-order terms.
     """
     pairs = n_pairs(rows, design)
     reach = pairs_per_row(rows, design)
-    depth = 2**10 + 2 * _GROUPS + reach / _tile(reach) + rows / _tile(reach) / _GROUPS + rows / 2**10
-    tiled = 2.0**9 * (n_features + 4 + depth) + 2.0**6
-    direct = n_features + 8 + _DIRECT + pairs / _DIRECT
+    depth = 2**11 + 2 * _GROUPS + reach / _tile(reach) + rows / _tile(reach) / _GROUPS + rows / 2**10
+    tiled = 2.0**9 * ((n_features + 4) * (1 + 2.0**9 * custom) + depth) + 2.0**6
+    direct = n_features + 8 + 2**10 * (n_features + 8) * custom + _DIRECT + 2 * pairs / _DIRECT + _GROUPS
     return 2 * 2.0**-53 * (tiled + direct)
 
 
@@ -158,7 +184,6 @@ class _PairSum:
             block[:, :d] = np.where(fine[:, None], y, 0.0)
             block[:, d] = 1.0
             block[:, d + 1] = np.where(fine, np.einsum("ij,ij->i", block[:, :d], block[:, :d]), np.nan)
-        self.columns = np.ascontiguousarray(raw.T) if transform.kind == "custom" else None
         if transform.kind == "winsorized":
             self.cap = 0.5 / np.ldexp(transform.radius, -self.exponent) ** 2
 
@@ -181,7 +206,8 @@ class _PairSum:
             index = np.arange(first, end) % self.n
             there = self.rows[first:end] if end <= self.n else self.rows[index]
             squared = left @ there.T
-            weights, close = self._weights(squared, here, there, start, stop, index)
+            close = self._near(squared, here[:, d + 1], there[:, d + 1])
+            weights = self._weights(squared)
             inside = self._inside(start, stop, first, end)
             if inside is not None:
                 weights[~inside] = 0.0
@@ -189,7 +215,7 @@ class _PairSum:
             if close.any():
                 i, j = np.nonzero(close)
                 weights[close] = 0.0
-                near.add(i + start, index[j], squared[close])
+                near.add(i + start, index[j])
             pulled += weights @ there[:, : d + 1]
             degrees[index] += weights.sum(axis=0)
         degrees[start:stop] += pulled[:, d]
@@ -202,46 +228,37 @@ class _PairSum:
         lag = np.arange(first, end)[None, :] - np.arange(start, stop)[:, None]
         return np.asarray((lag >= 1) & (lag <= self.band))
 
-    def _weights(
-        self, squared: Floats, here: Floats, there: Floats, start: int, stop: int, index: NDArray[np.intp]
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """ω for each pair of the tile, and which are to be summed from their differences.
+    def _near(self, squared: Floats, norms: Floats, others: Floats) -> NDArray[np.bool_]:
+        """Which pairs of the tile are to be summed from their differences."""
+        if squared.min() > max(_NEAR * (norms.max() + others.max()), _TINY):  # NaN says no
+            return np.zeros((1, 1), dtype=bool)
+        return np.asarray(~(squared > np.maximum(_NEAR * (norms[:, None] + others[None, :]), _TINY)))
 
-        ``squared`` holds the distances in units of the spread; for a function of one's own it is overwritten by those
-        of the raw rows, summed column by column, so that ξ, which may jump, sees a number that depends on the two rows
-        alone.
-        """
-        norms, others = here[:, self.d + 1], there[:, self.d + 1]
-        close = np.zeros((1, 1), dtype=bool)
-        if not squared.min() > max(_NEAR * (norms.max() + others.max()), _TINY):  # NaN says no
-            close = ~(squared > np.maximum(_NEAR * (norms[:, None] + others[None, :]), _TINY))
-        if self.columns is None:
-            weights = np.reciprocal(squared)
-            if self.transform.kind == "winsorized":
-                np.minimum(weights, self.cap, out=weights)
-            return weights, close
-        raw = np.zeros_like(squared)
-        for column in self.columns:
-            difference = column[start:stop, None] - column[index][None, :]
-            raw += difference * difference
-        gains = self.transform.gains(np.sqrt(raw / 2.0))
-        weights = gains * gains / squared
-        squared[:] = raw
-        return weights, close | ~_in_range(raw)
+    def _weights(self, squared: Floats) -> Floats:
+        """ω = ξ²/(b²·D) for each pair of the tile, D in units of the spread."""
+        weights = np.reciprocal(squared)
+        if self.transform.kind == "winsorized":
+            np.minimum(weights, self.cap, out=weights)
+        elif self.transform.kind == "custom":
+            lengths = np.ldexp(np.sqrt(np.maximum(squared, 0.0) / 2.0), self.exponent)
+            gains = self.transform.gains(np.clip(np.nan_to_num(lengths, nan=1.0), SMALLEST_FLOAT, LARGEST_FLOAT))
+            weights *= gains
+            weights *= gains
+        return weights
 
 
 class _NearPairs:
     """Σ g·gᵀ/b² of listed pairs, from their differences."""
 
     def __init__(self, tiles: _PairSum) -> None:
-        self.raw, self.transform, self.custom = tiles.raw, tiles.transform, tiles.columns is not None
+        self.raw, self.transform = tiles.raw, tiles.transform
         self.total = np.zeros((tiles.d, tiles.d))
-        self.waiting: list[tuple[NDArray[np.intp], NDArray[np.intp], Floats]] = []
+        self.waiting: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
         self.count = 0
 
-    def add(self, i: NDArray[np.intp], j: NDArray[np.intp], squared: Floats) -> None:
-        """Take pairs (and, for a function of one's own, their squared distances)."""
-        self.waiting.append((i, j, squared))
+    def add(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> None:
+        """Take pairs."""
+        self.waiting.append((i, j))
         self.count += len(i)
         if self.count >= _DIRECT:
             self.sum()
@@ -249,15 +266,15 @@ class _NearPairs:
     def sum(self) -> Floats:
         """The sum so far."""
         if self.waiting:
-            i, j, squared = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
+            i, j = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
             self.waiting, self.count = [], 0
             for at in range(0, len(i), _DIRECT):
                 part = slice(at, at + _DIRECT)
-                g = self._signs(i[part], j[part], squared[part])
+                g = self._signs(i[part], j[part])
                 self.total += g @ g.T
         return self.total
 
-    def _signs(self, i: NDArray[np.intp], j: NDArray[np.intp], squared: Floats) -> Floats:
+    def _signs(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
         """g/b of pairs, as columns. Powers of two keep every size of row in range."""
         difference = self.raw[i].T - self.raw[j].T
         wide = ~np.isfinite(difference).all(axis=0)
@@ -265,20 +282,10 @@ class _NearPairs:
             difference[:, wide] = self.raw[i[wide]].T / 2 - self.raw[j[wide]].T / 2
         _, exponents = np.frexp(np.abs(difference).max(axis=0))
         scaled = np.ldexp(difference, -exponents)
-        squares = np.zeros(len(i))
-        for column in scaled:  # in a fixed order: the sum depends on the pair alone
-            squares += column * column
-        norms = np.sqrt(squares)
+        norms = np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
         lengths = np.ldexp(norms / math.sqrt(2.0), exponents + wide)
-        if self.custom:
-            lengths = np.where(_in_range(squared), np.sqrt(squared / 2.0), lengths)
-        gains = self.transform.gains(np.minimum(lengths, LARGEST_FLOAT))
+        gains = self.transform.gains(np.clip(lengths, SMALLEST_FLOAT, LARGEST_FLOAT))
         return np.where(norms > 0, scaled * (gains / norms), 0.0)
-
-
-def _in_range(squared: Floats) -> NDArray[np.bool_]:
-    """Squared distances that were summed without overflow or underflow."""
-    return np.asarray((squared > 2.0**-900) & (squared < 2.0**900))
 
 
 def _center_and_exponent(rows: Floats) -> tuple[Floats, int]:
