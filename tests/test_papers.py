@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -16,7 +17,7 @@ needs_data = pytest.mark.skipif(not os.environ.get("DPEIGEN_DATA"), reason="DPEI
 
 
 def test_there_are_reproductions():
-    assert "amin-2019" in KEYS
+    assert {"amin-2019", "kim-jung-2025"} <= set(KEYS)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -78,3 +79,56 @@ def test_sharp_is_never_worse_than_published(name, sharp, published):
 def test_matrix_laplace_halves_the_error_of_the_published_adaptive_method(name, epsilon):
     entries = recorded()
     assert entries[f"{name}/matrix-laplace/{epsilon}"]["mean"] <= 0.5 * entries[f"{name}/AD/{epsilon}"]["mean"]
+
+
+# --- Kim and Jung 2025 --------------------------------------------------------------------------------------------
+
+
+def claims():
+    return load_main(PAPERS / "kim-jung-2025" / "run.py").__globals__["kim_claims"]
+
+
+def kim_entries():
+    return json.loads((PAPERS / "kim-jung-2025" / "expected.json").read_text(encoding="utf-8"))["entries"]
+
+
+def test_sharp_constants_of_kendall_have_at_most_three_fifths_of_the_published_loss():
+    """Wherever the published one lies between 0.15 and 0.6."""
+    ratios = claims().halved(kim_entries())
+    assert len(ratios) > 20
+    assert max(ratios)[0] <= 0.6, max(ratios)
+
+
+@pytest.mark.parametrize("kind", ["spherical", "winsorized"])
+def test_kendall_is_below_every_baseline_on_heavy_tails_and_outliers(kind):
+    assert claims().beaten(kim_entries(), kind) == []
+
+
+@pytest.mark.parametrize("d", [5, 10])
+@pytest.mark.parametrize("kind", ["spherical", "winsorized"])
+def test_five_percent_outliers_do_not_turn_kendall(kind, d):
+    assert claims().mean(kim_entries(), "contaminated", d, 2000, kind) <= 0.2
+
+
+def test_with_25_columns_five_percent_outliers_are_too_many_for_the_population_itself():
+    for kind in ("spherical", "winsorized"):
+        assert claims().contaminated_eigenvalues(10, kind)[1] > claims().contaminated_eigenvalues(10, kind)[2]
+        assert claims().contaminated_eigenvalues(25, kind)[1] < claims().contaminated_eigenvalues(25, kind)[2]
+        assert claims().mean(kim_entries(), "contaminated", 25, 2000, f"{kind}-exact") > 0.9
+
+
+def test_steps_of_nsggd_may_be_taken_together():
+    """The same loss as step by step, within five standard errors (false alarms below 1e-5), and not that of doing
+    nothing."""
+    run = load_main(PAPERS / "kim-jung-2025" / "run.py").__globals__
+    rng = np.random.default_rng(0)
+    rows = np.array([run["kim_data"].draw("gaussian", 80, 5, rng) for _ in range(200)])
+
+    def losses(**options):
+        found = run["kim_baselines"].nsggd(rows, 7.0, 1e-5, rng, rate=3.0, **options)
+        return np.array([run["sin_theta"](v, run["kim_data"].plane(5)) for v in found])
+
+    together, apart, away = losses(), losses(rounds=None), losses(sign=-1.0)
+    error = np.hypot(together.std(), apart.std()) / np.sqrt(200)
+    assert abs(together.mean() - apart.mean()) < 5 * error
+    assert away.mean() > together.mean() + 5 * error
