@@ -65,7 +65,7 @@ def draw(private: Private, path: Path, seed: int = 0) -> None:
         ("kendall, published constants", found["spherical-published"]),
         ("NSGGD, published", found["NSGGD"]),
     ]
-    figure = Figure(figsize=(11, 9.4), layout="constrained")
+    figure = Figure(figsize=(11, 7.9), layout="constrained")
     FigureCanvasAgg(figure)
     names, sizes = np.unique(countries, return_counts=True)
     shown = names[np.argsort(-sizes)][:12]
