@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from dpeigen.cli.app import app
 from dpeigen.cli.reproduce import load_main, reproductions
+from dpeigen.privacy import NotPrivateWarning
 
 PAPERS = Path(__file__).parents[1] / "papers"
 KEYS = sorted(reproductions(PAPERS))
@@ -136,3 +138,20 @@ def test_steps_of_nsggd_may_be_taken_together():
     error = np.hypot(together.std(), apart.std()) / np.sqrt(150)
     assert abs(together.mean() - apart.mean()) < 5 * error
     assert away.mean() > together.mean() + 5 * error
+
+
+def test_half_the_budget_of_kendall_is_noticed(monkeypatch):
+    run = load_main(PAPERS / "kim-jung-2025" / "run.py").__globals__
+
+    def differing():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            found = run["cell"]("gaussian", 10, 1000, (0.5,), range(12), False)
+        records = {cell: kim_entries()[run["key_of"](cell)] for cell in found}
+        wrong = [c for c, v in found.items() if abs(v.mean() - records[c]["mean"]) > run["allowed"](records[c], len(v))]
+        return {cell[-1] for cell in wrong}
+
+    assert differing() == set()
+    honest = run["private"]
+    monkeypatch.setitem(run, "private", lambda X, method, epsilon, seed: honest(X, method, epsilon / 2, seed))
+    assert differing() >= {"spherical", "winsorized"}
