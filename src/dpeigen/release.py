@@ -97,7 +97,9 @@ class Release:
         holds with probability 97.5% over the noise. Costs nothing.
         """
         tau = self._tau()
-        return breakdown_bound(tau["tau_eigenvalues"], len(self.components), tau["tau_bound"], tau["tau_noise_norm"])
+        values, bound, noise = tau["tau_eigenvalues"], tau["tau_bound"], tau["tau_noise_norm"]
+        # A row is in a 2/n share of the pairs, or a little more where parts are uneven.
+        return breakdown_bound(values, len(self.components), bound, noise) / max(1.0, tau["tau_share"])
 
     def subspace_error(self) -> float:
         """What sinΘ to the true components stays below with probability 95% (Kendall's tau only).

@@ -16,8 +16,9 @@ import numpy as np
 
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import frame_rows
-from dpeigen.privacy import GaussianCost, Randomness, Spend
+from dpeigen.privacy import Randomness
 from dpeigen.privacy.noise import symmetric_gaussian
+from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import Source
 from dpeigen.stats.spectrum import symmetric_eigh
 
@@ -40,6 +41,10 @@ class AnalyzeGaussPrinted(Method):
             "release",
         )
 
+    def check(self, task: Task) -> None:
+        super().check(task)
+        check_scale(_factor(task) / (task.n_rows or 2) * _GRID)
+
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         frame, _ = frame_rows(task, weighted=False)
         rows = np.concatenate([np.asarray(frame.image(block)) for block in source.blocks()])
@@ -49,8 +54,7 @@ class AnalyzeGaussPrinted(Method):
         rows = rows / longest
         n, d = rows.shape
         covariance = rows.T @ rows / (n - 1)
-        factor = 6 * math.sqrt(2 * math.log(1.25 / task.budget.delta)) / task.budget.epsilon
-        noise = symmetric_gaussian(d, factor / n * _GRID, rng) / _GRID
+        noise = symmetric_gaussian(d, _factor(task) / n * _GRID, rng) / _GRID
         values, vectors = symmetric_eigh(covariance + noise)
         k = d if task.n_components is None else task.n_components
         values = np.maximum(values, 0.0) * longest**2
@@ -62,6 +66,11 @@ class AnalyzeGaussPrinted(Method):
             mean=mean if frame.center is None else mean + frame.center,
             n_rows=float(n),
             radius=longest,
-            split=(Spend("covariance", "discrete Gaussian", GaussianCost(6 / factor)),),
+            split=(),
             numerics="exact",
         )
+
+
+def _factor(task: Task) -> float:
+    """The noise on the covariance, times n."""
+    return 6 * math.sqrt(2 * math.log(1.25 / task.budget.delta)) / task.budget.epsilon

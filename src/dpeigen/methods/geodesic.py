@@ -28,6 +28,7 @@ from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, Randomn
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.noise import continuous_grid
+from dpeigen.privacy.randomness import check_scale
 from dpeigen.privacy.subsampling import subsampled_epsilon, subsampled_noise
 from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import BadRowsError, SecondMoment, unit_lattice
@@ -81,7 +82,8 @@ class Geodesic(Method):
         for name, value in (("steps", self.steps), ("batch", self.batch)):
             if value is not None:
                 check_count(name, value, owner)
-        self._noise(task)
+        costs, _ = self._noise(task)
+        check_scale(2 * LEVELS**2 / gaussian_share(costs[_START]))
 
     def _plan(self, task: Task) -> tuple[int, int, int]:
         """Pairs, pairs in a step, steps."""

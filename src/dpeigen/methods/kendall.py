@@ -104,7 +104,7 @@ class Kendall(Method):
 
     def _published_cost(self, task: Task) -> Cost:
         sigma = 4 * math.sqrt(2 * math.log(1.25 / task.budget.delta)) / task.budget.epsilon  # times b²/n
-        return GaussianCost(2 * math.sqrt(2) / sigma)
+        return GaussianCost(2 * (math.sqrt(2) if task.n_features > 1 else 1.0) / sigma)
 
     def price(self, task: Task) -> Budget:
         if self.constants == "sharp":
@@ -125,9 +125,12 @@ class Kendall(Method):
             check_choice("design", self.design, ["auto", "all", "blocks"], owner)
         else:
             check_count("design", self.design, owner)
-        self._transform(1.0 if self.radius == "private" else self.radius)
         if isinstance(self.radius, str):
             check_choice("radius", self.radius, ["private"], owner)
+            if self.transform != "winsorized":
+                must = "a number or None: 'private' is for transform='winsorized'"
+                raise ValueError(complain("radius", owner, must, self.radius))
+        self._transform(1.0 if self.radius == "private" else self.radius)
         if self.constants == "published":
             self._check_published(task)
         self._check_noise(task)
@@ -151,8 +154,6 @@ class Kendall(Method):
                 check_scale(2 * LEVELS**2 / gaussian_share(cost))
 
     def _transform(self, radius: Any) -> Transform:
-        if isinstance(radius, str):
-            raise ValueError(complain("radius", type(self).__name__, "a number, 'private' or None", radius))
         owner = type(self).__name__
         transform = Transform.of(self.transform, radius, owner)
         if transform.function is None:
@@ -194,6 +195,7 @@ class Kendall(Method):
             "tau_eigenvalues": [float(v) * transform.unit for v in raw[::-1]],
             "tau_bound": float(transform.radius),
             "tau_noise_norm": method.noise_norm(d, deviation, 0.025) * transform.unit,
+            "tau_share": task.n_rows * tau.reach / (2 * tau.count) if task.n_rows else 1.0,
             "pairs": tau.count,
             "variances": "paid" if _VARIANCES in costs else "relative" if transform.kind == "spherical" else "free",
         }

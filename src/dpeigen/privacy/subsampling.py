@@ -31,21 +31,23 @@ def subsampled_epsilon(size: int, rows: int, steps: int, noise: float, delta: fl
     dp_accounting, rdp = _dp_accounting()
     accountant = rdp.RdpAccountant(_ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     event = dp_accounting.SampledWithoutReplacementDpEvent(rows, size, dp_accounting.GaussianDpEvent(noise))
-    accountant.compose(event, steps)
-    return float(accountant.get_epsilon(delta))
+    try:
+        accountant.compose(event, steps)
+        return float(accountant.get_epsilon(delta))
+    except (ValueError, OverflowError):  # beyond what its sums can hold: no answer is no guarantee
+        return math.inf
 
 
 def subsampled_noise(size: int, rows: int, steps: int, epsilon: float, delta: float) -> float:
-    """The least noise, to 0.1%, with which the steps cost at most (ε, δ)."""
+    """The least noise, to 0.1%, with which the steps cost at most (ε, δ); infinite if this accountant finds none."""
     high = 1.0
     while subsampled_epsilon(size, rows, steps, high, delta) > epsilon:
         high *= 2
-        if high > 2**40:
-            raise ValueError(f"No noise makes {steps} steps cost ε = {epsilon} at δ = {delta}. Use fewer steps.")
+        if high > 2**20:
+            return math.inf
     low = high / 2 if high > 1 else 0.0
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        # Near 0 the accountant's sums overflow: no answer is no guarantee.
         fits = subsampled_epsilon(size, rows, steps, middle, delta) <= epsilon
-        low, high = (low, middle) if fits and math.isfinite(middle) else (middle, high)
+        low, high = (low, middle) if fits else (middle, high)
     return high
