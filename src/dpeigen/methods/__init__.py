@@ -8,6 +8,7 @@ from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.spatial_sign import SpatialSign
+from dpeigen.methods.spiked import Spiked
 
 __all__ = [
     "METHODS",
@@ -19,6 +20,7 @@ __all__ = [
     "MatrixLaplace",
     "Method",
     "SpatialSign",
+    "Spiked",
     "Task",
     "check_bound",
     "check_center",

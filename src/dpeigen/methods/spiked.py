@@ -1,0 +1,190 @@
+"""``spiked``: noise on the leading projector, calibrated to a model of the data (Cai, Xia, Zha 2024, Algorithm 1).
+
+Guarantee: distributional, NOT worst-case. If rows are independent N(0, UΛUᵀ + σ²I) (or sub-Gaussian with that
+covariance), a neighbouring data set replaces one row by another from the same law, and the stated λ, σ² and condition
+number are right, then with the stated probability over the data one row moves the projector by at most Δ₁ and
+the scores' moment by at most Δ₂ (`stats.spiked`); Gaussian noise of these sensitivities is (ε, δ)-DP. Rows are not
+clipped: for data outside the model one row can move the projector by as much as √2, whatever n, and nothing is
+promised. "auto" never picks this method; `refined` adapts to the same signals with a worst-case guarantee.
+
+The noise is added in integers after rounding to a grid of Δ/2^32; the decomposition is in floating point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._validate import check_choice, check_count, check_fraction, check_positive, complain
+from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.framing import frame_rows, location, spends
+from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, allocate, gaussian_epsilon
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy.noise import symmetric_gaussian
+from dpeigen.privacy.randomness import check_scale
+from dpeigen.sources import PairedSource, Source
+from dpeigen.stats.raw import RawMoment
+from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.spiked import published_sensitivities, sharp_sensitivities
+
+Floats = NDArray[np.float64]
+DIRECTIONS, VALUES = "directions", "eigenvalues"
+
+
+@dataclass(frozen=True)
+class Spiked(Method):
+    """Private PCA and covariance under the spiked covariance model.
+
+    Parameters
+    ----------
+    signal : λ, the least of the spiked eigenvalues less σ²; a public number.
+    noise_variance : σ², a public number.
+    condition : κ₀, the ratio of the largest to the least spiked eigenvalue.
+    rank : the number of spikes; by default the number of components asked for.
+    eigenvalues : "private" pays for them (half of the budget with published constants, a fifth with sharp ones);
+        "known" states λ + σ² and spends everything on the directions.
+    constants : "sharp" or "published" (their Δ₁, Δ₂, noise formula and split; the guarantee states what that gives).
+    factor : C₂ of the published sensitivities.
+    failure : the probability, over the data, that sharp sensitivities do not hold.
+    """
+
+    signal: float | str = "private"
+    noise_variance: float | str = "private"
+    condition: float = 1.0
+    rank: int | None = None
+    eigenvalues: str = "private"
+    constants: str = "sharp"
+    factor: float = 4.0
+    failure: float = 1e-6
+
+    name = "spiked"
+    reference = "Cai, Xia and Zha 2024, Algorithm 1"
+    needs_bound = False
+    needs_delta = True
+    basis = "distributional"
+
+    def assumptions(self, task: Task) -> tuple[str, ...]:
+        rank = self._rank(task)
+        law = "rows are independent N(0, Σ) about the centre" + (", differences of pairs too" if task.pairs else "")
+        spikes = f"Σ has {rank} eigenvalues in [λ + σ², κλ + σ²] and all others are σ²"
+        numbers = f"λ = {self.signal:g}, κ = {self.condition:g} and σ² = {self.noise_variance:g} are right"
+        if self.constants == "published":
+            failure = f"the paper's unspecified constant C₂ is at most {self.factor:g} (probability 1 − O(n⁻⁹⁹))"
+        else:
+            failure = f"first-order sensitivities hold, but for a probability of {self.failure:g} over the data"
+        return law, spikes, numbers, "the neighbouring row comes from the same law", failure
+
+    def price(self, task: Task) -> Budget:
+        if self.constants == "sharp":
+            return self.budget(task)
+        mu = math.sqrt(math.fsum(gaussian_share(cost) ** 2 for cost in self.shares(task).values()))
+        return Budget(max(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), 1e-9), task.budget.delta)
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """The budget, split by purpose."""
+        paid = [DIRECTIONS, VALUES] if self.eigenvalues == "private" else [DIRECTIONS]
+        if self.constants == "published":
+            part = task.budget.epsilon / len(paid), task.budget.delta / len(paid)
+            return {name: GaussianCost(part[0] / math.sqrt(2 * math.log(1.25 / part[1]))) for name in paid}
+        d, r = task.n_features, self._rank(task)
+        entries = d * (d + 1) // 2 + r * (r + 1) // 2
+        return allocate(task.budget, main={name: _WEIGHTS[name] for name in paid}, coordinates=entries)
+
+    def _rank(self, task: Task) -> int:
+        rank = self.rank if self.rank is not None else task.n_components
+        if rank is None:
+            remedy = "Give Spiked(rank=...), the number of spikes."
+            raise ValueError(complain("rank", "Spiked", "given where the whole covariance is wanted", None, remedy))
+        return rank
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        check_choice("constants", self.constants, ["sharp", "published"], "Spiked")
+        check_choice("eigenvalues", self.eigenvalues, ["private", "known"], "Spiked")
+        check_positive("signal", self.signal, "Spiked")
+        check_positive("noise_variance", self.noise_variance, "Spiked")
+        check_positive("factor", self.factor, "Spiked")
+        check_fraction("failure", self.failure, "Spiked")
+        if check_positive("condition", self.condition, "Spiked") < 1:
+            raise ValueError(complain("condition", "Spiked", "at least 1", self.condition))
+        check_count("rank", self._rank(task), "Spiked", high=task.n_features - 1)
+        if task.n_components is not None and task.n_components > self._rank(task):
+            raise ValueError(complain("n_components", task.owner, f"at most the rank {self.rank}", task.n_components))
+        if task.relation is Relation.ADD_REMOVE:
+            raise ValueError(complain("relation", task.owner, "'replace' for method='spiked'", "add_remove"))
+        if task.bound is not None:
+            remedy = "It clips nothing: its guarantee rests on the model. Use method='refined' for bounded rows."
+            raise ValueError(complain("bound", task.owner, "None for method='spiked'", "a bound", remedy))
+        if task.private_center:
+            remedy = "The model has a known mean. Use center='pairs', or None or an array where the centre is public."
+            raise ValueError(
+                complain("center", task.owner, "other than 'private' for method='spiked'", "private", remedy)
+            )
+        for cost in self.shares(task).values():
+            check_scale(LEAST_SENSITIVITY * math.sqrt(2) / gaussian_share(cost))
+
+    def _sensitivities(self, n: int, p: int, rank: int) -> tuple[float, float]:
+        facts = {"n": n, "p": p, "rank": rank, "signal": float(self.signal), "condition": self.condition}
+        facts["noise_variance"] = float(self.noise_variance)
+        if self.constants == "published":
+            return published_sensitivities(**facts, factor=self.factor)  # type: ignore[arg-type]
+        return sharp_sensitivities(**facts, failure=self.failure)  # type: ignore[arg-type]
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs, rank, d = self.shares(task), self._rank(task), task.n_features
+        if task.pairs:
+            source = PairedSource(source, rng)
+        frame, _ = frame_rows(task)
+        moment = source.reduce(RawMoment(frame))
+        count = public_count(moment.count, frame.rows_per_term)
+        second = moment.gram * (float(frame.unit[0]) ** 2 / count)
+        first_reach, second_reach = self._sensitivities(int(count), d, rank)
+        leading = symmetric_eigh(second)[1][:rank]
+        basis = symmetric_eigh(self._noisy(leading.T @ leading, first_reach, costs[DIRECTIONS], rng))[1][:rank]
+        sigma2, spikes = float(self.noise_variance), np.full(rank, float(self.signal))
+        if VALUES in costs:
+            block = basis @ second @ basis.T
+            noisy = self._noisy(block, second_reach, costs[VALUES], rng) - sigma2 * np.eye(rank)
+            spikes, turn = symmetric_eigh(noisy)
+            basis = turn @ basis
+        values = np.maximum(spikes + sigma2, 0.0)
+        covariance = (basis.T * (values - sigma2)) @ basis + sigma2 * np.eye(d)
+        k = task.n_components
+        return Estimate(
+            components=basis[:k] if k is not None else symmetric_eigh(covariance)[1],
+            eigenvalues=values[:k] if k is not None else np.maximum(symmetric_eigh(covariance)[0], 0.0),
+            noise_variance=sigma2
+            if k is None or k == rank
+            else float((values[k:].sum() + (d - rank) * sigma2) / (d - k)),
+            covariance=(covariance + covariance.T) / 2,
+            mean=location(frame, None, task),
+            n_rows=count * frame.rows_per_term,
+            radius=None,
+            split=spends(costs, {}),
+            numerics="idealised",
+            details={
+                "rank": rank,
+                "signal": float(self.signal),
+                "noise_variance": sigma2,
+                "condition": float(self.condition),
+                "projector_sensitivity": first_reach,
+                "eigenvalue_sensitivity": second_reach,
+            },
+        )
+
+    def _noisy(self, matrix: Floats, reach: float, cost: Cost, rng: Randomness) -> Floats:
+        """The matrix with noise, rounded to a grid on which the sensitivity is about 2^32 steps."""
+        step = reach / LEAST_SENSITIVITY
+        scale = (LEAST_SENSITIVITY + len(matrix)) / gaussian_share(cost)  # rounding moves each entry by half a step
+        noise = symmetric_gaussian(len(matrix), scale, rng, isometric=self.constants == "sharp")
+        on_grid: Any = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
+        noisy = (on_grid + noise.astype(object)).astype(np.float64) * step
+        return (noisy + noisy.T) / 2
+
+
+_WEIGHTS = {DIRECTIONS: 0.8, VALUES: 0.2}
