@@ -7,6 +7,7 @@ from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
 
@@ -19,6 +20,7 @@ __all__ = [
     "Laplace",
     "MatrixLaplace",
     "Method",
+    "Refined",
     "SpatialSign",
     "Spiked",
     "Task",

@@ -22,12 +22,13 @@ from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.radius import rows_needed
+from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
 from dpeigen.privacy import PureCost
 
 METHODS: dict[str, type[Method]] = {
-    m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar, Spiked)
+    m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar, Spiked, Refined)
 }
 
 

@@ -90,7 +90,7 @@ class SpatialSign(Method):
             radius = paid if radius is None else min(paid, radius)
         if radius is None:
             raise AssertionError("a radius is public or paid for")
-        squares, count = _variances(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
+        squares, count = mean_squares(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
         split = spends(costs, {} if isinstance(costs[_SIGNS], GaussianCost) else {_SIGNS: "matrix Laplace"})
         return self._assemble(directions, squares, frame, task, count=count, radius=radius, split=split)
 
@@ -125,7 +125,7 @@ class SpatialSign(Method):
         )
 
 
-def _variances(
+def mean_squares(
     source: Source, lattice: Lattice, cost: Cost, relation: Relation, rng: Randomness
 ) -> tuple[Floats, float]:
     """Mean squares of the columns in framed units, and the number of terms, public or released."""
