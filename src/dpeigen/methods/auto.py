@@ -28,7 +28,8 @@ from dpeigen.methods.spiked import Spiked
 from dpeigen.privacy import PureCost
 
 METHODS: dict[str, type[Method]] = {
-    m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar, Spiked, Refined)
+    m.name: m
+    for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar, Spiked, Refined)
 }
 
 

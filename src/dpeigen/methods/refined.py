@@ -131,9 +131,10 @@ class Refined(Method):
                 known = rescale(known, inner, outer)
         refined = len(known.basis)
         rest = remainder(known, releases, wanted - refined).basis if wanted > refined else known.basis[:0]
-        basis, factors = np.vstack([known.basis, rest]), np.append(known.factors, np.ones(len(rest)))
+        basis = np.vstack([known.basis, rest])
+        factors = _even(np.append(known.levels, np.ones(len(rest))), d - wanted)
         scores = ScoreFrame(Stretched(frame, basis, factors), basis, residual=wanted < d)
-        reach = _reach(outer, refined, known.others)
+        reach = _reach(outer, refined, wanted, d)
         squares, count = mean_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
         squares[:wanted] /= factors**2
         return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
@@ -162,11 +163,16 @@ def _signs(source: Source, view: Stretched, cost: Cost, task: Task, rng: Randomn
     return SignRelease(noisy / count, noise.deviation / LEVELS**2 / count, view.directions, view.factors)
 
 
-def _reach(outer: float, inside: int, outside: int) -> float:
-    """A radius that holds about 95% of the stretched rows, whose two parts have the same mean square."""
-    if not inside or not outside:
-        return outer
-    return outer * math.sqrt(1 + outside / inside * float(chdtri(inside, 0.05) / chdtri(outside, 0.05)))
+def _even(levels: Floats, others: int) -> Floats:
+    """Factors that make every score as long as the remainder of ``others`` directions of variance 1."""
+    return np.sqrt(max(others, 1) / levels)
+
+
+def _reach(outer: float, refined: int, wanted: int, d: int) -> float:
+    """A radius that holds about 95% of rows with even scores, given that of their parts outside the refined ones."""
+    rest = outer**2 / float(chdtri(max(d - refined, 1), 0.05))  # the variance of a direction that does not stand out
+    inside = max(d - wanted, 1) * float(chdtri(wanted, 0.05))
+    return math.sqrt(rest * (inside + (float(chdtri(d - wanted, 0.05)) if wanted < d else 0.0)))
 
 
 def _assemble(basis: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:

@@ -77,6 +77,6 @@ class Lattice:
             lattice[outside] = np.nan_to_num(shorter, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def unit_lattice(frame: Frame) -> Lattice:
+def unit_lattice(frame: RowView) -> Lattice:
     """Rows projected on the unit sphere: spatial signs."""
     return Lattice(frame, radius=1.0, shape="sphere")

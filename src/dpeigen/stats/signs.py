@@ -38,19 +38,18 @@ def compression(levels: Floats, rest: float, others: int) -> tuple[Floats, Float
 def solve_levels(shares: Floats, others: int) -> Floats:
     """α for β = 1 from the shares E[zᵢ²] of j directions, which with those of the others sum to 1.
 
-    Fixed point of αᵢ ← αᵢ · (wanted ratio)/(ratio at α); shares are first put between those of no signal and 1.
+    Fixed point of αᵢ ← αᵢ · (wanted ratio)/(ratio at α). Noisy shares are first put inside (0, 1).
     """
-    least = 1 / (len(shares) + others)
-    shares = np.maximum(shares, least * (1 + 1e-6))
+    shares = np.maximum(shares, 1e-9)
     total = float(shares.sum())
-    if total > 1 - 1e-9 * others * least:
-        shares = shares * ((1 - 1e-9 * others * least) / total)
-    wanted = np.maximum(shares / ((1 - shares.sum()) / others), 1 + 1e-6)
+    if total > 1 - 1e-9:
+        shares = shares * ((1 - 1e-9) / total)
+    wanted = shares / ((1 - shares.sum()) / others)
     alphas = wanted.copy()
     for _ in range(80):
         found, _ = compression(alphas, 1.0, others)
         step = wanted / (found[:-1] / found[-1])
-        alphas = np.clip(alphas * step, 1 + 1e-6, 1e15)
+        alphas = np.clip(alphas * step, 1e-12, 1e15)
         if np.abs(np.log(step)).max(initial=0.0) < 1e-6:
             break
     return alphas

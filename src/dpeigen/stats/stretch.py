@@ -54,4 +54,3 @@ class Stretched:
             for j, direction in enumerate(self.directions):
                 rows += (scores[:, j] * (self.factors[j] - 1))[:, None] * direction
         return np.clip(np.nan_to_num(rows, nan=0.0), -LARGEST_FLOAT, LARGEST_FLOAT)
-
