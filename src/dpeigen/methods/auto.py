@@ -22,6 +22,7 @@ from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.radius import rows_needed
+from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
@@ -62,5 +63,7 @@ def resolve(method: str | Method, task: Task) -> Method:
     """A method from a name, an instance, or "auto"; checked against the task."""
     check_method(method, task.owner)
     chosen = method if isinstance(method, Method) else METHODS[method]() if method != "auto" else choose(task)
+    if task.private_rank and not isinstance(chosen, PrivateRank):
+        chosen = PrivateRank(chosen)
     chosen.check(task)
     return chosen

@@ -51,10 +51,9 @@ from dpeigen.stats.refinement import (
     Directions,
     SignRelease,
     best_split,
-    remainder,
     rescale,
-    resolve,
-    turn,
+    update,
+    worth_stretching,
 )
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
@@ -90,8 +89,8 @@ class Refined(Method):
         main = {_VARIANCES: _VARIANCE_SHARE}
         n = _USUAL_ROWS if task.n_terms is None else task.n_terms
         noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)
-        split = best_split(noise, d, k, self.rounds) if k < d else np.ones(1)
-        main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) * float(share) for i, share in enumerate(split)}
+        split = best_split(noise, d, k, self.rounds) if k < d else (1.0,)
+        main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) * share for i, share in enumerate(split)}
         if task.private_center:
             center_pure, center_main = center_shares(task)
             pure, main = pure | center_pure, main | center_main
@@ -120,19 +119,19 @@ class Refined(Method):
             paid = private_radius(source, view, costs[purpose], task.relation, rng)
             return paid if cap is None else min(paid, cap)
 
-        known, releases, inner, outer = Directions.none(d), list[SignRelease](), 0.0, 0.0
+        found, basis, releases = Directions.none(d), np.zeros((0, d)), list[SignRelease]()
+        inner = outer = 0.0
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
-            view = Stretched(frame, known.basis, known.factors)
-            releases.append(_signs(source, view, costs[_signs_purpose(stage)], task, rng))
-            known = resolve(turn(known, releases[-1]), releases, min(wanted, d - 1))
+            cost = costs[_signs_purpose(stage)]
+            known = found if releases and len(releases[-1].basis) else self._worth(found, releases, costs, stage)
+            releases.append(_signs(source, Stretched(frame, known.basis, known.factors), cost, task, rng))
+            found, basis = update(known, releases, wanted)
             if stage == 0:
-                outer = radius(_OUTSIDE, Stretched(frame, known.basis, np.zeros(len(known.basis))))
-                inner = radius(_INSIDE, ScoreFrame(frame, known.basis, residual=not len(known.basis)))
-                known = rescale(known, inner, outer)
-        refined = len(known.basis)
-        rest = remainder(known, releases, wanted - refined).basis if wanted > refined else known.basis[:0]
-        basis = np.vstack([known.basis, rest])
-        factors = _even(np.append(known.levels, np.ones(len(rest))), d - wanted)
+                outer = radius(_OUTSIDE, Stretched(frame, found.basis, np.zeros(len(found.basis))))
+                inner = radius(_INSIDE, ScoreFrame(frame, found.basis, residual=not len(found.basis)))
+                found = rescale(found, inner, outer)
+        refined = len(found.basis)
+        factors = _even(np.append(found.levels, np.ones(wanted - refined)), d - wanted)
         scores = ScoreFrame(Stretched(frame, basis, factors), basis, residual=wanted < d)
         reach = _reach(outer, refined, wanted, d)
         squares, count = mean_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
@@ -140,6 +139,13 @@ class Refined(Method):
         return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
                          details={"refined_directions": refined, "radius_inside": inner * float(frame.unit[0]),
                                   "radius_outside": outer * float(frame.unit[0])})  # fmt: skip
+
+    def _worth(self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> Directions:
+        """What to stretch the next rows by: nothing at first, and nothing while it does not promise to pay."""
+        if not stage:
+            return found
+        relative = gaussian_share(costs[_signs_purpose(stage - 1)]) / gaussian_share(costs[_signs_purpose(stage)])
+        return worth_stretching(found, releases[-1].deviation * relative)
 
 
 def _wanted(task: Task) -> int:

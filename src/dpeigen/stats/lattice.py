@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
+from dpeigen.stats.frame import RowView, exact_bits, normalised
 
 Floats = NDArray[np.float64]
 LEVELS = 2**20

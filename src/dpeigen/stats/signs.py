@@ -21,10 +21,13 @@ Floats = NDArray[np.float64]
 _POINTS = 800
 
 
-def compression(levels: Floats, rest: float, others: int) -> tuple[Floats, Floats]:
-    """(E[zᵢ²], cᵢₗ), the last index standing for each of the ``others`` directions with variance ``rest``."""
+def compression(levels: Floats, rest: float, others: int, repeats: int = 1) -> tuple[Floats, Floats]:
+    """(E[zᵢ²], cᵢₗ), the last index standing for each of the ``others`` directions with variance ``rest``.
+
+    Each of the levels is that of ``repeats`` directions.
+    """
     alphas = np.append(levels, rest)
-    counts = np.append(np.ones(len(levels)), others)
+    counts = np.append(np.full(len(levels), repeats), others)
     low = math.log(1e-7 / float(alphas @ counts))
     high = math.log(1e7 / float(alphas[counts > 0].min())) + 60 / float(counts.sum())
     log_t = np.linspace(low, high, _POINTS)

@@ -63,3 +63,56 @@ def _product_quantile(first: int, second: int, tail: float) -> float:
         return math.log(max(float(chance), 1e-300)) - math.log(tail)
 
     return math.exp(brentq(log_tail, math.log(1e-6), math.log(1e9)))
+
+
+# --- eigenvalues of sample covariances -----------------------------------------------------------------------------
+
+
+def marchenko_pastur_quantiles(p: int, n: int) -> Floats:
+    """The k/(p ∧ n) upper quantiles, k = 1..p ∧ n, of the zero-excluded law for σ² = 1, mid-cell."""
+    gamma, m = p / n, min(p, n)
+    low, high = (1 - math.sqrt(gamma)) ** 2, (1 + math.sqrt(gamma)) ** 2
+    # x = centre + half·cos θ makes the density smooth at both ends
+    theta = (np.arange(4096) + 0.5) * (math.pi / 4096)
+    x = (low + high) / 2 + (high - low) / 2 * np.cos(theta)
+    density = np.sin(theta) ** 2 / x
+    upper = np.cumsum(density)  # x decreases with θ
+    return np.interp((np.arange(m) + 0.5) / m, (upper - density / 2) / upper[-1], x)
+
+
+def bulk_variance(values: Floats, p: int, n: int, spikes: int = 0) -> float:
+    """σ² from eigenvalues, decreasing: the middle half of the bulk matched to its Marchenko–Pastur quantiles (§5.3).
+
+    Linear in the eigenvalues: Σ qₖλₖ / Σ qₖ², so noise of deviation s on each gives it a deviation of s/√(Σ qₖ²). Known
+    spikes are left out first; the paper leaves them in, which moves the quantiles by r/p.
+    """
+    m = min(p, n) - spikes
+    if m < 1:
+        return float(values[-1])
+    bulk, quantiles = values[spikes : spikes + m], marchenko_pastur_quantiles(p - spikes, n)[:m]
+    first, last = m // 4, max(math.ceil(3 * m / 4), m // 4 + 1)
+    return float(bulk[first:last] @ quantiles[first:last] / (quantiles[first:last] @ quantiles[first:last]))
+
+
+def count_spikes(values: Floats, p: int, n: int, noise: float, rule: str = "edge") -> int:
+    """The number of spikes that noisy eigenvalues show, at least 1 and at most half of them (or p − 1).
+
+    "edge": those above the upper edge of the bulk, σ²(1 + √(p/n))², by a margin of 15% and what noise of deviation
+    ``noise`` reaches but for 1%; σ² is `bulk_variance`, estimated anew without the spikes until their number stays.
+    "ratio": the k for which (λₖ + c)/(λₖ₊₁ + c) is largest (§7.1), c three deviations of the noise, without which a
+    ratio of two eigenvalues that are all noise would win.
+    """
+    most = max(1, min(p - 1, min(p, n) // 2))
+    if rule == "ratio":
+        lifted = np.maximum(values[: most + 1], 0.0) + max(3 * noise, 1e-300)
+        return 1 + int(np.argmax(lifted[:-1] / lifted[1:])) if len(lifted) > 1 else 1
+    margin = noise * float(-ndtri(0.01 / p))
+    spikes = 0
+    for _ in range(most):
+        sigma2 = max(bulk_variance(values, p, n, spikes), 0.0)
+        edge = 1.15 * sigma2 * (1 + math.sqrt(p / n)) ** 2 + margin
+        above = int(np.argmin(np.append(values[:most] > edge, False)))
+        if above <= spikes:
+            break
+        spikes = above
+    return max(spikes, 1)

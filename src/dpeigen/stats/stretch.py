@@ -1,7 +1,7 @@
 """Rows stretched along released directions, one row at a time: z = x + Σⱼ (tⱼ − 1)·(uⱼ·x)·uⱼ.
 
-Scores are exact sums of integers (`frame.exact_scores`), and the rest is one multiplication and one addition per entry and
-direction in a fixed order, so the image of a row depends on that row and on released numbers alone.
+Scores are exact sums of integers (`frame.exact_scores`), and the rest is one multiplication and one addition per
+entry and direction in a fixed order, so the image of a row depends on that row and on released numbers alone.
 """
 
 from __future__ import annotations
