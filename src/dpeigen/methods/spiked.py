@@ -13,7 +13,7 @@ The noise is added in integers after rounding to a grid of Δ/2^32; the decompos
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,25 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_count, check_fraction, check_positive, complain
 from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import frame_rows, location, spends
+from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
+from dpeigen.methods.framing import check_radii, frame_rows, frame_source, location, spends
+from dpeigen.methods.sampling import GRID
 from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
+from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.raw import RawMoment
 from dpeigen.stats.spectrum import symmetric_eigh
-from dpeigen.stats.spiked import published_sensitivities, sharp_sensitivities
+from dpeigen.stats.spiked import Model, count_spikes, published_sensitivities, sharp_sensitivities
 
 Floats = NDArray[np.float64]
-DIRECTIONS, VALUES = "directions", "eigenvalues"
+DIRECTIONS, VALUES, _SPECTRUM, _RADIUS = "directions", "eigenvalues", "parameters of the model", "radius"
+_WEIGHTS = {DIRECTIONS: 0.8, VALUES: 0.2, _SPECTRUM: 0.2}
+_RADIUS_SHARE = 0.05  # of ε
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,10 @@ class Spiked(Method):
 
     Parameters
     ----------
-    signal : λ, the least of the spiked eigenvalues less σ²; a public number.
-    noise_variance : σ², a public number.
-    condition : κ₀, the ratio of the largest to the least spiked eigenvalue.
-    rank : the number of spikes; by default the number of components asked for.
+    signal : λ, the least of the spiked eigenvalues less σ²: a public number, or "private".
+    noise_variance : σ², a public number, or "private".
+    condition : κ₀, the ratio of the largest to the least spiked eigenvalue; paid for together with a private signal.
+    rank : the number of spikes; by default the number of components asked for. "private" pays for it.
     eigenvalues : "private" pays for them (half of the budget with published constants, a fifth with sharp ones);
         "known" states λ + σ² and spends everything on the directions.
     constants : "sharp" or "published" (their Δ₁, Δ₂, noise formula and split; the guarantee states what that gives).
@@ -56,7 +62,7 @@ class Spiked(Method):
     signal: float | str = "private"
     noise_variance: float | str = "private"
     condition: float = 1.0
-    rank: int | None = None
+    rank: int | str | None = None
     eigenvalues: str = "private"
     constants: str = "sharp"
     factor: float = 4.0
@@ -68,11 +74,18 @@ class Spiked(Method):
     needs_delta = True
     basis = "distributional"
 
+    @property
+    def _unknown(self) -> bool:
+        return any(isinstance(fact, str) for fact in (self.signal, self.noise_variance, self.rank))
+
     def assumptions(self, task: Task) -> tuple[str, ...]:
-        rank = self._rank(task)
+        rank = self._rank(task) if not isinstance(self.rank, str) else "a few"
         law = "rows are independent N(0, Σ) about the centre" + (", differences of pairs too" if task.pairs else "")
         spikes = f"Σ has {rank} eigenvalues in [λ + σ², κλ + σ²] and all others are σ²"
-        numbers = f"λ = {self.signal:g}, κ = {self.condition:g} and σ² = {self.noise_variance:g} are right"
+        if self._unknown:
+            numbers = "what is not public of λ, κ, σ² and the rank is within three deviations of its private estimate"
+        else:
+            numbers = f"λ = {self.signal:g}, κ = {self.condition:g} and σ² = {self.noise_variance:g} are right"
         if self.constants == "published":
             failure = f"the paper's unspecified constant C₂ is at most {self.factor:g} (probability 1 − O(n⁻⁹⁹))"
         else:
@@ -91,11 +104,15 @@ class Spiked(Method):
         if self.constants == "published":
             part = task.budget.epsilon / len(paid), task.budget.delta / len(paid)
             return {name: GaussianCost(part[0] / math.sqrt(2 * math.log(1.25 / part[1]))) for name in paid}
-        d, r = task.n_features, self._rank(task)
-        entries = d * (d + 1) // 2 + r * (r + 1) // 2
-        return allocate(task.budget, main={name: _WEIGHTS[name] for name in paid}, coordinates=entries)
+        d, pure, main = task.n_features, {}, {name: _WEIGHTS[name] for name in paid}
+        if self._unknown:
+            pure, main = {_RADIUS: _RADIUS_SHARE}, main | {_SPECTRUM: _WEIGHTS[_SPECTRUM]}
+        return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) + d)
 
     def _rank(self, task: Task) -> int:
+        """The public number of spikes, or the least that a private one may be."""
+        if isinstance(self.rank, str):
+            return 1 if task.n_components is None else task.n_components
         rank = self.rank if self.rank is not None else task.n_components
         if rank is None:
             remedy = "Give Spiked(rank=...), the number of spikes."
@@ -106,12 +123,21 @@ class Spiked(Method):
         super().check(task)
         check_choice("constants", self.constants, ["sharp", "published"], "Spiked")
         check_choice("eigenvalues", self.eigenvalues, ["private", "known"], "Spiked")
-        check_positive("signal", self.signal, "Spiked")
-        check_positive("noise_variance", self.noise_variance, "Spiked")
+        for name, value in (("signal", self.signal), ("noise_variance", self.noise_variance)):
+            if isinstance(value, str):
+                check_choice(name, value, ["private"], "Spiked")
+            else:
+                check_positive(name, value, "Spiked")
+        if isinstance(self.rank, str):
+            check_choice("rank", self.rank, ["private"], "Spiked")
         check_positive("factor", self.factor, "Spiked")
         check_fraction("failure", self.failure, "Spiked")
         if check_positive("condition", self.condition, "Spiked") < 1:
             raise ValueError(complain("condition", "Spiked", "at least 1", self.condition))
+        if self._unknown and (self.constants == "published" or self.eigenvalues == "known"):
+            remedy = "The paper's sensitivities need λ, σ² and the rank: give them, or use the defaults."
+            got = "private parameters"
+            raise ValueError(complain("constants", "Spiked", "'sharp', with eigenvalues='private'", got, remedy))
         check_count("rank", self._rank(task), "Spiked", high=task.n_features - 1)
         if task.n_components is not None and task.n_components > self._rank(task):
             raise ValueError(complain("n_components", task.owner, f"at most the rank {self.rank}", task.n_components))
@@ -125,28 +151,51 @@ class Spiked(Method):
             raise ValueError(
                 complain("center", task.owner, "other than 'private' for method='spiked'", "private", remedy)
             )
-        for cost in self.shares(task).values():
-            check_scale(LEAST_SENSITIVITY * math.sqrt(2) / gaussian_share(cost))
+        costs = self.shares(task)
+        check_radii(task, costs)
+        for purpose, cost in costs.items():
+            if purpose == _SPECTRUM:
+                check_scale(eigenvalue_scale(cost, task))
+            elif purpose != _RADIUS:
+                check_scale(LEAST_SENSITIVITY * math.sqrt(2) / gaussian_share(cost))
 
-    def _sensitivities(self, n: int, p: int, rank: int) -> tuple[float, float]:
-        facts = {"n": n, "p": p, "rank": rank, "signal": float(self.signal), "condition": self.condition}
-        facts["noise_variance"] = float(self.noise_variance)
+    def _sensitivities(self, n: int, model: Model) -> tuple[float, float]:
+        facts = {"signal": model.least_signal, "noise_variance": model.most_noise, "condition": model.condition}
         if self.constants == "published":
-            return published_sensitivities(**facts, factor=self.factor)  # type: ignore[arg-type]
-        return sharp_sensitivities(**facts, failure=self.failure)  # type: ignore[arg-type]
+            return published_sensitivities(n, model.dimension, model.rank, **facts, factor=self.factor)
+        return sharp_sensitivities(n, model.dimension, model.rank, **facts, failure=self.failure)
+
+    def _model(self, source: Source, task: Task, costs: dict[str, Cost], rng: Randomness) -> Model:
+        """The parameters, public or from noisy eigenvalues of rows clipped to a paid radius: worst-case private."""
+        d = task.n_features
+        if not self._unknown:
+            signal, sigma2 = float(self.signal), float(self.noise_variance)
+            return Model(d, self._rank(task), signal, sigma2, signal, sigma2, float(self.condition))
+        _, frame, radius, _ = frame_source(source, replace(task, bound="private"), costs, rng, weighted=False)
+        moment = source.reduce(SecondMoment(Lattice(frame, radius)))
+        count = public_count(moment.count, frame.rows_per_term)
+        unit = (moment.lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
+        values = unit * noisy_eigenvalues(moment.gram.astype(np.float64) / LEVELS**2, costs[_SPECTRUM], task, rng)
+        deviation = eigenvalue_scale(costs[_SPECTRUM], task) / GRID * unit
+        rank = self._rank(task)
+        if isinstance(self.rank, str):
+            rank = max(rank, count_spikes(values, d, int(count), deviation))
+        return Model.of(values, deviation, int(count), rank, self.signal, self.noise_variance, self.condition)
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
-        costs, rank, d = self.shares(task), self._rank(task), task.n_features
+        costs, d = self.shares(task), task.n_features
         if task.pairs:
             source = PairedSource(source, rng)
         frame, _ = frame_rows(task)
+        model = self._model(source, task, costs, rng)
+        rank = model.rank
         moment = source.reduce(RawMoment(frame))
         count = public_count(moment.count, frame.rows_per_term)
         second = moment.gram * (float(frame.unit[0]) ** 2 / count)
-        first_reach, second_reach = self._sensitivities(int(count), d, rank)
+        first_reach, second_reach = self._sensitivities(int(count), model)
         leading = symmetric_eigh(second)[1][:rank]
         basis = symmetric_eigh(self._noisy(leading.T @ leading, first_reach, costs[DIRECTIONS], rng))[1][:rank]
-        sigma2, spikes = float(self.noise_variance), np.full(rank, float(self.signal))
+        sigma2, spikes = model.noise_variance, np.full(rank, model.signal)
         if VALUES in costs:
             block = basis @ second @ basis.T
             noisy = self._noisy(block, second_reach, costs[VALUES], rng) - sigma2 * np.eye(rank)
@@ -169,9 +218,9 @@ class Spiked(Method):
             numerics="idealised",
             details={
                 "rank": rank,
-                "signal": float(self.signal),
+                "signal": model.signal,
                 "noise_variance": sigma2,
-                "condition": float(self.condition),
+                "condition": model.condition,
                 "projector_sensitivity": first_reach,
                 "eigenvalue_sensitivity": second_reach,
             },
@@ -185,6 +234,3 @@ class Spiked(Method):
         on_grid: Any = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
         noisy = (on_grid + noise.astype(object)).astype(np.float64) * step
         return (noisy + noisy.T) / 2
-
-
-_WEIGHTS = {DIRECTIONS: 0.8, VALUES: 0.2}

@@ -17,6 +17,7 @@ of failure over the n + 1 rows of a neighbouring pair. Both hold under the model
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,46 @@ def _product_quantile(first: int, second: int, tail: float) -> float:
         return math.log(max(float(chance), 1e-300)) - math.log(tail)
 
     return math.exp(brentq(log_tail, math.log(1e-6), math.log(1e9)))
+
+
+@dataclass(frozen=True)
+class Model:
+    """The parameters of a spiked covariance, as estimated, and on the side where sensitivities are larger."""
+
+    dimension: int
+    rank: int
+    signal: float
+    noise_variance: float
+    least_signal: float
+    most_noise: float
+    condition: float  # of the largest to the least signal
+
+    @classmethod
+    def of(
+        cls,
+        values: Floats,
+        deviation: float,
+        n: int,
+        rank: int,
+        signal: float | str,
+        noise_variance: float | str,
+        condition: float,
+    ) -> Model:
+        """From eigenvalues, decreasing, with noise of this deviation each; numbers that are given are kept (§7.2)."""
+        p, three = len(values), 3 * deviation
+        if isinstance(noise_variance, str):
+            used = max(1, min(p, n) // 2)  # about as many eigenvalues make up the estimate
+            tiny = 1e-6 * max(float(values.max()), three)
+            sigma2 = max(bulk_variance(values, p, n, rank), tiny)
+            most = sigma2 + three / math.sqrt(used)
+        else:
+            sigma2 = most = float(noise_variance)
+        if isinstance(signal, str):
+            mean = max(float(values[:rank].mean()) - sigma2, 0.05 * most)
+            least = max(float(values[:rank].min()) - most - three, 0.05 * most)
+            spread = max(float(values[:rank].max()) - sigma2 + three, least)
+            return cls(p, rank, mean, sigma2, least, most, spread / least)
+        return cls(p, rank, float(signal), sigma2, float(signal), most, condition)
 
 
 # --- eigenvalues of sample covariances -----------------------------------------------------------------------------
