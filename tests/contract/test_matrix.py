@@ -62,16 +62,27 @@ def rows() -> np.ndarray:
     return rng.normal(size=(N, D)) * [1.5, 1.0, 0.5] + [0.4, -0.6, 0.1]
 
 
-def documented_refusal(method, bound, center, relation, delta) -> str | None:
+def documented_refusal(method, bound, center, relation, kind, delta) -> str | None:
     """What cannot be done, as the documentation lists it; the words its error must hold."""
     name = name_of(method)
-    if name.startswith("gaussian") and delta == 0:
-        return "'delta' parameter of .* must be > 0 for method='gaussian'. Got 0.0 instead. Give a delta"
-    if bound == "none" and not name.startswith(("spatial-sign", "auto")):
+    if name.startswith(("gaussian", "refined", "spiked")) and delta == 0:
+        return "'delta' parameter of .* must be > 0 for method='.*'. Got 0.0 instead. Give a delta"
+    if bound == "none" and not name.startswith(("spatial-sign", "auto", "refined", "spiked")):
         return "'bound' parameter of .* must be given for method=.*bound=R.*bound=\\(lower, upper\\).*bound='private'"
     if center == "pairs" and relation == "add_remove":
         return "'center' parameter of .* must be other than 'pairs' under relation='add_remove'.*center='private'"
-    return None
+    return documented_refusal_of_spiked(bound, center, relation, kind) if name == "spiked" else None
+
+
+def documented_refusal_of_spiked(bound, center, relation, kind) -> str | None:
+    """Its model has a known mean and rows that are not clipped, and is about replacement."""
+    if relation == "add_remove":
+        return "'relation' parameter of .* must be 'replace' for method='spiked'"
+    if bound != "none":
+        return "'bound' parameter of .* must be None for method='spiked'.*method='refined'"
+    if center == "private":
+        return "'center' parameter of .* must be other than 'private' for method='spiked'.*center='pairs'"
+    return "'rank' parameter of Spiked must be given where the whole covariance" if kind == "covariance" else None
 
 
 def make(method, bound, center, relation, kind, delta):
@@ -100,12 +111,13 @@ def independent_epsilon(split: tuple[Spend, ...], delta: float) -> float:
     return min(accountant.get_epsilon(delta) + pure, EPSILON if compose(split, delta) <= EPSILON else math.inf)
 
 
+@pytest.mark.filterwarnings("ignore:The guarantee of method='spiked' is not worst-case")
 @pytest.mark.parametrize("case", MATRIX, ids=cell)
 def test_a_fit_or_a_documented_refusal(case):
     method, bound, center, relation, kind, delta = case
     estimator = make(*case)
     before = set(vars(estimator))
-    refusal = documented_refusal(method, bound, center, relation, delta)
+    refusal = documented_refusal(method, bound, center, relation, kind, delta)
     if refusal:
         with pytest.raises(ValueError, match=refusal):
             estimator.fit(rows())
@@ -147,7 +159,7 @@ def check_guarantee(fitted, method, relation, delta):
     assert guarantee.epsilon <= EPSILON
     assert guarantee.delta <= delta
     assert guarantee.numerics == "seeded"
-    assert guarantee.basis == "worst-case"
+    assert guarantee.basis == ("distributional" if method == "spiked" else "worst-case")
     assert guarantee.mechanism == name_of(method).removesuffix("-tight") or method == "auto"
     assert len({spend.purpose for spend in guarantee.split}) == len(guarantee.split) > 0
     if guarantee.delta == 0:
@@ -173,11 +185,17 @@ def test_the_independent_accountant_sees_a_split_that_is_too_dear():
 
 
 def test_every_method_reaches_every_kind_of_input_it_claims():
-    done = [c for c in MATRIX if documented_refusal(c[0], c[1], c[2], c[3], c[5]) is None]
-    assert len(MATRIX) == 10 * 4 * 4 * 2 * 2 * 2
-    assert len(done) == 2 * (
-        2 * 4 * 7 * 2  # auto and spatial-sign: all bounds; pairs only under replacement; both δ
-        + 4 * 3 * 7 * 2  # laplace and matrix-laplace, plain and tight: three bounds
-        + 2 * 3 * 7 * 2  # eigenvector-sampling and kapralov-talwar: three bounds
-        + 2 * 3 * 7  # gaussian, plain and tight: δ > 0
-    )
+    done = [c for c in MATRIX if documented_refusal(*c) is None]
+    assert len(MATRIX) == 12 * 4 * 4 * 2 * 2 * 2
+    assert (
+        len(done)
+        == 2
+        * (
+            2 * 4 * 7 * 2  # auto and spatial-sign: all bounds; pairs only under replacement; both δ
+            + 4 * 3 * 7 * 2  # laplace and matrix-laplace, plain and tight: three bounds
+            + 2 * 3 * 7 * 2  # eigenvector-sampling and kapralov-talwar: three bounds
+            + 2 * 3 * 7  # gaussian, plain and tight: δ > 0
+            + 4 * 7  # refined: all bounds, δ > 0
+        )
+        + 3
+    )  # spiked: no bound, three centres, replacement, directions, δ > 0

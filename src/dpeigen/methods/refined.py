@@ -61,7 +61,7 @@ from dpeigen.stats.stretch import Stretched
 Floats = NDArray[np.float64]
 _SIGNS, _VARIANCES = "directions", "variances"
 _INSIDE, _OUTSIDE = "radius inside the first directions", "radius outside them"
-_RADIUS_SHARE = 0.04  # of ε, each
+RADIUS_SHARE = 0.04  # of ε, each
 _VARIANCE_SHARE = 0.1  # of the main budget
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
 
@@ -85,7 +85,7 @@ class Refined(Method):
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: between sign moments by the error model, at public numbers."""
         d, k = task.n_features, _wanted(task)
-        pure = {_INSIDE: _RADIUS_SHARE, _OUTSIDE: _RADIUS_SHARE}
+        pure = {_INSIDE: RADIUS_SHARE, _OUTSIDE: RADIUS_SHARE}
         main = {_VARIANCES: _VARIANCE_SHARE}
         n = _USUAL_ROWS if task.n_terms is None else task.n_terms
         noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)

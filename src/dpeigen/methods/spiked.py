@@ -134,13 +134,6 @@ class Spiked(Method):
         check_fraction("failure", self.failure, "Spiked")
         if check_positive("condition", self.condition, "Spiked") < 1:
             raise ValueError(complain("condition", "Spiked", "at least 1", self.condition))
-        if self._unknown and (self.constants == "published" or self.eigenvalues == "known"):
-            remedy = "The paper's sensitivities need λ, σ² and the rank: give them, or use the defaults."
-            got = "private parameters"
-            raise ValueError(complain("constants", "Spiked", "'sharp', with eigenvalues='private'", got, remedy))
-        check_count("rank", self._rank(task), "Spiked", high=task.n_features - 1)
-        if task.n_components is not None and task.n_components > self._rank(task):
-            raise ValueError(complain("n_components", task.owner, f"at most the rank {self.rank}", task.n_components))
         if task.relation is Relation.ADD_REMOVE:
             raise ValueError(complain("relation", task.owner, "'replace' for method='spiked'", "add_remove"))
         if task.bound is not None:
@@ -151,6 +144,13 @@ class Spiked(Method):
             raise ValueError(
                 complain("center", task.owner, "other than 'private' for method='spiked'", "private", remedy)
             )
+        if self._unknown and (self.constants == "published" or self.eigenvalues == "known"):
+            remedy = "The paper's sensitivities need λ, σ² and the rank: give them, or use the defaults."
+            got = "private parameters"
+            raise ValueError(complain("constants", "Spiked", "'sharp', with eigenvalues='private'", got, remedy))
+        check_count("rank", self._rank(task), "Spiked", high=task.n_features - 1)
+        if task.n_components is not None and task.n_components > self._rank(task):
+            raise ValueError(complain("n_components", task.owner, f"at most the rank {self.rank}", task.n_components))
         costs = self.shares(task)
         check_radii(task, costs)
         for purpose, cost in costs.items():

@@ -37,6 +37,13 @@ def published_sensitivities(
     return first, second
 
 
+def dp_gauss_radius(
+    n: int, p: int, rank: int, signal: float, noise_variance: float, condition: float = 1.0, factor: float = 4.0
+) -> float:
+    """The bound of DP-Gauss in the paper's experiments, √((r + C₅ log n)λ + pσ²): few rows of the model are longer."""
+    return math.sqrt((rank + factor * math.log(n)) * condition * signal + p * noise_variance)
+
+
 def sharp_sensitivities(
     n: int, p: int, rank: int, signal: float, noise_variance: float, condition: float = 1.0, failure: float = 1e-6
 ) -> tuple[float, float]:
