@@ -87,11 +87,12 @@ class PrivateRank(Method):
         if task.n_features < 2:
             raise ValueError(complain("n_components", task.owner, "a number where there is one column", "private"))
         super().check(task)
+        for k in (1, _most(task)):
+            self.inner.check(replace(task, n_components=k, private_rank=False))
         costs = self.shares(task)
         check_radii(task, costs)
         check_scale(eigenvalue_scale(costs[VALUES], task))
         for k in (1, _most(task)):
-            self.inner.check(replace(task, n_components=k, private_rank=False))
             self.inner.check(self._inner_task(task, k, 1.0, _any_center(task)))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:

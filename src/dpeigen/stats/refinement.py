@@ -91,7 +91,7 @@ def update(known: Directions, releases: list[SignRelease], wanted: int) -> tuple
     with np.errstate(divide="ignore"):
         variances = np.where(old, overlaps @ (1 / precision), (deviation / signal) ** 2)
     clear = old | (variances * known.others < RESOLVED)
-    count = int(np.argmin(np.append(clear, False)))  # leading ones: they are ordered
+    count = min(int(np.argmin(np.append(clear, False))), d - 1)  # leading ones; something must be left to compare with
     levels = np.where(old, values, 1 + signal)[:count]
     if not j and count:  # shares of plain signs: undo their compression
         levels = solve_levels(levels / (levels.sum() + d - count), d - count)
