@@ -5,6 +5,7 @@ integers with ‖z‖ ≤ 2^20, checked exactly on the integers themselves. One 
 little more than radius/2^20, so that rounding to the nearest integer cannot leave the ball. Everything computed from
 z is then a sum of integers that double precision holds exactly, and sensitivities are facts about those integers.
 
+>>> from dpeigen.stats import Frame
 >>> Lattice(Frame(2), radius=1.0).integers(np.array([[3.0, 4.0], [0.0, 0.0]]))
 array([[629145., 838859.],
        [     0.,      0.]])
