@@ -38,7 +38,7 @@ from dpeigen.stats.spiked import Model, count_spikes, published_sensitivities, s
 
 Floats = NDArray[np.float64]
 DIRECTIONS, VALUES, _SPECTRUM, _RADIUS = "directions", "eigenvalues", "parameters of the model", "radius"
-_WEIGHTS = {DIRECTIONS: 0.8, VALUES: 0.2, _SPECTRUM: 0.2}
+_WEIGHTS = {DIRECTIONS: 0.8, VALUES: 0.2, _SPECTRUM: 0.4}
 _RADIUS_SHARE = 0.05  # of ε
 
 
