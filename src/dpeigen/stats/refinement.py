@@ -92,6 +92,8 @@ def update(known: Directions, releases: list[SignRelease], wanted: int) -> tuple
         variances = np.where(old, overlaps @ (1 / precision), (deviation / signal) ** 2)
     clear = old | (variances * known.others < RESOLVED)
     count = min(int(np.argmin(np.append(clear, False))), d - 1)  # leading ones; something must be left to compare with
+    if j and not count:  # noise has broken the order: rows were stretched along these, so they stay
+        return replace(known, precision=precision), vectors
     levels = np.where(old, values, 1 + signal)[:count]
     if not j and count:  # shares of plain signs: undo their compression
         levels = solve_levels(levels / (levels.sum() + d - count), d - count)
