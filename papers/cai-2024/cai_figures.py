@@ -51,7 +51,7 @@ def _panels(found: Found, panels: Mapping[str, str], path: Path) -> None:
                 for key, values in found.items()
                 if key.split("/")[:2] == [panel, method]
             )
-            if not points or (panel == "covariance" and method.endswith("whole")):
+            if not points:
                 continue
             means = [values.mean() for _, values in points]
             bars = [values.std(ddof=1) / len(values) ** 0.5 for _, values in points]

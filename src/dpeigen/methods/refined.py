@@ -63,6 +63,7 @@ _SIGNS, _VARIANCES = "directions", "variances"
 _INSIDE, _OUTSIDE = "radius inside the first directions", "radius outside them"
 RADIUS_SHARE = 0.04  # of ε, each
 _VARIANCE_SHARE = 0.1  # of the main budget
+_TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
 
 
@@ -133,7 +134,8 @@ class Refined(Method):
         refined = len(found.basis)
         factors = _even(np.append(found.levels, np.ones(wanted - refined)), d - wanted)
         scores = ScoreFrame(Stretched(frame, basis, factors), basis, residual=wanted < d)
-        reach = _reach(outer, refined, wanted, d)
+        tail = _tail(task, gaussian_share(costs[_VARIANCES]))
+        reach = _reach(outer, refined, wanted, d, tail)
         squares, count = mean_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
         squares[:wanted] /= factors**2
         return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
@@ -174,11 +176,22 @@ def _even(levels: Floats, others: int) -> Floats:
     return np.sqrt(max(others, 1) / levels)
 
 
-def _reach(outer: float, refined: int, wanted: int, d: int) -> float:
-    """A radius that holds about 95% of rows with even scores, given that of their parts outside the refined ones."""
+def _tail(task: Task, mu: float) -> float:
+    """Which share of rows to clip for the variances, from public numbers: less where there is less noise to fear.
+
+    Clipping a share of Gaussian rows costs the variances about a third of it; noise costs √2·R²/(n·μ) of R²/(k + 1).
+    """
+    k = _wanted(task)
+    n = _USUAL_ROWS if task.n_terms is None else task.n_terms
+    costs = {tail: tail / 3 + math.sqrt(2) * float(chdtri(k + 1, tail)) / (n * mu) for tail in _TAILS}
+    return min(costs, key=lambda tail: costs[tail])
+
+
+def _reach(outer: float, refined: int, wanted: int, d: int, tail: float) -> float:
+    """A radius that all but about a share ``tail`` of rows with even scores keep, given that of their parts outside."""
     rest = outer**2 / float(chdtri(max(d - refined, 1), 0.05))  # the variance of a direction that does not stand out
-    inside = max(d - wanted, 1) * float(chdtri(wanted, 0.05))
-    return math.sqrt(rest * (inside + (float(chdtri(d - wanted, 0.05)) if wanted < d else 0.0)))
+    inside = max(d - wanted, 1) * float(chdtri(wanted, tail))
+    return math.sqrt(rest * (inside + (float(chdtri(d - wanted, tail)) if wanted < d else 0.0)))
 
 
 def _assemble(basis: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
