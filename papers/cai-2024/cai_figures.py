@@ -62,6 +62,9 @@ def _panels(found: Found, panels: Mapping[str, str], path: Path) -> None:
         axis.set_yscale("log")
         if panel != "1-rank":
             axis.set_xscale("log")
+        marks = sorted({float(key.split("/")[2]) for key in found if key.startswith(panel + "/")})
+        axis.set_xticks(marks, [f"{x:g}" for x in marks])
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
     ylabel = (
         r"$\|\hat\Sigma - \Sigma\|_F\,/\,\|\Sigma\|_F$" if "covariance" in panels else r"$\|\hat U\hat U^T - UU^T\|_F$"

@@ -121,7 +121,7 @@ def test_rules_differ_where_strengths_do():
 
 def test_refusals():
     rows = spiked_rows(9, n=200)
-    with pytest.raises(ValueError, match="'n_components' parameter of PrivatePCA must be one of 'private'"):
+    with pytest.raises(TypeError, match="'n_components' parameter of PrivatePCA must be an integer"):
         PrivatePCA("many", epsilon=1.0).fit(rows)
     with pytest.raises(ValueError, match="'sharp' with n_components='private'"):
         pca(method=Gaussian(constants="published"), bound=1.0, delta=1e-5).fit(rows)

@@ -96,7 +96,7 @@ def test_every_number_of_components(d, k):
     rows = np.random.default_rng(6).normal(size=(3000, d)) * np.sqrt(10.0 ** -np.arange(d))
     fitted = pca(k, epsilon=4.0).fit(rows)
     np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(k), atol=1e-12)
-    np.testing.assert_allclose(fitted.explained_variance_, 10.0 ** -np.arange(k), rtol=0.3)
+    np.testing.assert_allclose(fitted.explained_variance_, 10.0 ** -np.arange(k), rtol=0.5)
 
 
 def test_the_whole_covariance():

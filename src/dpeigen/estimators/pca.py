@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from dpeigen._validate import check_choice, check_count
+from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.methods import Method
 from dpeigen.privacy.ledger import Ledger
@@ -95,10 +95,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
         """Release the components of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
-        owner, private = type(self).__name__, isinstance(self.n_components, str)
-        if private:
-            check_choice("n_components", self.n_components, ["private"], owner)
-        else:
+        owner, private = type(self).__name__, isinstance(self.n_components, str) and self.n_components == "private"
+        if not private:
             check_count("n_components", self.n_components, owner)
         source = self._open(X)
         k = 1 if private else check_count("n_components", self.n_components, owner, high=source.n_features)
