@@ -51,7 +51,8 @@ class Spiked(Method):
     signal : λ, the least of the spiked eigenvalues less σ²: a public number, or "private".
     noise_variance : σ², a public number, or "private".
     condition : κ₀, the ratio of the largest to the least spiked eigenvalue; paid for together with a private signal.
-    rank : the number of spikes; by default the number of components asked for. "private" pays for it.
+    rank : the number of spikes; "private" pays for it. By default the number of components asked for, or "private"
+        where the whole covariance is.
     eigenvalues : "private" pays for them (half of the budget with published constants, a fifth with sharp ones);
         "known" states λ + σ² and spends everything on the directions.
     constants : "sharp" or "published" (their Δ₁, Δ₂, noise formula and split; the guarantee states what that gives).
@@ -74,15 +75,17 @@ class Spiked(Method):
     needs_delta = True
     basis = "distributional"
 
-    @property
-    def _unknown(self) -> bool:
-        return any(isinstance(fact, str) for fact in (self.signal, self.noise_variance, self.rank))
+    def _pays_for_rank(self, task: Task) -> bool:
+        return isinstance(self.rank, str) or (self.rank is None and task.n_components is None)
+
+    def _unknown(self, task: Task) -> bool:
+        return isinstance(self.signal, str) or isinstance(self.noise_variance, str) or self._pays_for_rank(task)
 
     def assumptions(self, task: Task) -> tuple[str, ...]:
-        rank = self._rank(task) if not isinstance(self.rank, str) else "a few"
+        rank = "a few" if self._pays_for_rank(task) else self._rank(task)
         law = "rows are independent N(0, Σ) about the centre" + (", differences of pairs too" if task.pairs else "")
         spikes = f"Σ has {rank} eigenvalues in [λ + σ², κλ + σ²] and all others are σ²"
-        if self._unknown:
+        if self._unknown(task):
             numbers = "what is not public of λ, κ, σ² and the rank is within three deviations of its private estimate"
         else:
             numbers = f"λ = {self.signal:g}, κ = {self.condition:g} and σ² = {self.noise_variance:g} are right"
@@ -105,19 +108,14 @@ class Spiked(Method):
             part = task.budget.epsilon / len(paid), task.budget.delta / len(paid)
             return {name: GaussianCost(part[0] / math.sqrt(2 * math.log(1.25 / part[1]))) for name in paid}
         d, pure, main = task.n_features, {}, {name: _WEIGHTS[name] for name in paid}
-        if self._unknown:
+        if self._unknown(task):
             pure, main = {_RADIUS: _RADIUS_SHARE}, main | {_SPECTRUM: _WEIGHTS[_SPECTRUM]}
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) + d)
 
     def _rank(self, task: Task) -> int:
         """The public number of spikes, or the least that a private one may be."""
-        if isinstance(self.rank, str):
-            return 1 if task.n_components is None else task.n_components
-        rank = self.rank if self.rank is not None else task.n_components
-        if rank is None:
-            remedy = "Give Spiked(rank=...), the number of spikes."
-            raise ValueError(complain("rank", "Spiked", "given where the whole covariance is wanted", None, remedy))
-        return rank
+        rank = task.n_components if isinstance(self.rank, str) or self.rank is None else self.rank
+        return 1 if rank is None else rank
 
     def check(self, task: Task) -> None:
         super().check(task)
@@ -144,13 +142,15 @@ class Spiked(Method):
             raise ValueError(
                 complain("center", task.owner, "other than 'private' for method='spiked'", "private", remedy)
             )
-        if self._unknown and (self.constants == "published" or self.eigenvalues == "known"):
+        if self._unknown(task) and (self.constants == "published" or self.eigenvalues == "known"):
             remedy = "The paper's sensitivities need λ, σ² and the rank: give them, or use the defaults."
             got = "private parameters"
             raise ValueError(complain("constants", "Spiked", "'sharp', with eigenvalues='private'", got, remedy))
         check_count("rank", self._rank(task), "Spiked", high=task.n_features - 1)
         if task.n_components is not None and task.n_components > self._rank(task):
-            raise ValueError(complain("n_components", task.owner, f"at most the rank {self.rank}", task.n_components))
+            raise ValueError(
+                complain("n_components", task.owner, f"at most the rank {self._rank(task)}", task.n_components)
+            )
         costs = self.shares(task)
         check_radii(task, costs)
         for purpose, cost in costs.items():
@@ -168,7 +168,7 @@ class Spiked(Method):
     def _model(self, source: Source, task: Task, costs: dict[str, Cost], rng: Randomness) -> Model:
         """The parameters, public or from noisy eigenvalues of rows clipped to a paid radius: worst-case private."""
         d = task.n_features
-        if not self._unknown:
+        if not self._unknown(task):
             signal, sigma2 = float(self.signal), float(self.noise_variance)
             return Model(d, self._rank(task), signal, sigma2, signal, sigma2, float(self.condition))
         _, frame, radius, _ = frame_source(source, replace(task, bound="private"), costs, rng, weighted=False)
@@ -178,7 +178,7 @@ class Spiked(Method):
         values = unit * noisy_eigenvalues(moment.gram.astype(np.float64) / LEVELS**2, costs[_SPECTRUM], task, rng)
         deviation = eigenvalue_scale(costs[_SPECTRUM], task) / GRID * unit
         rank = self._rank(task)
-        if isinstance(self.rank, str):
+        if self._pays_for_rank(task):
             rank = max(rank, count_spikes(values, d, int(count), deviation))
         return Model.of(values, deviation, int(count), rank, self.signal, self.noise_variance, self.condition)
 
