@@ -62,7 +62,7 @@ def rows() -> np.ndarray:
     return rng.normal(size=(N, D)) * [1.5, 1.0, 0.5] + [0.4, -0.6, 0.1]
 
 
-def documented_refusal(method, bound, center, relation, kind, delta) -> str | None:  # noqa: ARG001
+def documented_refusal(method, bound, center, relation, kind, delta) -> str | None:
     """What cannot be done, as the documentation lists it; the words its error must hold."""
     name = name_of(method)
     if name.startswith(("gaussian", "refined", "spiked")) and delta == 0:
