@@ -39,7 +39,7 @@ from dpeigen.methods.framing import check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.radius import private_radius
-from dpeigen.methods.spatial_sign import mean_squares
+from dpeigen.methods.scores import clipped_squares
 from dpeigen.privacy import Cost, Randomness, Relation, allocate, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
@@ -136,7 +136,7 @@ class Refined(Method):
         scores = ScoreFrame(Stretched(frame, basis, factors), basis, residual=wanted < d)
         tail = _tail(task, gaussian_share(costs[_VARIANCES]))
         reach = _reach(outer, refined, wanted, d, tail)
-        squares, count = mean_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
+        squares, count = clipped_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
         squares[:wanted] /= factors**2
         return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
                          details={"refined_directions": refined, "radius_inside": inner * float(frame.unit[0]),
