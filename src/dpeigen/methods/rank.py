@@ -84,6 +84,9 @@ class PrivateRank(Method):
         if getattr(self.inner, "constants", "sharp") == "published":
             must = "'sharp' with n_components='private'"
             raise ValueError(complain("constants", type(self.inner).__name__, must, "published"))
+        if not (hasattr(self.inner, "spends") or hasattr(self.inner, "shares")):
+            must = f"a number for method={self.inner.name!r}, whose shares are not known before it runs"
+            raise ValueError(complain("n_components", task.owner, must, "private"))
         if task.n_features < 2:
             raise ValueError(complain("n_components", task.owner, "a number where there is one column", "private"))
         super().check(task)
