@@ -179,6 +179,13 @@ def matrix_laplace() -> list[Row]:
     return rows
 
 
+def spiked() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from spiked import rows
+
+    return [Row(*row) for row in rows()]
+
+
 def pure() -> list[Row]:
     sys.path.insert(0, str(HERE))
     from pure import rows  # eigenvector sampling beside diffprivlib and OpenDP
@@ -193,9 +200,8 @@ def robust() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
-BENCHMARKS = {
-    f.__name__: f for f in (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure, robust)
-}
+_ALL = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure, robust, spiked)
+BENCHMARKS = {f.__name__: f for f in _ALL}
 
 
 def machine() -> str:

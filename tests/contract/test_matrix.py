@@ -63,14 +63,15 @@ def rows() -> np.ndarray:
 
 
 DIFFERENCES = ("kendall", "geodesic")  # methods that see rows in pairs only
+UNBOUNDED = ("spatial-sign", "auto", "refined", "spiked", *DIFFERENCES)
 
 
 def documented_refusal(method, bound, center, relation, kind, delta) -> str | None:
     """What cannot be done, as the documentation lists it; the words its error must hold."""
     name = name_of(method)
-    if name.startswith(("gaussian", "geodesic")) and delta == 0:
-        return "'delta' parameter of .* must be > 0 for method='(gaussian|geodesic)'. Got 0.0 instead. Give a delta"
-    if bound == "none" and not name.startswith(("spatial-sign", "auto", *DIFFERENCES)):
+    if name.startswith(("gaussian", "refined", "spiked", "geodesic")) and delta == 0:
+        return "'delta' parameter of .* must be > 0 for method='.*'. Got 0.0 instead. Give a delta"
+    if bound == "none" and not name.startswith(UNBOUNDED):
         return "'bound' parameter of .* must be given for method=.*bound=R.*bound=\\(lower, upper\\).*bound='private'"
     if center == "pairs" and relation == "add_remove":
         return "'center' parameter of .* must be other than 'pairs' under relation='add_remove'.*center='private'"
@@ -78,6 +79,17 @@ def documented_refusal(method, bound, center, relation, kind, delta) -> str | No
         return "'relation' parameter of .* must be 'replace' for method=.*spatial-sign"
     if name == "geodesic" and kind == "covariance":
         return "'n_components' parameter of .* must be below the number of columns for method='geodesic'"
+    return documented_refusal_of_spiked(bound, center, relation) if name == "spiked" else None
+
+
+def documented_refusal_of_spiked(bound, center, relation) -> str | None:
+    """Its model has a known mean and rows that are not clipped, and is about replacement."""
+    if relation == "add_remove":
+        return "'relation' parameter of .* must be 'replace' for method='spiked'"
+    if bound != "none":
+        return "'bound' parameter of .* must be None for method='spiked'.*method='refined'"
+    if center == "private":
+        return "'center' parameter of .* must be other than 'private' for method='spiked'.*center='pairs'"
     return None
 
 
@@ -107,6 +119,7 @@ def independent_epsilon(split: tuple[Spend, ...], delta: float) -> float:
     return min(accountant.get_epsilon(delta) + pure, EPSILON if compose(split, delta) <= EPSILON else math.inf)
 
 
+@pytest.mark.filterwarnings("ignore:The guarantee of method='spiked' is not worst-case")
 @pytest.mark.parametrize("case", MATRIX, ids=cell)
 def test_a_fit_or_a_documented_refusal(case):
     method, bound, center, relation, kind, delta = case
@@ -159,7 +172,7 @@ def check_guarantee(fitted, method, relation, delta):
     assert guarantee.epsilon <= EPSILON
     assert guarantee.delta <= delta
     assert guarantee.numerics == "seeded"
-    assert guarantee.basis == "worst-case"
+    assert guarantee.basis == ("distributional" if method == "spiked" else "worst-case")
     assert guarantee.mechanism == name_of(method).removesuffix("-tight") or method == "auto"
     assert len({spend.purpose for spend in guarantee.split}) == len(guarantee.split) > 0
     if guarantee.delta == 0:
@@ -186,11 +199,13 @@ def test_the_independent_accountant_sees_a_split_that_is_too_dear():
 
 def test_every_method_reaches_every_kind_of_input_it_claims():
     done = [c for c in MATRIX if documented_refusal(*c) is None]
-    assert len(MATRIX) == 12 * 4 * 4 * 2 * 2 * 2
+    assert len(MATRIX) == 14 * 4 * 4 * 2 * 2 * 2
     assert len(done) == 2 * (
         2 * 4 * 7 * 2  # auto and spatial-sign: all bounds; pairs only under replacement; both δ
         + 4 * 3 * 7 * 2  # laplace and matrix-laplace, plain and tight: three bounds
         + 2 * 3 * 7 * 2  # eigenvector-sampling and kapralov-talwar: three bounds
         + 2 * 3 * 7  # gaussian, plain and tight: δ > 0
         + 4 * 4 * 2  # kendall: all bounds and centres under replacement; both δ
+        + 4 * 7  # refined: all bounds, δ > 0
+        + 3  # spiked: no bound, three centres, replacement, δ > 0
     ) + (4 * 4)  # geodesic: components only, δ > 0

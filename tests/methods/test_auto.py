@@ -34,7 +34,11 @@ TABLE = [
     (12, {"delta": 1e-6, "relation": "add_remove"}, "matrix-laplace"),
     (30, {"delta": 1e-6, "relation": "add_remove"}, "gaussian"),
     (5, {"bound": None}, "spatial-sign"),
-    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),
+    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),  # the whole covariance: there is nothing to refine
+    (5, {"bound": None, "delta": 1e-6, "k": 2, "epsilon": 50.0}, "refined"),
+    (5, {"bound": None, "delta": 1e-6, "k": 2}, "spatial-sign"),  # too few rows for its radii
+    (5, {"bound": None, "delta": 1e-6, "k": 5, "epsilon": 50.0}, "spatial-sign"),
+    (5, {"bound": None, "k": 2, "epsilon": 50.0}, "spatial-sign"),
     (1, {"bound": None}, "spatial-sign"),
     (5, {"bound": BOX}, "matrix-laplace"),
     (5, {"bound": "private"}, "matrix-laplace"),
@@ -108,7 +112,8 @@ def test_auto_is_the_method_it_names():
 def test_resolve_takes_names_and_instances(tools):
     task = facts(tools, 3, delta=1e-6)
     for name, kind in METHODS.items():
-        assert resolve(name, task) == kind()
+        unbounded = facts(tools, 3, bound=None, delta=1e-6, epsilon=50.0, k=2)
+        assert resolve(name, unbounded if name in ("spiked", "refined") else task) == kind()
         assert kind.name == name
         assert kind.reference
     instance = Gaussian(tighten=True)
