@@ -104,6 +104,7 @@ class PrivateEstimator(BaseEstimator):
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
+        what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
             estimate = method.estimate(source, task, rng)

@@ -5,7 +5,8 @@ to a radius (public, or paid for; about a centre that is public or paid for) are
 sensitivity (`methods.eigenvalues`): worst-case, whatever the data are. The number is a function of these noisy
 eigenvalues and public facts (`stats.spiked.count_spikes`); the noise is part of the rule. Radius and centre, once
 released, are facts for the method that follows. It gets the largest ε for which everything composes to the
-budget; the split in the guarantee lists every share.
+budget; the split in the guarantee lists every share. Composition with a number that is itself released asks that the
+method cost the same whatever the number is: `check` compares, and methods that draw directions spend pure ε here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,19 @@ from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Estimate, Floats, Method, Task, public_count
 from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
 from dpeigen.methods.framing import check_radii, frame_source, framing_shares, released_count, spends
-from dpeigen.methods.sampling import COUNT, GRID, VALUES
-from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, Spend, allocate, compose_delta
+from dpeigen.methods.sampling import COUNT, GRID, VALUES, SamplingMethod
+from dpeigen.privacy import (
+    Budget,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    PureCost,
+    Randomness,
+    Relation,
+    Spend,
+    allocate,
+    compose_delta,
+)
 from dpeigen.privacy.guarantee import Basis
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import Source
@@ -64,7 +76,8 @@ class PrivateRank(Method):
         return self.inner.basis
 
     def assumptions(self, task: Task) -> tuple[str, ...]:
-        return self.inner.assumptions(replace(task, n_components=1))
+        stated = self.inner.assumptions(replace(task, n_components=None))
+        return (*stated, "the released number of components is right") if stated else ()
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """What the number of components costs, by purpose."""
@@ -87,6 +100,8 @@ class PrivateRank(Method):
         if not (hasattr(self.inner, "spends") or hasattr(self.inner, "shares")):
             must = f"a number for method={self.inner.name!r}, whose shares are not known before it runs"
             raise ValueError(complain("n_components", task.owner, must, "private"))
+        if isinstance(self.inner, PrivateRank):
+            raise ValueError(complain("inner", "PrivateRank", "a method with a number of components", self.inner))
         if task.n_features < 2:
             raise ValueError(complain("n_components", task.owner, "a number where there is one column", "private"))
         super().check(task)
@@ -95,8 +110,14 @@ class PrivateRank(Method):
         costs = self.shares(task)
         check_radii(task, costs)
         check_scale(eigenvalue_scale(costs[VALUES], task))
-        for k in (1, _most(task)):
-            self.inner.check(self._inner_task(task, k, 1.0, _any_center(task)))
+        profiles = set()
+        for k in sorted({1, min(2, _most(task)), min(3, _most(task)), _most(task)}):
+            inner = self._inner_task(task, k, 1.0, _any_center(task))
+            self.inner.check(inner)
+            profiles.add(_profile(_costs(self.inner, inner)))
+        if len(profiles) > 1:
+            must = f"a number for method={self.inner.name!r}, whose cost depends on it"
+            raise ValueError(complain("n_components", task.owner, must, "private"))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
@@ -130,9 +151,11 @@ class PrivateRank(Method):
         paid = self._spends(task)
         bound = task.bound if _public_bound(task) or task.bound is None else radius
         fixed = replace(task, n_components=k, private_rank=False, bound=bound, center=center)
+        # How draws compose depends on their number, and so would their cost with δ.
+        delta = 0.0 if isinstance(self.inner, SamplingMethod) else task.budget.delta
 
         def fits(epsilon: float) -> bool:
-            trial = replace(fixed, budget=Budget(epsilon, task.budget.delta))
+            trial = replace(fixed, budget=Budget(epsilon, delta))
             most = task.budget.epsilon * (1 - 1e-9)
             return compose_delta([*paid, *_costs(self.inner, trial)], most) <= task.budget.delta * (1 - 1e-6)
 
@@ -142,7 +165,7 @@ class PrivateRank(Method):
             low, high = (middle, high) if fits(middle) else (low, middle)
         if low == 0.0:
             raise AssertionError("some budget is always left")
-        return replace(fixed, budget=Budget(low, task.budget.delta))
+        return replace(fixed, budget=Budget(low, delta))
 
 
 def _most(task: Task) -> int:
@@ -162,3 +185,11 @@ def _costs(method: Method, task: Task) -> list[Spend]:
     if listed is not None:
         return list(listed(task))
     return [Spend(name, "", cost) for name, cost in method.shares(task).items()]  # type: ignore[attr-defined]
+
+
+def _profile(costs: list[Spend]) -> tuple[float, ...]:
+    """What the composition of the costs depends on: Gaussian, concentrated and pure totals."""
+    mu = math.fsum(s.cost.mu**2 for s in costs if isinstance(s.cost, GaussianCost))
+    rho = math.fsum(s.cost.rho for s in costs if isinstance(s.cost, ConcentratedCost))
+    pure = sorted(s.cost.epsilon for s in costs if isinstance(s.cost, PureCost))
+    return tuple(float(f"{v:.6g}") for v in (mu, rho, *pure))

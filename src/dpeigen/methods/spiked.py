@@ -34,7 +34,7 @@ from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.raw import RawMoment
 from dpeigen.stats.spectrum import symmetric_eigh
-from dpeigen.stats.spiked import Model, count_spikes, published_sensitivities, sharp_sensitivities
+from dpeigen.stats.spiked import CLEAR, Model, count_spikes, published_sensitivities, sharp_sensitivities
 
 Floats = NDArray[np.float64]
 DIRECTIONS, VALUES, _SPECTRUM, _RADIUS = "directions", "eigenvalues", "parameters of the model", "radius"
@@ -92,7 +92,10 @@ class Spiked(Method):
         if self.constants == "published":
             failure = f"the paper's unspecified constant C₂ is at most {self.factor:g} (probability 1 − O(n⁻⁹⁹))"
         else:
-            failure = f"first-order sensitivities hold, but for a probability of {self.failure:g} over the data"
+            clear = f"where λ is {CLEAR:g} times σ²√(p/n) and Δ₁ below √(2r)"
+            failure = (
+                f"first-order sensitivities hold, but for a probability of {self.failure:g} over the data, {clear}"
+            )
         return law, spikes, numbers, "the neighbouring row comes from the same law", failure
 
     def price(self, task: Task) -> Budget:

@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, ndtri
 
 Floats = NDArray[np.float64]
+CLEAR = 3.0  # how many times the threshold of detection a signal must be for first-order sensitivities
 
 
 def published_sensitivities(
@@ -51,6 +52,8 @@ def sharp_sensitivities(
 
     Δ₁: |a||b| ≤ q for all n + 1 rows; the products (a·a′)(b·b′) are at most q·|a′|·σz, since b·b′ given the rest is
     N(0, σ²|b|²). Δ₂: given released directions V, |Vᵀx|² ≤ (λ₁ + σ²)·χ²_r, and ‖ssᵀ − s′s′ᵀ‖_F ≤ √2·max |s|².
+    First order is worth nothing near λ = σ²√(p/n), where the sample's directions turn into noise: unless λ is
+    `CLEAR` times that, Δ₁ is √(2r), which holds for any two projectors, as it does wherever the bound is above it.
     """
     top, rest = condition * signal + noise_variance, p - rank
     each = failure / (8 * (n + 1))
@@ -58,6 +61,8 @@ def sharp_sensitivities(
     reach = math.sqrt(top * float(chdtri(rank, each)))
     turned = math.sqrt(noise_variance) * float(-ndtri(each))
     first = math.sqrt(2) / (n * signal) * math.sqrt(2 * q * q + 2 * q * reach * min(turned, q / reach))
+    widest = math.sqrt(2 * min(rank, rest))
+    first = min(first, widest) if signal > CLEAR * noise_variance * math.sqrt(p / n) else widest
     return first, math.sqrt(2) * top * float(chdtri(rank, 4 * each)) / n
 
 
@@ -106,11 +111,19 @@ class Model:
         else:
             sigma2 = most = float(noise_variance)
         if isinstance(signal, str):
-            mean = max(float(values[:rank].mean()) - sigma2, 0.05 * most)
-            least = max(float(values[:rank].min()) - most - three, 0.05 * most)
+            gamma = p / n
+            mean = max(float(np.mean([_signal(float(v), sigma2, gamma) for v in values[:rank]])), 0.05 * most)
+            least = max(_signal(float(values[:rank].min()) - three, most, gamma), 0.05 * most)
             spread = max(float(values[:rank].max()) - sigma2 + three, least)
             return cls(p, rank, mean, sigma2, least, most, spread / least)
         return cls(p, rank, float(signal), sigma2, float(signal), most, condition)
+
+
+def _signal(value: float, noise_variance: float, gamma: float) -> float:
+    """λ of which a sample eigenvalue is (λ + σ²)(1 + γσ²/λ) on average; 0 inside the bulk."""
+    excess = value - noise_variance * (1 + gamma)
+    square = excess * excess - 4 * gamma * noise_variance**2
+    return (excess + math.sqrt(square)) / 2 if excess > 0 and square >= 0 else 0.0
 
 
 # --- eigenvalues of sample covariances -----------------------------------------------------------------------------
