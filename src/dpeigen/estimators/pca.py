@@ -10,13 +10,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.stream import StreamMixin
 from dpeigen.methods import Method
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.release import Release
 
 Floats = NDArray[np.float64]
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
+class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal component analysis under differential privacy.
 
     Parameters
@@ -96,7 +98,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         check_count("n_components", self.n_components, type(self).__name__)
         source = self._open(X)
         k = check_count("n_components", self.n_components, type(self).__name__, high=source.n_features)
-        release = self._release(source, self._task(source, k, shrink=True), "pca")
+        self._end_stream()
+        return self._publish(self._release(source, self._task(source, k, shrink=True), "pca"))
+
+    def _publish(self, release: Release) -> PrivatePCA:
+        k = len(release.components)
         total = float(np.trace(release.covariance))
         self.components_ = release.components.copy()
         self.explained_variance_ = release.eigenvalues.copy()

@@ -2,14 +2,20 @@
 
 from dpeigen.methods.auto import METHODS, check_method, choose, resolve
 from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
+from dpeigen.methods.dp_pca import DPPCA
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.mean import private_mean
+from dpeigen.methods.oja import Oja
 from dpeigen.methods.spatial_sign import SpatialSign
+from dpeigen.methods.spread import private_top_eigenvalue
+from dpeigen.methods.streaming import OnePassMethod, Stream
 
 __all__ = [
+    "DPPCA",
     "METHODS",
     "EigenvectorSampling",
     "Estimate",
@@ -18,11 +24,16 @@ __all__ = [
     "Laplace",
     "MatrixLaplace",
     "Method",
+    "Oja",
+    "OnePassMethod",
     "SpatialSign",
+    "Stream",
     "Task",
     "check_bound",
     "check_center",
     "check_method",
     "choose",
+    "private_mean",
+    "private_top_eigenvalue",
     "resolve",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Method, Task
+from dpeigen.methods.dp_pca import DPPCA
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.gaussian import Gaussian
@@ -21,6 +22,7 @@ from dpeigen.methods.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.oja import Oja
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.privacy import PureCost
@@ -28,6 +30,7 @@ from dpeigen.privacy import PureCost
 METHODS: dict[str, type[Method]] = {
     m.name: m for m in (Gaussian, Laplace, MatrixLaplace, SpatialSign, EigenvectorSampling, KapralovTalwar)
 }
+METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
 
 def choose(task: Task) -> Method:

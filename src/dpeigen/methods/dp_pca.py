@@ -10,16 +10,15 @@ A gradient is a function of its row and of released numbers (w, the centre, the 
 or entry by entry, so that one row changes one gradient. A private centre, the eigenvalues that the learning rate
 needs, and the variances along the directions are released in the same way from batches of their own.
 
-Algorithm 3 of Liu, Kong, Jain, Oh 2022, with the learning rate h/((λ₁ − λ₂)(ξ + t)) of its Theorem 2.2 at ξ = 0: the
-normalised step itself keeps early steps from overshooting, as ξ = h·λ₁/(λ₁ − λ₂) would. More than one component: batches
-take turns, and direction j sees rows without their parts along directions 1..j−1.
+Algorithm 3 of Liu, Kong, Jain, Oh 2022. The learning rate has the form h/((λ₁ − λ₂)(ξ + t)) of its Theorem 2.2; ξ is
+not the theorem's worst case, with which no real data set would move, but follows from the noise of each step (`gain`).
+More than one component: batches take turns, and direction j sees rows without their parts along directions 1..j−1.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,27 +26,28 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_count, check_flag, check_positive, complain
 from dpeigen.methods.base import Estimate, Task
-from dpeigen.methods.framing import frame_rows, location
+from dpeigen.methods.framing import frame_rows
 from dpeigen.methods.mean import MeanRelease, MeanShares, mean_of, vectors_needed
-from dpeigen.methods.spread import eigenvalues_of_moment, groups_needed, histogram_share, top_eigenvalue
+from dpeigen.methods.spread import eigenvalue_ratios, groups_needed, histogram_share, top_eigenvalue
 from dpeigen.methods.streaming import (
     LARGEST_BATCH,
     OnePassMethod,
     Stream,
+    components_of,
     deflated,
     exact_scores,
     orthonormal,
     refuse_few_rows,
 )
-from dpeigen.privacy import ApproximateCost, Randomness, Spend
+from dpeigen.privacy import ApproximateCost, Randomness, Spend, gaussian_mu
 from dpeigen.privacy.histogram import tail_delta
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
-from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 64  # steps of each direction, where the number of rows is known
 _PAIRS_PER_GROUP = 4  # at least, for the scale of a batch
-_TINY = 2.0**-40  # of the scale of the data: the scale of gradients that do not vary at all
+_UNKNOWN_RATIO, _LARGEST_RATIO = 0.5, 0.995  # of eigenvalues: where none stood out, and at most
+_SCALE_OF_CONSTANTS = 2.0**-80  # for vectors that do not vary at all
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,16 @@ class DPPCA(OnePassMethod):
 
     Parameters
     ----------
-    gap : λ₁ − λ₂ of the covariance, if it is known; else it is released from a first batch. (For component j it stands
-        for λ_j − λ_{j+1}.)
-    h : the numerator of the learning rate, above ½; by default chosen from the released size of the noise.
-    batch : rows of a batch; by default about n over log²(n)/4 where n is known, else twice the least that makes sense.
+    gap : λ₁ − λ₂ of the covariance, if it is known (for component j it stands for λ_j − λ_{j+1}); else λ₂/λ₁ is
+        released from a first batch, and λ₁ is the length of the released gradient.
+    h : the numerator of the learning rate, above ½.
+    batch : rows of a batch; by default what the ratio of eigenvalues asks for where n is known, else twice the least
+        that makes sense.
     box : truncate gradients to a box, as printed, instead of a ball.
     """
 
     gap: float | None = None
-    h: float | None = None
+    h: float = 1.5
     batch: int | None = None
     box: bool = False
 
@@ -77,10 +78,12 @@ class DPPCA(OnePassMethod):
         owner = type(self).__name__
         if task.private_bound:
             remedy = "Leave bound=None: this method needs none. Or give a public radius or column bounds."
-            raise ValueError(complain("bound", task.owner, f"public or None for method={self.name!r}", "private", remedy))
+            raise ValueError(
+                complain("bound", task.owner, f"public or None for method={self.name!r}", "private", remedy)
+            )
         if self.gap is not None:
             check_positive("gap", self.gap, owner)
-        if self.h is not None and check_positive("h", self.h, owner) <= 0.5:
+        if check_positive("h", self.h, owner) <= 0.5:
             raise ValueError(complain("h", owner, "> 0.5: slower rates do not converge", self.h))
         check_flag("box", self.box, owner)
         if self.batch is not None:
@@ -108,9 +111,10 @@ class DPPCA(OnePassMethod):
         """Rows of the batch that the gaps are released from; 0 where the gap is given."""
         if self.gap is not None:
             return 0
-        k = _components(task)
-        per_group = max(2 * (k + 1), task.n_features)
-        return max(self.least_batch(task), (k + 1) * groups_needed(task.budget) * per_group * (2 if task.pairs else 1))
+        k = components_of(task)
+        least = k * groups_needed(task.budget) * max(2 * (k + 1), task.n_features) * (2 if task.pairs else 1)
+        most = max(least, LARGEST_BATCH // task.n_features)
+        return min(max(self.least_batch(task), least, (task.n_rows or 0) // 20), most)
 
     def _others(self, task: Task) -> int:
         return 1 + int(task.private_center)  # batches for the variances and the centre
@@ -118,53 +122,43 @@ class DPPCA(OnePassMethod):
     def rows_needed(self, task: Task) -> int:
         """Rows for the fewest rounds of the smallest batches."""
         batch = self.least_batch(task) if self.batch is None else self.batch
-        return self.spectrum_rows(task) + batch * (FEWEST_ROUNDS * _components(task) + self._others(task))
+        return self.spectrum_rows(task) + batch * (FEWEST_ROUNDS * components_of(task) + self._others(task))
 
-    def plan(self, task: Task) -> tuple[int, int | None]:
-        """Rows of a batch, and rounds (None: as many as come)."""
-        k, least = _components(task), self.least_batch(task)
+    def plan(self, task: Task, rows: int | None, others: int, rounds: float) -> tuple[int, int | None]:
+        """Rows of a batch, and rounds of one batch for each direction (None: as many as come), for the rows to come."""
+        k, least = components_of(task), self.least_batch(task)
         most = max(least, LARGEST_BATCH // task.n_features)
-        if task.n_rows is None:
+        if rows is None:
             return self.batch or min(2 * least, most), None
-        rows = task.n_rows - self.spectrum_rows(task)
-        rounds = float(np.clip(math.log(task.n_rows) ** 2 / 4, FEWEST_ROUNDS, MOST_ROUNDS))
-        batch = self.batch or int(np.clip(rows / (k * rounds + self._others(task)), least, most))
+        rounds = float(np.clip(rounds, FEWEST_ROUNDS, MOST_ROUNDS))
+        batch = self.batch or int(np.clip(rows / (k * rounds + others), least, most))
         batch = batch // (4 if task.pairs else 2) * (4 if task.pairs else 2)
-        return batch, (rows // batch - self._others(task)) // k
+        return batch, (rows // batch - others) // k
 
     def start(self, task: Task, rng: Randomness) -> Stream:
         return _Run(self, task, rng)
 
 
-def _components(task: Task) -> int:
-    if task.n_components is None:
-        raise AssertionError("`check` has refused a whole covariance")
-    return task.n_components
-
-
 class _Run(Stream):
     """The stream of ``dp-pca``."""
+
+    saved = ("batch", "rounds", "ratios", "errors", "steps", "skipped", "queue", "turn", "variances_at")
 
     def __init__(self, method: DPPCA, task: Task, rng: Randomness) -> None:
         frame, radius = frame_rows(task, weighted=False)
         super().__init__(task, rng, frame, radius if isinstance(task.bound, float) else None)
         self.method = method
-        self.batch, self.rounds = method.plan(task)
-        k, d = _components(task), task.n_features
-        self.directions = orthonormal(rng.normal((k, d)))
-        self.top: float | None = None
-        self.gaps: list[float | None] = [method.gap] * k
-        self.rates: list[float | None] = [method.h] * k
+        rows = None if task.n_rows is None else task.n_rows - method.spectrum_rows(task)
+        self.batch, self.rounds = method.plan(task, rows, method._others(task), math.log(task.n_rows or 1) ** 2 / 4)
+        k, d = components_of(task), task.n_features
+        self.ratios: list[float] = [_UNKNOWN_RATIO] * k
+        self.errors = [float(d)] * k  # the squared tangent of the angle that is still expected
         self.steps = [0] * k
         self.skipped = 0  # batches whose scale did not stand out: paid for, not used
-        self.variances: Floats | None = None
         self.queue = [*(["centre"] if task.private_center else []), *(["spectrum"] if method.gap is None else [])]
+        self.variances_at = 0  # the turn of the last release of variances
         self.turn = 0  # batches for directions so far
         self._shares: dict[int, MeanShares] = {}
-
-    @cached_property
-    def _groups(self) -> int:
-        return groups_needed(self.task.budget)
 
     # --- what a batch is for; depends on how many there were, and on nothing else -----------------------------------
 
@@ -177,9 +171,7 @@ class _Run(Stream):
             return "direction" if round_ < self.rounds else "variances" if self.variances is None else ""
         # Without an end in sight, variances are released after rounds 1, 2, 4, 8 …
         due = position == 0 and round_ > 0 and round_ & (round_ - 1) == 0
-        return "variances" if due and self._variances_at != self.turn else "direction"
-
-    _variances_at = 0
+        return "variances" if due and self.variances_at != self.turn else "direction"
 
     def wanted(self) -> int:
         role = self._role()
@@ -190,7 +182,9 @@ class _Run(Stream):
         if role == "centre":
             self._use_for_center(terms)
         elif role == "spectrum":
-            self.top, self.gaps = eigenvalues_of_moment(terms, len(self.directions), self.task.budget, self.rng)
+            found = eigenvalue_ratios(terms, len(self.directions), self.task.budget, self.rng)
+            self.ratios = [_UNKNOWN_RATIO if r is None else min(r, _LARGEST_RATIO) for r in found]
+            self._plan_rounds()
         elif role == "direction":
             self._use_for_direction(terms, self.turn % len(self.directions))
             self.turn += 1
@@ -199,7 +193,7 @@ class _Run(Stream):
         if self.queue:
             self.queue.pop(0)
 
-    def _mean(self, first: Floats, second: Floats, fallback: Floats | None = None) -> MeanRelease | None:
+    def _mean(self, first: Floats, second: Floats) -> MeanRelease | None:
         """The mean of the second half at the scale of the first; None where no scale stands out."""
         scale = top_eigenvalue(first, self.task.budget, self.rng)
         if scale is None:
@@ -208,8 +202,7 @@ class _Run(Stream):
         d = second.shape[1]
         if d not in self._shares:
             self._shares[d] = MeanShares.of(self.task.budget, len(second), d, box=self.method.box)
-        floor = _TINY**2 if self.top is None else (self.top * _TINY) ** 2
-        return mean_of(second, max(scale, floor, 1e-280), self._shares[d], self.rng, fallback)
+        return mean_of(second, scale or _SCALE_OF_CONSTANTS, self._shares[d], self.rng)
 
     def _use_for_center(self, terms: Floats) -> None:
         half = len(terms) // 2
@@ -228,32 +221,37 @@ class _Run(Stream):
         found = self._mean(gradients[:half], gradients[half:])
         if found is None:
             return
-        gradient = found.mean
-        length = float(np.linalg.norm(gradient))
-        if not (0 < length < LARGEST_FACT):
+        gradient, length = found.mean, float(np.linalg.norm(found.mean))
+        if not 0 < length < LARGEST_FACT:
             return
-        gap = self.gaps[j]
-        if not gap:
-            gap = self.gaps[j] = length / 2  # none stood out: as if the other eigenvalues were half as large
-        if self.rates[j] is None:
-            spread = math.hypot(found.deviation, found.radius / math.sqrt(len(self.directions[0]) * (len(terms) - half)))
-            self.rates[j] = self._choose_rate(max(self.top or 0.0, length), gap, spread)
+        d, vectors = self.task.n_features, len(terms) - half
+        gap = length * (1 - self.ratios[j]) if self.method.gap is None else min(self.method.gap, length)
+        variance = d * found.deviation**2 + found.radius**2 / vectors
+        share, self.errors[j] = gain(self.errors[j], variance / gap**2, gap / length)
+        step = min(self.method.h * share / gap, 1 / length)
+        self.directions[j] = (1 - step * length) * self.directions[j] + step * gradient
         self.steps[j] += 1
-        rate = float(self.rates[j] or 1.0) / (gap * self.steps[j])
-        self.directions[j] += rate * gradient
         self.directions = orthonormal(self.directions)
 
-    def _choose_rate(self, top: float, gap: float, spread: float) -> float:
-        """h, by the two terms of Theorem 2.2 with a = h·λ₁/gap in the place of ξ.
-
-        What is left of the start, d·(a/(T + a))^2h, and the noise of all steps, h²/(2h − 1)·d·spread²/(gap²(T + a)).
-        """
-        d, rounds = self.task.n_features, MOST_ROUNDS if self.rounds is None else self.rounds
-        h = np.linspace(1.0, 16.0, 61)
-        a = h * max(1.0, top / gap)
-        start = d * (a / (rounds + a)) ** (2 * h)
-        noise = h**2 / (2 * h - 1) * d * (spread / gap) ** 2 / (rounds + a)
-        return float(h[np.argmin(start + noise)])
+    def _plan_rounds(self) -> None:
+        """The number of rounds that the released ratios ask for: few large batches where power steps converge fast."""
+        if self.task.n_rows is None or self.rounds is None:
+            return
+        rows = self.task.n_rows - self.rows_used - self.wanted()
+        d, best = self.task.n_features, (math.inf, self.batch, self.rounds)
+        mu = gaussian_mu(self.task.budget.epsilon, self.task.budget.delta)
+        for wanted in range(FEWEST_ROUNDS, MOST_ROUNDS + 1, 2):
+            batch, rounds = self.method.plan(self.task, rows, 1, wanted)
+            # Noise for gradients as long as 2·λ₁; that of the sample, which no plan can help, is left out.
+            variance = d * (4 * self.frame.rows_per_term * 2 / (mu * batch)) ** 2
+            total = 0.0
+            for ratio in self.ratios:
+                error = float(d)
+                for _ in range(rounds or 0):
+                    _, error = gain(error, variance / (1 - ratio) ** 2, 1 - ratio)
+                total += error
+            best = min(best, (total, batch, rounds or 0))
+        _, self.batch, self.rounds = best
 
     def _use_for_variances(self, terms: Floats) -> None:
         k, d = self.directions.shape
@@ -267,7 +265,7 @@ class _Run(Stream):
             squares = np.clip(np.column_stack(columns), 0.0, LARGEST_FLOAT)
         half = len(squares) // 2
         found = self._mean(squares[:half], squares[half:])
-        self._variances_at = self.turn
+        self.variances_at = self.turn
         if found is not None:
             self.variances = np.maximum(found.mean, 0.0)
         elif self.rounds is not None and self.variances is None:
@@ -276,75 +274,48 @@ class _Run(Stream):
     # --- what comes out -----------------------------------------------------------------------------------------------
 
     @property
-    def ready(self) -> bool:
-        return self.variances is not None and all(self.steps)
+    def rows_to_release(self) -> int:
+        rounds = 1 if self.rounds is None else self.rounds
+        others = self.method._others(self.task)
+        return self.method.spectrum_rows(self.task) + (rounds * len(self.directions) + others) * self.batch
 
     def estimate(self) -> Estimate:
-        k, d = self.directions.shape
-        unit = float(self.frame.unit[0]) ** 2
-        variances = (np.zeros(k + 1) if self.variances is None else self.variances) * unit
-        order = np.argsort(-variances[:k], kind="stable")
-        components, eigenvalues = fix_signs(self.directions[order]), variances[:k][order]
-        left = float(variances[k] / (d - k)) if k < d else 0.0
-        covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(d)
-        return Estimate(
-            components=components,
-            eigenvalues=eigenvalues,
-            noise_variance=left,
-            covariance=(covariance + covariance.T) / 2,
-            mean=location(self.frame, None, self.task),
-            n_rows=float(self.rows_used),
-            radius=self.radius if self.radius is None else self.radius * float(self.frame.unit[0]),
-            split=(spend_of(self.task, "stability histograms, sparse vector, discrete Gaussian"),),
-            numerics="exact",
-            notes=NOTES,
-            details=self._details(),
-        )
+        mechanisms = "stability histograms, sparse vector, discrete Gaussian"
+        return self._estimate(mechanisms, "exact", NOTES, self._details())
 
     def _details(self) -> dict[str, Any]:
         cost, failure = histogram_share(self.task.budget)
         tail = tail_delta(failure, self.task.budget.epsilon)
-        scale = (Spend("scale", "stability histogram", cost), Spend("threshold", "chance of an empty bin",
-                 ApproximateCost(1e-12, tail)))
-        shares = MeanShares.of(self.task.budget, self.batch // 2 // self.frame.rows_per_term, self.task.n_features,
-                               box=self.method.box)
+        scale = (
+            Spend("scale", "stability histogram", cost),
+            Spend("threshold", "chance of an empty bin", ApproximateCost(1e-12, tail)),
+        )
+        shares = MeanShares.of(
+            self.task.budget, self.batch // 2 // self.frame.rows_per_term, self.task.n_features, box=self.method.box
+        )
         return {
             "batch": self.batch,
-            "rows_used": self.rows_used,
             "steps": self.steps,
             "skipped": self.skipped,
-            "top_eigenvalue": self.top,
-            "gaps": self.gaps,
-            "rates": self.rates,
+            "eigenvalue_ratios": self.ratios,
+            "expected_errors": [math.sqrt(error / (1 + error)) for error in self.errors],
             "first_half": [spend.to_dict() for spend in scale],
             "second_half": [spend.to_dict() for spend in shares.spends()],
         }
 
-    def state(self) -> tuple[dict[str, Floats], dict[str, Any]]:
-        arrays = {"directions": self.directions}
-        if self.frame.center is not None:
-            arrays["center"] = self.frame.center
-        if self.variances is not None:
-            arrays["variances"] = self.variances
-        names = ("rows_used", "top", "gaps", "rates", "steps", "skipped", "queue", "turn", "batch", "_variances_at")
-        return arrays, {name: getattr(self, name) for name in names}
 
-    def restore(self, arrays: dict[str, Floats], facts: dict[str, Any]) -> None:
-        self.directions = arrays["directions"].copy()
-        self.variances = arrays.get("variances")
-        self.frame = replace(self.frame, center=arrays.get("center"))
-        for name, value in facts.items():
-            setattr(self, name, value)
-        self.spent = self.rows_used > 0
+def gain(error: float, noise: float, most: float) -> tuple[float, float]:
+    """The share of the way to the gradient's direction that a step goes, and the squared error that is left.
+
+    With squared error P before, a step of share g leaves (1 − g)²P + g²·noise, least at g = P/(P + noise); more than
+    ``most`` = (λ₁ − λ₂)/λ₁ is not to be had, and is a step of the power method. Once the start is forgotten, g = 1/(ξ +
+    t).
+    """
+    share = min(error / (error + noise), most)
+    return share, (1 - share) ** 2 * error + share**2 * noise
 
 
 NOTES = (
-    "Each row was used in one batch only, so each pays the whole budget once (parallel composition).",
     "Variances are means of clipped squares: robust, and low for heavy tails.",
     "The time taken depends on how many bins of a histogram are occupied.",
 )
-
-
-def spend_of(task: Task, mechanisms: str) -> Spend:
-    """The one entry of the split: what every row pays in its own batch."""
-    return Spend("every row, in its own batch", mechanisms, ApproximateCost(task.budget.epsilon, task.budget.delta))

@@ -14,8 +14,8 @@ or released from other rows. These spends on the same vectors are composed exact
   first centre is rough in all others, and the second ball is mostly much smaller.
 
 This is Algorithm 5 of Liu, Kong, Jain, Oh 2022 with the exact composition in place of their Lemma B.4, and a ball,
-whose radius follows the vectors, in place of a box of half-width 3K√scale·log^a(Bd/ζ), whose sensitivity is √d times its
-width whatever the vectors do. ``box=True`` keeps the box, K = a = 1, ζ = 0.01, still composed exactly.
+whose radius follows the vectors, in place of a box of half-width 3K√scale·log^a(Bd/ζ), whose sensitivity is √d times
+its width whatever the vectors do. ``box=True`` keeps the box, K = a = 1, ζ = 0.01, still composed exactly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,17 @@ from dpeigen._validate import check_positive
 from dpeigen.methods.framing import spends
 from dpeigen.methods.radius import private_radius, rows_needed
 from dpeigen.methods.spread import check_budget, check_rows, check_size
-from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, Relation, Spend, allocate, gaussian_mu, randomness
+from dpeigen.privacy import (
+    ApproximateCost,
+    Budget,
+    Cost,
+    GaussianCost,
+    Relation,
+    Spend,
+    allocate,
+    gaussian_mu,
+    randomness,
+)
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, tail_delta, threshold
@@ -41,10 +51,11 @@ from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, RowSums
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.norms import GRID
 
 Floats = NDArray[np.float64]
 RANGES, MEAN = "ranges", "mean"
-ROUNDS = (("first radius", "first mean"), ("radius", MEAN))
+ROUNDS = (("radius for the first mean", "first mean"), ("radius", MEAN))
 _TAIL_SHARE = 0.1  # of δ, for the threshold of the histograms
 _RADIUS_SHARE = 0.06  # of ε, twice
 _ROUGH_SHARE = 0.08  # of the Gaussian budget, for the first mean
@@ -52,6 +63,7 @@ _STANDS_OUT = 4.0  # deviations of the noise above the threshold that the best b
 _BEST_BIN = 0.3  # the share of the vectors that the best bin of width 2·√scale holds, with room to spare
 _MOST_RANGES, _LEAST_RANGES = 0.5, 0.02  # of the Gaussian budget
 _WIDEN = 2**0.25  # of the radius that holds 95%
+_RADII = slice(*(int(np.searchsorted(GRID, radius)) for radius in (2.0**-4, 2.0**20)))  # in units of about √scale
 _ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
 _ZETA = 0.01
 
@@ -87,7 +99,9 @@ class MeanShares:
 def vectors_needed(budget: Budget, d: int, *, box: bool = False) -> int:
     """Vectors from which on ranges and radius stand out of their noise."""
     rest = Budget(budget.epsilon, (1 - _TAIL_SHARE) * budget.delta)
-    ranges = _ranges_needed(rest, failure_of(_TAIL_SHARE * budget.delta, budget.epsilon), d, 1) / math.sqrt(_MOST_RANGES)
+    ranges = _ranges_needed(rest, failure_of(_TAIL_SHARE * budget.delta, budget.epsilon), d, 1) / math.sqrt(
+        _MOST_RANGES
+    )
     if box:
         return math.ceil(ranges)
     shares = MeanShares.of(budget, math.ceil(ranges), d)
@@ -114,7 +128,7 @@ def mean_of(
     vectors: Floats, scale: float, shares: MeanShares, rng: Randomness, fallback: Floats | None = None
 ) -> MeanRelease:
     """The mean of finite vectors; spends ``shares``. ``scale`` > 0 is public or released from other rows."""
-    n, d = vectors.shape
+    d = vectors.shape[1]
     exponent = int(np.clip(round(math.log2(scale) / 2), -450, 450))
     unit = math.ldexp(1.0, exponent)  # a power of two: dividing by it is exact but at the ends of the doubles
     with np.errstate(over="ignore"):
@@ -135,14 +149,15 @@ def mean_of(
 def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomness) -> MeanRelease:
     radius, deviation = 0.0, 0.0
     for radius_share, mean_share in ROUNDS:
-        frame = Frame(len(center), np.clip(center, -LARGEST_FACT, LARGEST_FACT))
+        center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
+        frame = Frame(len(center), center)
         cost = shares.costs[radius_share]
-        radius = _WIDEN * private_radius(ArraySource(vectors), frame, cost, Relation.REPLACE, rng)
+        radius = _WIDEN * private_radius(ArraySource(vectors), frame, cost, Relation.REPLACE, rng, _RADII)
         lattice = Lattice(frame, radius)
         total = RowSums(lattice).update(vectors).total
         cost = shares.costs[mean_share]
         shift, deviation = _noisy_mean(total, len(vectors), lattice.step, 2.0 * LEVELS, cost, rng)
-        center = frame.center + shift
+        center = center + shift
     return MeanRelease(center, radius, deviation)
 
 
@@ -161,7 +176,7 @@ def _box_mean(vectors: Floats, center: Floats, deviation: float, shares: MeanSha
 def _noisy_mean(
     total: NDArray[np.int64], n: int, step: float, reach: float, cost: Cost, rng: Randomness
 ) -> tuple[Floats, float]:
-    """The noisy mean in the vectors' units, and the deviation of its noise; ``reach`` is the ℓ2 sensitivity in steps."""
+    """The noisy mean in the vectors' units, and the deviation of its noise; ``reach``: the ℓ2 sensitivity in steps."""
     noisy = perturb(total.astype(object) * _ROW_UNIT, cost, l2=reach * _ROW_UNIT, l1=math.inf, rng=rng)
     unit = step / n
     return noisy.astype(np.float64) * (unit / _ROW_UNIT), reach / gaussian_share(cost) * unit

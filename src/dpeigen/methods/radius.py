@@ -28,20 +28,22 @@ from dpeigen.stats.norms import GRID
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
 
 
-def private_radius(source: Source, view: RowView, cost: Cost, relation: Relation, rng: Randomness) -> float:
-    """A radius on the grid; costs ``cost``."""
-    noise_scale = _noise_scale(cost, relation)
+def private_radius(
+    source: Source, view: RowView, cost: Cost, relation: Relation, rng: Randomness, within: slice = slice(None)
+) -> float:
+    """A radius on the grid, or ``within`` a public part of it; costs ``cost``."""
+    noise_scale, grid = _noise_scale(cost, relation), GRID[within]
     threshold_noise, noise = (
         int(rng.discrete_laplace(noise_scale, 1)[0]),
-        rng.discrete_laplace(noise_scale, len(GRID)),
+        rng.discrete_laplace(noise_scale, len(grid)),
     )
     histogram = source.reduce(NormHistogram(view))
     if relation is Relation.REPLACE:
         margins = histogram.cumulative - math.ceil(histogram.count * KEEP / OUT_OF)  # n is public here
     else:
         margins = OUT_OF * histogram.cumulative - KEEP * histogram.count
-    passed = margins + slack(cost, relation) + noise >= threshold_noise
-    return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
+    passed = margins[within] + slack(cost, relation) + noise >= threshold_noise
+    return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
 
 
 def _noise_scale(cost: Cost, relation: Relation) -> float:

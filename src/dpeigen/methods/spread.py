@@ -1,4 +1,4 @@
-"""The private scale of a batch of vectors: the top eigenvalue of their covariance, and eigenvalues of their moment.
+"""The private scale of a batch of vectors: the top eigenvalue of their covariance; and ratios of their eigenvalues.
 
 Guarantee: (ε, δ)-DP for every data set under replacement. The vectors are cut into groups by their positions; each
 group gives one label, computed from its own vectors alone (a power of two taken out, rounded to integers whose sums of
@@ -45,8 +45,8 @@ def groups_needed(budget: Budget) -> int:
 def bins_per_doubling(size: int) -> float:
     """4, 2, 1 or ½: the bins into which the labels of groups of this size mostly fall in ones or twos.
 
-    The top eigenvalue of a group of vectors with tails like squared Gaussians has a relative deviation of about
-    √(16/size), and a bin is made at least 3.5 of them wide, in units of log₂ (but never wider than two doublings).
+    The top eigenvalue of a group of squares of Gaussian variables has a relative deviation of √(14/size), others less,
+    and a bin is made at least 3.5·√(16/size) wide, in units of log₂, but never wider than two doublings.
     """
     width = 2.0 ** math.ceil(math.log2(3.5 * math.sqrt(16 / size)))
     return 1 / min(max(width, 0.25), 2.0)
@@ -65,22 +65,24 @@ def top_eigenvalue(vectors: Floats, budget: Budget, rng: Randomness) -> float | 
     return _released(_log_spectra(halves)[:, 0] + 1.0, bins_per_doubling(size), budget, rng)
 
 
-def eigenvalues_of_moment(vectors: Floats, k: int, budget: Budget, rng: Randomness) -> tuple[float | None, list[float | None]]:
-    """λ₁ of the second moment, and the gaps λ_j − λ_{j+1} for j ≤ k, each within a bin; None if no bin stands out.
+def eigenvalue_ratios(vectors: Floats, k: int, budget: Budget, rng: Randomness) -> list[float | None]:
+    """λ_{j+1}/λ_j of the second moment for j ≤ k, each from its own part of the vectors; None if no bin stands out.
 
-    Each answer has its own part of the vectors and spends ``budget`` there.
+    What is released is −log₂ of the ratio, between 2^−9 and 2^6, within a factor of 2 (4 for groups below 50): how fast
+    power steps converge. Each part spends ``budget``.
     """
     groups = groups_needed(budget)
-    size = len(vectors) // (k + 1) // groups
-    parts = vectors[: (k + 1) * groups * size].reshape(groups, size, k + 1, vectors.shape[1])
-    top = _released(_log_spectra(parts[:, :, 0])[:, 0], bins_per_doubling(size), budget, rng)
-    gaps, bins = [], min(1.0, bins_per_doubling(size))  # gaps vary more than eigenvalues do
-    for j in range(1, k + 1):
-        logs = _log_spectra(parts[:, :, j], j + 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gap = logs[:, j - 1] + np.log2(-np.expm1((logs[:, j] - logs[:, j - 1]) * math.log(2)))
-        gaps.append(_released(gap, bins, budget, rng))
-    return top, gaps
+    size = len(vectors) // k // groups
+    parts = vectors[: k * groups * size].reshape(groups, size, k, vectors.shape[1])
+    ratios: list[float | None] = []
+    for j in range(k):
+        logs = _log_spectra(parts[:, :, j], j + 2)
+        with np.errstate(invalid="ignore"):
+            slope = logs[:, j] - logs[:, j + 1]
+        slope = np.clip(np.nan_to_num(slope, nan=0.0, posinf=64.0), 2.0**-9, 64.0)
+        found = _released(np.log2(slope), 1.0 if size >= 50 else 0.5, budget, rng)
+        ratios.append(None if found is None else 2.0**-found)
+    return ratios
 
 
 def _log_spectra(groups: Floats, count: int = 1) -> Floats:
@@ -115,9 +117,7 @@ def _released(logs: Floats, per_doubling: float, budget: Budget, rng: Randomness
     return float(np.exp2(np.clip((label + 0.5) / per_doubling, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)))
 
 
-def private_top_eigenvalue(
-    X: ArrayLike, *, epsilon: float, delta: float, random_state: Any = None
-) -> float | None:
+def private_top_eigenvalue(X: ArrayLike, *, epsilon: float, delta: float, random_state: Any = None) -> float | None:
     """The top eigenvalue of the covariance of the rows of X, within a factor of 2 or better. No bound is needed.
 
     (ε, δ)-differentially private, one row replaced, δ > 0. Returns 0.0 for constant rows, and None where the rows'
@@ -149,5 +149,7 @@ def check_rows(X: Any, owner: str) -> Floats:
 def check_size(rows: int, needed: int, owner: str) -> None:
     """Refuse fewer rows than the noise asks for."""
     if rows < needed:
-        remedy = f"It needs at least {needed} rows at this budget: give more rows or a larger epsilon. Nothing was spent."
+        remedy = (
+            f"It needs at least {needed} rows at this budget: give more rows or a larger epsilon. Nothing was spent."
+        )
         raise ValueError(complain("X", owner, "long enough for the noise", f"{rows} rows", remedy))

@@ -2,8 +2,8 @@
 
 Guarantee: rows are told apart by their positions in the stream alone, and every row falls into exactly one batch (or
 none), whose mechanism gets the whole budget. Whatever later batches do depends on earlier rows only through numbers
-already released. So for neighbours that differ in one row, all batches before its own are the same, its own is (ε, δ)-DP
-for every history, and the rest is post-processing: the whole stream of released numbers is (ε, δ)-DP (parallel
+already released. So for neighbours that differ in one row, all batches before its own are the same, its own is (ε, δ)-
+DP for every history, and the rest is post-processing: the whole stream of released numbers is (ε, δ)-DP (parallel
 composition; McSherry 2009). The order of the rows, however chosen, plays no part in this. It needs positions that do
 not move, so neighbours are data sets with one row replaced: one row more or less would shift all batches after it.
 
@@ -13,30 +13,38 @@ released, and may itself be published.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import complain
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.privacy import Randomness, Relation
+from dpeigen.methods.framing import location
+from dpeigen.privacy import ApproximateCost, Randomness, Relation, Spend
+from dpeigen.privacy.guarantee import Numerics
 from dpeigen.sources import ArraySource, Source
 from dpeigen.stats import BadRowsError, Frame
 from dpeigen.stats.frame import LARGEST_FLOAT, exact_bits, row_norms
+from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
 _MIXED_ROWS = 8192  # rows per block of `mixed_blocks`
 LARGEST_BATCH = 2**22  # numbers in a batch, so that memory does not grow with the number of rows
 
 
-class Stream:
+class Stream(ABC):
     """A one-pass release in the making. Feed it blocks of rows of any size; it uses them batch by batch."""
+
+    saved: ClassVar[tuple[str, ...]]  # names of what `state` holds besides arrays: JSON values, public or released
 
     def __init__(self, task: Task, rng: Randomness, frame: Frame, radius: float | None) -> None:
         self.task, self.rng, self.frame, self.radius = task, rng, frame, radius
+        self.directions = orthonormal(rng.normal((components_of(task), task.n_features)))
+        self.variances: Floats | None = None  # mean squares along the directions, and of what is left over
         self.rows_used = 0  # rows in finished batches: where to go on after a resumption
         self.spent = False  # whether anything was drawn from rows yet
         self._buffer: Floats = np.empty((0, task.n_features))
@@ -48,24 +56,65 @@ class Stream:
 
     @abstractmethod
     def use(self, rows: Floats) -> None:
-        """Spend on one batch; rows are finite."""
+        """Spend on one batch."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something of everything that a release holds."""
+        return self.variances is not None
 
     @property
     @abstractmethod
-    def ready(self) -> bool:
-        """Whether there is something of everything that a release holds."""
+    def rows_to_release(self) -> int:
+        """Rows after which the first release is ready; public."""
 
     @abstractmethod
     def estimate(self) -> Estimate:
         """The release of what was paid for so far; only when `ready`."""
 
-    @abstractmethod
     def state(self) -> tuple[dict[str, Floats], dict[str, Any]]:
         """Arrays and JSON values that `restore` needs: public or released, no rows."""
+        arrays = {"directions": self.directions, "center": self.frame.center, "variances": self.variances}
+        facts = {name: getattr(self, name) for name in ("rows_used", *self.saved)}
+        return {name: array for name, array in arrays.items() if array is not None}, facts
 
-    @abstractmethod
-    def restore(self, arrays: dict[str, Floats], facts: dict[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, Floats], facts: Mapping[str, Any]) -> None:
         """Go on from a saved state."""
+        self.directions = arrays["directions"].copy()
+        self.variances = arrays.get("variances")
+        self.frame = replace(self.frame, center=arrays.get("center"))
+        for name in ("rows_used", *self.saved):
+            setattr(self, name, facts[name])
+        self.spent = self.rows_used > 0
+
+    def _estimate(
+        self, mechanisms: str, numerics: Numerics, notes: tuple[str, ...], details: dict[str, Any]
+    ) -> Estimate:
+        k, d = self.directions.shape
+        unit = float(self.frame.unit[0])
+        variances = (np.zeros(k + 1) if self.variances is None else self.variances) * unit**2
+        order = np.argsort(-variances[:k], kind="stable")
+        components, eigenvalues = fix_signs(orthonormal(self.directions)[order]), variances[:k][order]
+        left = float(variances[k] / (d - k)) if k < d else 0.0
+        covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(d)
+        budget = self.task.budget
+        paid = Spend("every row, in its own batch", mechanisms, ApproximateCost(budget.epsilon, budget.delta))
+        return Estimate(
+            components=components,
+            eigenvalues=eigenvalues,
+            noise_variance=left,
+            covariance=(covariance + covariance.T) / 2,
+            mean=location(self.frame, None, self.task),
+            n_rows=float(self.rows_used),
+            radius=None if self.radius is None else self.radius * unit,
+            split=(paid,),
+            numerics=numerics,
+            notes=(
+                "Each row was used in one batch only and pays the whole budget there (parallel composition).",
+                *notes,
+            ),
+            details={"rows_used": self.rows_used, **details},
+        )
 
     @property
     def pending(self) -> int:
@@ -74,7 +123,7 @@ class Stream:
 
     def feed(self, block: Any) -> None:
         """Take in rows. A bad row is refused before any of the block is used."""
-        rows = self._finite(np.asarray(block))
+        rows = self._checked(np.asarray(block))
         while len(rows):
             wanted = self.wanted()
             if not wanted:
@@ -96,20 +145,16 @@ class Stream:
         self.use(batch)
         self.rows_used += len(batch)
 
-    def _finite(self, rows: Any) -> Floats:
-        plain = Frame(self.task.n_features, on_bad_row=self.task.on_bad_row)
+    def _checked(self, block: Any) -> Floats:
+        plain = Frame(self.task.n_features)
+        if self.task.on_bad_row != "refuse":
+            rows = plain.quick_image(block)  # bad rows are dealt with when they are framed
+            return np.empty((0, self.task.n_features)) if rows is None else rows
         try:
-            good = plain.image(rows)
+            return plain.image(block)
         except BadRowsError:
             if not self.spent:
                 raise
-        else:
-            if self.task.on_bad_row == "refuse" or good is rows:
-                return good
-            # Such a row counts as one at the centre, where its framed image is 0.
-            center = self.frame.center
-            bad = ~np.isfinite(plain._rows(rows)).all(axis=1)
-            return np.where(bad[:, None], 0.0 if center is None else center, good) if bad.any() else good
         raise ValueError(
             "A block holds NaN or infinite entries; none of its rows were used. What the stream released before stays "
             "paid for. Clean the rows and go on, or set on_bad_row='drop-to-zero'."
@@ -126,7 +171,7 @@ class Stream:
         return terms * factors[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies and pickles hold no rows either.
+        # Pickles hold no rows either.
         return {**self.__dict__, "_buffer": np.empty((0, self.task.n_features)), "_filled": 0}
 
 
@@ -143,7 +188,9 @@ class OnePassMethod(Method):
         super().check(task)
         if task.relation is Relation.ADD_REMOVE:
             remedy = "Use relation='replace': one row more or less would move every batch after it."
-            raise ValueError(complain("relation", task.owner, f"'replace' for method={self.name!r}", "add_remove", remedy))
+            raise ValueError(
+                complain("relation", task.owner, f"'replace' for method={self.name!r}", "add_remove", remedy)
+            )
         if task.n_components is None:
             remedy = "Use PrivatePCA, or method='gaussian' for a whole covariance."
             must = f"other than {self.name!r}, which follows a few directions only"
@@ -156,6 +203,13 @@ class OnePassMethod(Method):
         return stream.estimate()
 
 
+def components_of(task: Task) -> int:
+    """How many directions are asked for."""
+    if task.n_components is None:
+        raise AssertionError("`check` has refused a whole covariance")
+    return task.n_components
+
+
 def refuse_few_rows(task: Task, needed: int, name: str, more: str = "") -> None:
     """Refuse, where n is public, fewer rows than the method can make anything of; nothing is spent."""
     if task.n_rows is not None and task.n_rows < needed:
@@ -164,7 +218,7 @@ def refuse_few_rows(task: Task, needed: int, name: str, more: str = "") -> None:
         raise ValueError(complain("X", task.owner, f"long enough for method={name!r}", f"{task.n_rows} rows", remedy))
 
 
-def mixed_blocks(source: Source, rng: Randomness) -> Iterator[Floats]:
+def mixed_blocks(source: Source, rng: Randomness) -> Iterator[NDArray[Any]]:
     """All rows once, in an order that does not depend on the data and breaks theirs, in constant memory.
 
     An array is read in strides, so that each block is spread over all of it, blocks and rows in random order; a file
@@ -196,6 +250,8 @@ def exact_scores(rows: Floats, directions: Floats) -> Floats:
 
 def deflated(rows: Floats, scores: Floats, directions: Floats) -> Floats:
     """Rows less their parts along unit directions, one direction at a time: a fixed order of operations."""
+    if not len(directions):
+        return rows
     with np.errstate(over="ignore", invalid="ignore"):
         for column, direction in enumerate(directions):
             rows = rows - scores[:, column, None] * direction
