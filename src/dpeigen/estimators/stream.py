@@ -93,10 +93,18 @@ class StreamMixin:
         """A source for a block, checked against the columns of the first one; a single row is a block too."""
         running: Running | None = self.__dict__.get("_stream")
         if isinstance(X, (str, Path, Source)) or type(X).__module__.split(".")[0] == "pyarrow":
+            known = {name: value for name, value in vars(self).items() if name.endswith("_in_")}
             source: Source = self._open(X)  # type: ignore[attr-defined]
-            if running is not None and source.n_features != running.task.n_features:
-                vars(self)["n_features_in_"] = running.task.n_features
-                raise ValueError(f"X has {source.n_features} columns; the stream has {running.task.n_features}.")
+            if running is not None:  # the first block has said what the columns are
+                vars(self).pop("feature_names_in_", None)
+                vars(self).update(known)
+                names = running.names
+                if source.n_features != running.task.n_features or (
+                    names and source.feature_names not in (None, names)
+                ):
+                    raise ValueError(
+                        f"X must have the {running.task.n_features} columns of the stream, in their order."
+                    )
             return source
         array = self._table(  # type: ignore[attr-defined]
             X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, reset=running is None

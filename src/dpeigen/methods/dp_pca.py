@@ -39,8 +39,8 @@ from dpeigen.methods.streaming import (
     orthonormal,
     refuse_few_rows,
 )
-from dpeigen.privacy import ApproximateCost, Randomness, Spend, gaussian_mu
-from dpeigen.privacy.histogram import tail_delta
+from dpeigen.privacy import Randomness, Spend, gaussian_mu
+from dpeigen.privacy.histogram import tail_spend
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 
 Floats = NDArray[np.float64]
@@ -285,14 +285,10 @@ class _Run(Stream):
 
     def _details(self) -> dict[str, Any]:
         cost, failure = histogram_share(self.task.budget)
-        tail = tail_delta(failure, self.task.budget.epsilon)
-        scale = (
-            Spend("scale", "stability histogram", cost),
-            Spend("threshold", "chance of an empty bin", ApproximateCost(1e-12, tail)),
-        )
-        shares = MeanShares.of(
-            self.task.budget, self.batch // 2 // self.frame.rows_per_term, self.task.n_features, box=self.method.box
-        )
+        tail = tail_spend("threshold of the scale", failure, self.task.budget.epsilon)
+        scale = (Spend("scale", "stability histogram", cost), tail)
+        vectors = self.batch // 2 // self.frame.rows_per_term
+        shares = MeanShares.of(self.task.budget, vectors, self.task.n_features, box=self.method.box)
         return {
             "batch": self.batch,
             "steps": self.steps,

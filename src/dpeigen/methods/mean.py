@@ -32,7 +32,6 @@ from dpeigen.methods.framing import spends
 from dpeigen.methods.radius import private_radius, rows_needed
 from dpeigen.methods.spread import check_budget, check_rows, check_size
 from dpeigen.privacy import (
-    ApproximateCost,
     Budget,
     Cost,
     GaussianCost,
@@ -44,7 +43,7 @@ from dpeigen.privacy import (
 )
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
-from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, tail_delta, threshold
+from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, tail_spend, threshold
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import Randomness
 from dpeigen.sources import ArraySource
@@ -73,8 +72,8 @@ class MeanShares:
     """The budget of one mean, split; depends on the number of vectors and columns, both public."""
 
     costs: dict[str, Cost]
-    failure: float
-    tail: float  # what the failure costs in δ
+    failure: float  # the chance that is paid for in δ
+    epsilon: float  # of the whole
     box: bool = False
 
     @classmethod
@@ -88,12 +87,12 @@ class MeanShares:
         main[MEAN] = 1 - math.fsum(v for name, v in main.items() if name != MEAN)
         pure = {} if box else {radius: _RADIUS_SHARE for radius, _ in ROUNDS}
         costs = allocate(rest, pure=pure, main=main, coordinates=4 * d)
-        return cls(costs, failure, tail_delta(failure, budget.epsilon), box)
+        return cls(costs, failure, budget.epsilon, box)
 
     def spends(self) -> tuple[Spend, ...]:
         """The record; all of it together is worth the budget."""
         paid = spends(self.costs, {RANGES: "stability histograms, discrete Gaussian"})
-        return (*paid, Spend("threshold of the ranges", "chance of an empty bin", ApproximateCost(1e-12, self.tail)))
+        return (*paid, tail_spend("threshold of the ranges", self.failure, self.epsilon))
 
 
 def vectors_needed(budget: Budget, d: int, *, box: bool = False) -> int:

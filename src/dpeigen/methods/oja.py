@@ -116,7 +116,7 @@ class Oja(OnePassMethod):
         """Rows of the batches before the first block."""
         rows: dict[str, int] = {}
         per_term = 2 if task.pairs else 1
-        known = int(_FIRST_SHARE * (task.n_rows or 0))
+        known = self._largest(task) // 4 if task.n_rows is None else int(_FIRST_SHARE * task.n_rows)
         costs = self.framing(task)
         if costs:
             least = max([50, *(2 * radius_rows(c) for name, c in costs.items() if name.startswith("radius"))])
@@ -155,7 +155,7 @@ class Oja(OnePassMethod):
         if step > 1:
             return plain, "plain"
         shuffled = _shuffled_mu(budget, n)
-        return (shuffled, "shuffled") if shuffled > plain else (plain, "plain")
+        return (shuffled, "shuffled") if shuffled > 1.001 * plain else (plain, "plain")
 
     def enough(self, task: Task, n_rows: int) -> bool:
         """Whether even data that lie on a line, the clearest there are, would stand out of the noise of n rows."""
@@ -163,17 +163,22 @@ class Oja(OnePassMethod):
         given = replace(task, n_rows=n_rows)
         block = self.block_rows(given) // per_term
         step = self.step_rows(given, block)
-        mu, _ = self.local(task.budget, max(2, int((1 - VARIANCE_SHARE) * block)), step)
         rows = n_rows - sum(self.first_rows(given).values())
         steps = (1 - VARIANCE_SHARE) * rows / per_term / step / k
-        return steps >= 10 and steps >= CLEAR * task.n_features / (mu * step) ** 2
+        if steps < 10:
+            return False
+        least = math.sqrt(CLEAR * task.n_features / steps) / step  # the μ₀ it takes
+        if least <= gaussian_mu(task.budget.epsilon, task.budget.delta) * (1 - 1e-6):
+            return True
+        n = max(2, int((1 - VARIANCE_SHARE) * block))
+        return step == 1 and shuffled_delta(GaussianCost(least), n, task.budget.epsilon) <= task.budget.delta
 
     def rows_needed(self, task: Task) -> int:
-        """The fewest rows that are enough, within 2%."""
+        """The fewest rows that are enough, within 5%."""
         low, high = 100, 1000
         while not self.enough(task, high):
             low, high = high, 2 * high
-        while high - low > low // 50 + 1:
+        while high - low > low // 20 + 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.enough(task, middle) else (middle, high)
         return high
@@ -184,16 +189,18 @@ class Oja(OnePassMethod):
         return OjaStream(self, task, rng)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _shuffled_mu(budget: Budget, n: int) -> float:
-    """The largest μ₀ for which n Gaussian local randomisers in random order are (ε, δ)-DP, from the safe side."""
-    low, high = 0.0, 1.0
-    while shuffled_delta(GaussianCost(high), n, budget.epsilon, hint=budget.delta) <= budget.delta and high < 64:
+    """The largest μ₀, within 0.1%, for which n Gaussian local randomisers in random order are (ε, δ)-DP."""
+
+    def safe(mu: float) -> bool:
+        return shuffled_delta(GaussianCost(mu), n, budget.epsilon, hint=budget.delta) <= budget.delta
+
+    low = gaussian_mu(budget.epsilon, budget.delta)  # safe in any order
+    high = 2 * low
+    while safe(high):
         low, high = high, 2 * high
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        good = shuffled_delta(GaussianCost(middle), n, budget.epsilon, hint=budget.delta) <= budget.delta
-        low, high = (middle, high) if good else (low, middle)
-        if high < 1e-8:
-            return 0.0
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if safe(middle) else (low, middle)
     return low

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.privacy.budget import Cost, GaussianCost, PureCost, Relation, pure_epsilon
+from dpeigen.privacy.budget import ApproximateCost, Cost, GaussianCost, PureCost, Relation, Spend, pure_epsilon
 from dpeigen.privacy.randomness import Randomness
 
 Floats = NDArray[np.float64]
@@ -51,6 +51,11 @@ def tail_delta(failure: float, epsilon: float) -> float:
 def failure_of(delta: float, epsilon: float) -> float:
     """The chance that a share δ of the budget pays for at ε; the inverse of `tail_delta`."""
     return delta * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
+def tail_spend(purpose: str, failure: float, epsilon: float) -> Spend:
+    """The record of that share of δ; its ε stands for 0."""
+    return Spend(purpose, "chance of an empty bin", ApproximateCost(epsilon * 2.0**-42, tail_delta(failure, epsilon)))
 
 
 def noise_scale(cost: Cost, columns: int, relation: Relation) -> float:
