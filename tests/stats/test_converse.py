@@ -94,7 +94,7 @@ def test_refusals():
 
 @pytest.mark.filterwarnings("ignore:.*seeded.*")
 def test_no_pure_method_beats_the_bound():
-    """A mean over 10 data sets; the bound is about the worst direction: this shows that it holds, not how tight it is."""
+    """A mean over 10 data sets; the bound is about the worst direction: it holds, whether tight or not."""
     d, n, epsilon = 30, 400, 0.2
     rng = np.random.default_rng(0)
     errors = []

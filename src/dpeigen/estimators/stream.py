@@ -72,18 +72,20 @@ class StreamMixin:
         ``n_samples_seen_`` is the number of rows in finished batches.
         """
         source = self._block_source(X)
-        running = self.__dict__.get("_stream") or self._start_stream(source)
         fresh = "_stream" not in self.__dict__
+        running: Running = self._start_stream(source) if fresh else self._stream  # type: ignore[assignment]
+        self._stream = running
         try:
             for block in source.blocks():
                 running.stream.feed(block)
                 if running.stream.spent:
                     running.settle()
-        except BadRowsError:
-            if fresh and running.ledger is not None:
-                running.ledger.cancel(running.ticket)
+        except BadRowsError:  # nothing was spent yet
+            if fresh:
+                self._end_stream()
+                if running.ledger is not None:
+                    running.ledger.cancel(running.ticket)
             raise
-        self._stream = running
         self.n_samples_seen_ = running.stream.rows_used
         if running.stream.ready and running.stream.spent:
             self._publish(_released(running, source))  # type: ignore[attr-defined]

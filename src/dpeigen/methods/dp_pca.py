@@ -39,8 +39,10 @@ from dpeigen.methods.streaming import (
     orthonormal,
     refuse_few_rows,
 )
-from dpeigen.privacy import Randomness, Spend, gaussian_mu
+from dpeigen.privacy import GaussianCost, Randomness, Spend, gaussian_mu
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.histogram import tail_spend
+from dpeigen.privacy.randomness import check_scale
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 
 Floats = NDArray[np.float64]
@@ -93,11 +95,9 @@ class DPPCA(OnePassMethod):
                 remedy = f"At this budget and {task.n_features} columns a batch needs at least {least} rows."
                 raise ValueError(complain("batch", owner, f"≥ {least}", self.batch, remedy))
         refuse_few_rows(task, self.rows_needed(task), self.name)
-        self.shares(task)
-
-    def shares(self, task: Task) -> MeanShares:
-        """The split of the mean's half of a batch of the least size, for its refusals."""
-        return MeanShares.of(task.budget, self.least_batch(task), task.n_features, box=self.box)
+        costs = MeanShares.of(task.budget, self.least_batch(task), task.n_features, box=self.box).costs
+        smallest = min(cost.mu for cost in costs.values() if isinstance(cost, GaussianCost))
+        check_scale(2 * LEAST_SENSITIVITY * math.sqrt(2 * task.n_features) / smallest)
 
     def least_batch(self, task: Task) -> int:
         """Rows of the smallest batch in which both halves stand out of their noise."""
@@ -158,7 +158,7 @@ class _Run(Stream):
         self.queue = [*(["centre"] if task.private_center else []), *(["spectrum"] if method.gap is None else [])]
         self.variances_at = 0  # the turn of the last release of variances
         self.turn = 0  # batches for directions so far
-        self._shares: dict[int, MeanShares] = {}
+        self._shares: dict[tuple[int, ...], MeanShares] = {}
 
     # --- what a batch is for; depends on how many there were, and on nothing else -----------------------------------
 
@@ -199,10 +199,9 @@ class _Run(Stream):
         if scale is None:
             self.skipped += 1
             return None
-        d = second.shape[1]
-        if d not in self._shares:
-            self._shares[d] = MeanShares.of(self.task.budget, len(second), d, box=self.method.box)
-        return mean_of(second, scale or _SCALE_OF_CONSTANTS, self._shares[d], self.rng)
+        if second.shape not in self._shares:
+            self._shares[second.shape] = MeanShares.of(self.task.budget, *second.shape, box=self.method.box)
+        return mean_of(second, scale or _SCALE_OF_CONSTANTS, self._shares[second.shape], self.rng)
 
     def _use_for_center(self, terms: Floats) -> None:
         half = len(terms) // 2
@@ -256,12 +255,11 @@ class _Run(Stream):
     def _use_for_variances(self, terms: Floats) -> None:
         k, d = self.directions.shape
         scores = exact_scores(terms, self.directions)
-        columns = [scores**2 for scores in scores.T]
-        if k < d:
-            rest = deflated(terms, scores, self.directions)
-            with np.errstate(over="ignore"):
-                columns.append(np.einsum("ij,ij->i", rest, rest))
         with np.errstate(over="ignore"):
+            columns = list(scores.T**2)
+            if k < d:
+                rest = deflated(terms, scores, self.directions)
+                columns.append(np.einsum("ij,ij->i", rest, rest))
             squares = np.clip(np.column_stack(columns), 0.0, LARGEST_FLOAT)
         half = len(squares) // 2
         found = self._mean(squares[:half], squares[half:])
@@ -281,7 +279,8 @@ class _Run(Stream):
 
     def estimate(self) -> Estimate:
         mechanisms = "stability histograms, sparse vector, discrete Gaussian"
-        return self._estimate(mechanisms, "exact", NOTES, self._details())
+        weak = self.skipped > sum(self.steps) or not all(self.steps)
+        return self._estimate(mechanisms, "exact", NOTES + (WEAK if weak else ()), self._details())
 
     def _details(self) -> dict[str, Any]:
         cost, failure = histogram_share(self.task.budget)
@@ -315,3 +314,4 @@ NOTES = (
     "Variances are means of clipped squares: robust, and low for heavy tails.",
     "The time taken depends on how many bins of a histogram are occupied.",
 )
+WEAK = ("The scale of most batches did not stand out, as with very heavy tails: directions may mean little.",)

@@ -143,6 +143,7 @@ class Stream(ABC):
         batch, self._filled = self._buffer, 0
         self.spent = True
         self.use(batch)
+        batch.fill(0.0)  # rows are not kept longer than they are needed
         self.rows_used += len(batch)
 
     def _checked(self, block: Any) -> Floats:
