@@ -22,9 +22,9 @@ STYLES: dict[str, tuple[str, str, str, str]] = {  # label, colour, line, marker
 }
 TITLES = {
     "gaussian/n": "Gaussian rows, 20 columns",
-    "gaussian/d": "Gaussian rows, 100,000 of them",
+    "gaussian/d": "Gaussian rows, 60,000 of them",
     "low-noise/n": "±v + noise 0.01, 20 columns",
-    "low-noise/sigma": "±v + noise σ, 100,000 × 20",
+    "low-noise/sigma": "±v + noise σ, 60,000 × 20",
 }
 
 

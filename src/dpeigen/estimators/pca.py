@@ -30,7 +30,8 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     delta : float, default=0.0
         δ in [0, 1); 0 asks for pure ε-privacy.
     method : str or Method, default="auto"
-        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", or an instance from `dpeigen.methods`.
+        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "dp-pca" and "oja" for rows that come once
+        (`partial_fit`), or an instance from `dpeigen.methods`.
         "auto" looks at public facts only.
     bound : float, (lower, upper), "private" or None, default=None
         A public bound on the length of a row, that is, on its distance from the public centre, or from 0 where there is
