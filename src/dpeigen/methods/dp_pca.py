@@ -36,6 +36,7 @@ from dpeigen.methods.streaming import (
     components_of,
     deflated,
     exact_scores,
+    finite,
     orthonormal,
     refuse_few_rows,
 )
@@ -47,6 +48,7 @@ from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 
 Floats = NDArray[np.float64]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 64  # steps of each direction, where the number of rows is known
+_CHUNK = 2048  # rows
 _PAIRS_PER_GROUP = 4  # at least, for the scale of a batch
 _UNKNOWN_RATIO, _LARGEST_RATIO = 0.5, 0.995  # of eigenvalues: where none stood out, and at most
 _SCALE_OF_CONSTANTS = 2.0**-80  # for vectors that do not vary at all
@@ -212,10 +214,13 @@ class _Run(Stream):
         self.frame = replace(self.frame, center=np.clip(origin + found.mean, -LARGEST_FACT, LARGEST_FACT))
 
     def _use_for_direction(self, terms: Floats, j: int) -> None:
-        scores = exact_scores(terms, self.directions[: j + 1])
-        with np.errstate(over="ignore"):
-            gradients = deflated(terms, scores, self.directions[:j]) * scores[:, j, None]
-        gradients = np.clip(gradients, -LARGEST_FLOAT, LARGEST_FLOAT)
+        gradients = np.empty_like(terms)
+        for start in range(0, len(terms), _CHUNK):  # parts that stay in the processor's cache
+            part, out = terms[start : start + _CHUNK], gradients[start : start + _CHUNK]
+            scores = exact_scores(part, self.directions[: j + 1])
+            with np.errstate(over="ignore"):
+                np.multiply(deflated(part, scores, self.directions[:j]), scores[:, j, None], out=out)
+        gradients = finite(gradients)
         half = len(gradients) // 2
         found = self._mean(gradients[:half], gradients[half:])
         if found is None:

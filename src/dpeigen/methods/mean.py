@@ -31,6 +31,7 @@ from dpeigen._validate import check_positive
 from dpeigen.methods.framing import spends
 from dpeigen.methods.radius import private_radius, rows_needed
 from dpeigen.methods.spread import check_budget, check_rows, check_size
+from dpeigen.methods.streaming import finite
 from dpeigen.privacy import (
     Budget,
     Cost,
@@ -48,7 +49,7 @@ from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import Randomness
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, RowSums
-from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
+from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.norms import GRID
 
@@ -63,6 +64,7 @@ _BEST_BIN = 0.3  # the share of the vectors that the best bin of width 2·√sca
 _MOST_RANGES, _LEAST_RANGES = 0.5, 0.02  # of the Gaussian budget
 _WIDEN = 2**0.25  # of the radius that holds 95%
 _RADII = slice(*(int(np.searchsorted(GRID, radius)) for radius in (2.0**-4, 2.0**20)))  # in units of about √scale
+_FEWEST = 5000  # vectors for the first mean, where there are as many
 _ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
 _ZETA = 0.01
 
@@ -131,9 +133,10 @@ def mean_of(
     exponent = int(np.clip(round(math.log2(scale) / 2), -450, 450))
     unit = math.ldexp(1.0, exponent)  # a power of two: dividing by it is exact but at the ends of the doubles
     with np.errstate(over="ignore"):
-        vectors = np.clip(vectors / unit, -LARGEST_FLOAT, LARGEST_FLOAT)
+        vectors = finite(vectors * (1 / unit))
         width = 2 * math.sqrt(scale / unit**2)
-        labels = np.clip(np.floor(vectors / width), -LARGEST_FLOAT, LARGEST_FLOAT)
+        labels = vectors * (1 / width)
+        labels = finite(np.floor(labels, out=labels))
     ranges = stable_histograms(labels, shares.costs[RANGES], shares.failure, Relation.REPLACE, rng)
     start = np.zeros(d) if fallback is None else fallback / unit
     best = [most_popular(histogram) for histogram in ranges]
@@ -146,8 +149,10 @@ def mean_of(
 
 
 def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomness) -> MeanRelease:
-    radius, deviation = 0.0, 0.0
+    radius, deviation, everything = 0.0, 0.0, vectors
+    few = max(len(vectors) // 4, _FEWEST, 10 * rows_needed(shares.costs[ROUNDS[0][0]]))
     for radius_share, mean_share in ROUNDS:
+        vectors = everything if mean_share == MEAN else everything[:few]  # a part is enough for a rough mean
         center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
         frame = Frame(len(center), center)
         cost = shares.costs[radius_share]

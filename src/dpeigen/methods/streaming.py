@@ -249,6 +249,14 @@ def exact_scores(rows: Floats, directions: Floats) -> Floats:
         return np.clip(np.ldexp(dots, (exponents - 2 * bits)[:, None]), -LARGEST_FLOAT, LARGEST_FLOAT)
 
 
+def finite(values: Floats) -> Floats:
+    """The same numbers, those that overflowed set to the largest there is (in place)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # then each of them is
+            return values
+    return np.clip(values, -LARGEST_FLOAT, LARGEST_FLOAT, out=values)
+
+
 def deflated(rows: Floats, scores: Floats, directions: Floats) -> Floats:
     """Rows less their parts along unit directions, one direction at a time: a fixed order of operations."""
     if not len(directions):

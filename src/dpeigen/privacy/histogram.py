@@ -40,6 +40,7 @@ from dpeigen.privacy.randomness import Randomness
 Floats = NDArray[np.float64]
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps per item where the noise is Gaussian
 _MOST_ITEMS = 2**29  # counts in grid steps, with noise, stay inside 64-bit integers
+_AT_ONCE = 4096  # items
 _NARROW = 64  # columns with at most this many bins per item are counted in one pass
 
 
@@ -124,9 +125,12 @@ def _occupied(labels: Floats) -> list[tuple[Floats, NDArray[np.int64]]]:
     chosen = np.flatnonzero(narrow)
     if len(chosen):
         # One pass for all ordinary columns: sorting each of them would be the slowest step of a batch.
-        cells = (labels if narrow.all() else labels[:, chosen]) - low[chosen]
-        cells += np.arange(len(chosen)) * float(_NARROW)
-        table = np.bincount(cells.astype(np.intp).ravel(), minlength=len(chosen) * _NARROW).reshape(-1, _NARROW)
+        offsets = np.arange(len(chosen)) * float(_NARROW) - low[chosen]
+        table = np.zeros((len(chosen), _NARROW), dtype=np.int64)
+        for start in range(0, items, _AT_ONCE):
+            part = labels[start : start + _AT_ONCE]
+            cells = (part if narrow.all() else part[:, chosen]) + offsets
+            table += np.bincount(cells.astype(np.intp).ravel(), minlength=table.size).reshape(table.shape)
         for row, column in enumerate(chosen):
             at = np.flatnonzero(table[row])
             whole[column] = (low[column] + at, table[row, at])
