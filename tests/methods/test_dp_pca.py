@@ -195,3 +195,34 @@ def test_a_public_bound_limits_rows():
     assert sine(fit(X, bound=12.0, center=None).components_[0]) < 0.2
     box = fit(X, bound=([-12.0] * 3, [12.0] * 3), center=None)
     assert box.components_.shape == (1, 3)
+
+
+def test_a_source_that_breaks_after_the_first_batch_keeps_what_was_paid(tmp_path):
+    from dpeigen import Ledger
+    from dpeigen.sources import Source
+    from dpeigen.sources.base import UnreadableRowsError
+
+    class Breaking(Source):
+        def __init__(self, after):
+            self.after, self.n_rows, self.n_features = after, 40_000, 3
+
+        def blocks(self):
+            for start in range(0, self.n_rows, 1000):
+                if start >= self.after:
+                    raise UnreadableRowsError("a damaged file")
+                yield spiked(1000, 3, seed=start)
+
+    for after, kind, state in ((0, UnreadableRowsError, "cancelled"), (30_000, ValueError, "reserved")):
+        ledger = Ledger.create(tmp_path / str(after), epsilon=2.0, delta=1e-6)
+        with pytest.raises(kind, match="damaged file"):
+            fit(Breaking(after), center=None, ledger=ledger)
+        assert [entry["state"] for entry in ledger.history()] == [state]
+
+
+@pytest.mark.parametrize("method", ["dp-pca", "oja"])
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 2)])
+def test_all_components_of_few_columns(method, d, k):
+    X = np.random.default_rng(5).normal(size=(30_000, d)) * [3.0, 1.0][:d]
+    pca = fit(X, k, method=method, bound=None if method == "dp-pca" else 8.0, center=None)
+    np.testing.assert_allclose(pca.explained_variance_, [9.0, 1.0][:d], rtol=0.2)
+    assert pca.noise_variance_ == 0.0

@@ -263,6 +263,7 @@ def test_weak_signals_are_told():
         (Oja(), {"bound": None}, "'bound' parameter .* must be given for method='oja'"),
         (Oja(), {"epsilon": 0.01}, r"needs at least \d+ rows here.*Oja\(batch='auto'\)"),
         (Oja(batch="all"), {}, "'batch' parameter of Oja"),
+        (Oja(batch=10**6), {}, "'batch' parameter of Oja must be ≤"),
         (Oja(clip=0.0), {}, "'clip' parameter of Oja"),
         (Oja(h=0.1), {}, "'h' parameter of Oja"),
         (Oja(block=3), {}, "'block' parameter of Oja"),

@@ -80,8 +80,8 @@ class StreamMixin:
                 running.stream.feed(block)
                 if running.stream.spent:
                     running.settle()
-        except BadRowsError:  # nothing was spent yet
-            if fresh:
+        except BadRowsError:
+            if fresh and not running.stream.spent:
                 self._end_stream()
                 if running.ledger is not None:
                     running.ledger.cancel(running.ticket)

@@ -195,7 +195,7 @@ class _Run(Stream):
         if self.queue:
             self.queue.pop(0)
 
-    def _mean(self, first: Floats, second: Floats) -> MeanRelease | None:
+    def _mean(self, first: Floats, second: Floats, widen: float = 2**0.25) -> MeanRelease | None:
         """The mean of the second half at the scale of the first; None where no scale stands out."""
         scale = top_eigenvalue(first, self.task.budget, self.rng)
         if scale is None:
@@ -203,7 +203,7 @@ class _Run(Stream):
             return None
         if second.shape not in self._shares:
             self._shares[second.shape] = MeanShares.of(self.task.budget, *second.shape, box=self.method.box)
-        return mean_of(second, scale or _SCALE_OF_CONSTANTS, self._shares[second.shape], self.rng)
+        return mean_of(second, scale or _SCALE_OF_CONSTANTS, self._shares[second.shape], self.rng, widen=widen)
 
     def _use_for_center(self, terms: Floats) -> None:
         half = len(terms) // 2
@@ -267,7 +267,7 @@ class _Run(Stream):
                 columns.append(np.einsum("ij,ij->i", rest, rest))
             squares = np.clip(np.column_stack(columns), 0.0, LARGEST_FLOAT)
         half = len(squares) // 2
-        found = self._mean(squares[:half], squares[half:])
+        found = self._mean(squares[:half], squares[half:], widen=4.0)  # squares are skew, and few: noise is small
         self.variances_at = self.turn
         if found is not None:
             self.variances = np.maximum(found.mean, 0.0)

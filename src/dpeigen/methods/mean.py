@@ -62,7 +62,6 @@ _ROUGH_SHARE = 0.08  # of the Gaussian budget, for the first mean
 _STANDS_OUT = 4.0  # deviations of the noise above the threshold that the best bin is to have
 _BEST_BIN = 0.3  # the share of the vectors that the best bin of width 2·√scale holds, with room to spare
 _MOST_RANGES, _LEAST_RANGES = 0.5, 0.02  # of the Gaussian budget
-_WIDEN = 2**0.25  # of the radius that holds 95%
 _RADII = slice(*(int(np.searchsorted(GRID, radius)) for radius in (2.0**-4, 2.0**20)))  # in units of about √scale
 _FEWEST = 5000  # vectors for the first mean, where there are as many
 _ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
@@ -126,9 +125,17 @@ class MeanRelease:
 
 
 def mean_of(
-    vectors: Floats, scale: float, shares: MeanShares, rng: Randomness, fallback: Floats | None = None
+    vectors: Floats,
+    scale: float,
+    shares: MeanShares,
+    rng: Randomness,
+    fallback: Floats | None = None,
+    widen: float = 2**0.25,
 ) -> MeanRelease:
-    """The mean of finite vectors; spends ``shares``. ``scale`` > 0 is public or released from other rows."""
+    """The mean of finite vectors; spends ``shares``. ``scale`` > 0 is public or released from other rows.
+
+    ``widen``: vectors are clipped to so many times the radius that holds 95% of them; more for skew ones.
+    """
     d = vectors.shape[1]
     exponent = int(np.clip(round(math.log2(scale) / 2), -450, 450))
     unit = math.ldexp(1.0, exponent)  # a power of two: dividing by it is exact but at the ends of the doubles
@@ -144,11 +151,11 @@ def mean_of(
     if shares.box:
         found = _box_mean(vectors, center, width / 2, shares, rng)
     else:
-        found = _ball_mean(vectors, center, shares, rng)
+        found = _ball_mean(vectors, center, shares, rng, widen)
     return MeanRelease(found.mean * unit, found.radius * unit, found.deviation * unit)
 
 
-def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomness) -> MeanRelease:
+def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomness, widen: float) -> MeanRelease:
     radius, deviation, everything = 0.0, 0.0, vectors
     few = max(len(vectors) // 4, _FEWEST, 10 * rows_needed(shares.costs[ROUNDS[0][0]]))
     for radius_share, mean_share in ROUNDS:
@@ -156,7 +163,7 @@ def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomn
         center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
         frame = Frame(len(center), center)
         cost = shares.costs[radius_share]
-        radius = _WIDEN * private_radius(ArraySource(vectors), frame, cost, Relation.REPLACE, rng, _RADII)
+        radius = widen * private_radius(ArraySource(vectors), frame, cost, Relation.REPLACE, rng, _RADII)
         lattice = Lattice(frame, radius)
         total = RowSums(lattice).update(vectors).total
         cost = shares.costs[mean_share]

@@ -94,6 +94,10 @@ class Oja(OnePassMethod):
         if check_positive("h", self.h, owner) <= 0.5:
             raise ValueError(complain("h", owner, "> 0.5: slower rates do not converge", self.h))
         check_count("block", self.block, owner, low=100)
+        room = int((1 - VARIANCE_SHARE) * self._largest(task)) // (2 if task.pairs else 1) // components_of(task)
+        if isinstance(self.batch, int) and self.batch > room:
+            remedy = "A block must hold a step of every direction: use a larger block, or batch='auto'."
+            raise ValueError(complain("batch", owner, f"≤ {room} here", self.batch, remedy))
         if task.n_rows is not None and not self.enough(task, task.n_rows):
             refuse_few_rows(task, max(self.rows_needed(task), task.n_rows + 1), self.name, "Oja(batch='auto'), ")
         check_radii(task, self.framing(task))

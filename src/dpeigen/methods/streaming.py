@@ -199,9 +199,16 @@ class OnePassMethod(Method):
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         stream = self.start(task, rng)
-        for block in mixed_blocks(source, rng):
-            stream.feed(block)
-        return stream.estimate()
+        try:
+            for block in mixed_blocks(source, rng):
+                stream.feed(block)
+        except BadRowsError as error:
+            if not stream.spent:
+                raise
+            text = f"Reading stopped after {stream.rows_used} rows, which stay paid for: {error}"
+        else:
+            return stream.estimate()
+        raise ValueError(text)  # of another kind: what was spent is not given back
 
 
 def components_of(task: Task) -> int:
