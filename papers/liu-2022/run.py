@@ -44,7 +44,7 @@ FIGURES: dict[str, tuple[str, tuple[float, ...]]] = {
 QUICK: dict[str, tuple[float, ...]] = {
     "gaussian/n": (30_000, 60_000),
     "gaussian/d": (5, 20),
-    "low-noise/n": (60_000,),
+    "low-noise/n": (30_000, 60_000),
     "low-noise/sigma": (0.1, 0.01, 0.001),
 }
 METHODS: dict[str, Any] = {
