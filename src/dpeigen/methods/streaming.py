@@ -1,11 +1,12 @@
 """What the one-pass methods share: rows are looked at once, in batches that hold disjoint rows.
 
-Guarantee: rows are told apart by their positions in the stream alone, and every row falls into exactly one batch (or
-none), whose mechanism gets the whole budget. Whatever later batches do depends on earlier rows only through numbers
-already released. So for neighbours that differ in one row, all batches before its own are the same, its own is (ε, δ)-
-DP for every history, and the rest is post-processing: the whole stream of released numbers is (ε, δ)-DP (parallel
-composition; McSherry 2009). The order of the rows, however chosen, plays no part in this. It needs positions that do
-not move, so neighbours are data sets with one row replaced: one row more or less would shift all batches after it.
+Guarantee: rows are told apart by their positions in the stream alone. A batch takes the next rows, as many as public
+facts and numbers already released say, and its mechanism gets the whole budget. For neighbours that differ in one
+row, all batches before its own are the same; its own is (ε, δ)-DP for every history; all rows after it are the same,
+and what is done to them depends on that batch only through its release. So the whole stream of released numbers is (ε,
+δ)-DP (parallel composition; McSherry 2009). The order of the rows, however chosen, plays no part in this. It needs
+positions that do not move, so neighbours are data sets with one row replaced: one row more or less would shift all
+batches after it.
 
 A `Stream` holds at most one unfinished batch of rows; what it saves holds none, only numbers that are public or
 released, and may itself be published.
