@@ -78,3 +78,13 @@ def test_sharp_is_never_worse_than_published(name, sharp, published):
 def test_matrix_laplace_halves_the_error_of_the_published_adaptive_method(name, epsilon):
     entries = recorded()
     assert entries[f"{name}/matrix-laplace/{epsilon}"]["mean"] <= 0.5 * entries[f"{name}/AD/{epsilon}"]["mean"]
+
+
+def test_a_budget_that_is_not_the_stated_one_is_noticed_in_one_pass(tmp_path, monkeypatch):
+    """Liu et al. 2022, one cell: with four times the stated ε the recorded errors are missed."""
+    run = load_main(PAPERS / "liu-2022" / "run.py").__globals__
+    monkeypatch.setitem(run, "QUICK", {"low-noise/sigma": (0.001,)})
+    monkeypatch.setitem(run, "claims", lambda found: [])
+    assert run["main"](True, tmp_path)
+    monkeypatch.setitem(run, "EPSILON", 4 * run["EPSILON"])
+    assert not run["main"](True, tmp_path)

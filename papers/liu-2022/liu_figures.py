@@ -51,6 +51,10 @@ def _panels(found: Found, figures: Mapping[str, str], path: Path) -> None:
             options = {"color": colour, "linestyle": line, "marker": marker, "capsize": 2, "markersize": 4}
             axes.errorbar(values, means, bars, label=text, **options)
         axes.set(xscale="log", yscale="log", xlabel=label, title=TITLES[name])
+        if label != "σ":  # the few values there are, as they are
+            ticks = sorted({v for f, _, v in found if f == name})
+            axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+            axes.minorticks_off()
         axes.grid(True, which="major", color="0.9")
     figure.axes[0].set_ylabel("sine of the angle to the first component")
     handles, texts = figure.axes[0].get_legend_handles_labels()
