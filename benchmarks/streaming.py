@@ -30,8 +30,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, pca.n_samples
 """
 
 
-def rows_per_second(name: str) -> float:
-    """The median of three fits after a warm-up."""
+def rows_per_second(name: str) -> tuple[float, float]:
+    """By the clock and by the processor's time, medians of three fits after a warm-up."""
     from dpeigen import PrivatePCA
     from dpeigen.methods import Oja
 
@@ -40,12 +40,13 @@ def rows_per_second(name: str) -> float:
     method = Oja(batch="auto") if name == "oja, batches" else name
     pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, method=method, bound=None if name == "dp-pca" else 12.0, center=None)
     pca.fit(X[:60_000])
-    times = []
+    times, busy = [], []
     for _ in range(3):
-        start = time.perf_counter()
+        start, spent = time.perf_counter(), time.process_time()
         pca.fit(X)
         times.append(time.perf_counter() - start)
-    return n / statistics.median(times)
+        busy.append(time.process_time() - spent)
+    return n / statistics.median(times), n / statistics.median(busy)
 
 
 def extra_memory(method: str, blocks: int) -> float:
@@ -79,8 +80,9 @@ def rows() -> list[tuple[str, str, str, bool | None]]:
     """(what, figure, bar, met)."""
     found: list[tuple[str, str, str, bool | None]] = []
     for name, (n, bar) in SPEED.items():
-        speed = rows_per_second(name)
-        found.append((f"`{name}`, {n:,}×{D}", f"{speed:,.0f} rows/s", f"≥ {bar:,} rows/s", speed >= bar))
+        speed, alone = rows_per_second(name)
+        figure = f"{speed:,.0f} rows/s ({alone:,.0f} per second of processor time)"
+        found.append((f"`{name}`, {n:,}×{D}", figure, f"≥ {bar:,} rows/s", speed >= bar))
     for method in ("dp-pca", "oja"):
         short, long = extra_memory(method, 30), extra_memory(method, 60)
         figure = f"{short:.0f} MiB over 300,000 rows, {long:.0f} MiB over 600,000"
