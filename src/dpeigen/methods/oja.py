@@ -175,7 +175,8 @@ class Oja(OnePassMethod):
         if least <= gaussian_mu(task.budget.epsilon, task.budget.delta) * (1 - 1e-6):
             return True
         n = max(2, int((1 - VARIANCE_SHARE) * block))
-        return step == 1 and shuffled_delta(GaussianCost(least), n, task.budget.epsilon) <= task.budget.delta
+        epsilon, delta = task.budget.epsilon, task.budget.delta
+        return step == 1 and shuffled_delta(GaussianCost(least), n, epsilon, hint=delta) <= delta
 
     def rows_needed(self, task: Task) -> int:
         """The fewest rows that are enough, within 5%."""
