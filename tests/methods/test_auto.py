@@ -1,6 +1,8 @@
 """``method="auto"`` is a function of public facts, and chooses what the table says."""
 
-from __future__ import dataclasses
+from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
