@@ -200,7 +200,14 @@ def robust() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
-_ALL = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure, robust, spiked)
+def streaming() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from streaming import rows  # the one-pass methods
+
+    return [Row(*row) for row in rows()]
+
+
+_ALL = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure, robust, spiked, streaming)
 BENCHMARKS = {f.__name__: f for f in _ALL}
 
 

@@ -155,3 +155,13 @@ def test_half_the_budget_of_kendall_is_noticed(monkeypatch):
     honest = run["private"]
     monkeypatch.setitem(run, "private", lambda X, method, epsilon, seed: honest(X, method, epsilon / 2, seed))
     assert differing() >= {"spherical", "winsorized"}
+
+
+def test_a_budget_that_is_not_the_stated_one_is_noticed_in_one_pass(tmp_path, monkeypatch):
+    """Liu et al. 2022, one cell: with four times the stated ε the recorded errors are missed."""
+    run = load_main(PAPERS / "liu-2022" / "run.py").__globals__
+    monkeypatch.setitem(run, "QUICK", {"low-noise/sigma": (0.001,)})
+    monkeypatch.setitem(run, "claims", lambda found: [])
+    assert run["main"](True, tmp_path)
+    monkeypatch.setitem(run, "EPSILON", 4 * run["EPSILON"])
+    assert not run["main"](True, tmp_path)

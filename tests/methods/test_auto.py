@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
-from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, SpatialSign, choose, resolve
+from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, OnePassMethod, SpatialSign, choose, resolve
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import rows_needed
 from dpeigen.privacy import PureCost
@@ -111,9 +113,11 @@ def test_auto_is_the_method_it_names():
 
 def test_resolve_takes_names_and_instances(tools):
     task = facts(tools, 3, delta=1e-6)
+    few = dataclasses.replace(task, n_components=1, n_rows=None)  # one-pass methods follow a few directions
     for name, kind in METHODS.items():
         unbounded = facts(tools, 3, bound=None, delta=1e-6, epsilon=50.0, k=2)
-        assert resolve(name, unbounded if name in ("spiked", "refined") else task) == kind()
+        fitting = unbounded if name in ("spiked", "refined", "geodesic") else task
+        assert resolve(name, few if issubclass(kind, OnePassMethod) else fitting) == kind()
         assert kind.name == name
         assert kind.reference
     instance = Gaussian(tighten=True)

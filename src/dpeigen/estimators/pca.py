@@ -11,13 +11,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.stream import StreamMixin
 from dpeigen.methods import Method
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.release import Release
 
 Floats = NDArray[np.float64]
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
+class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal component analysis under differential privacy.
 
     Parameters
@@ -29,8 +31,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     delta : float, default=0.0
         δ in [0, 1); 0 asks for pure ε-privacy.
     method : str or Method, default="auto"
-        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "refined", … or an instance from
-        `dpeigen.methods`.
+        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "refined", "kendall", … ("dp-pca" and "oja" for
+        rows that come once, see `partial_fit`), or an instance from `dpeigen.methods`.
         "auto" looks at public facts only.
     bound : float, (lower, upper), "private" or None, default=None
         A public bound on the length of a row, that is, on its distance from the public centre, or from 0 where there is
@@ -101,7 +103,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         source = self._open(X)
         k = 1 if private else check_count("n_components", self.n_components, owner, high=source.n_features)
         task = replace(self._task(source, k, shrink=True), private_rank=private)
-        release = self._release(source, task, "pca")
+        self._end_stream()
+        return self._publish(self._release(source, task, "pca"))
+
+    def _publish(self, release: Release) -> PrivatePCA:
         k = len(release.components)
         total = float(np.trace(release.covariance))
         self.components_ = release.components.copy()

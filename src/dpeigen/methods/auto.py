@@ -15,6 +15,7 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Method, Task
+from dpeigen.methods.dp_pca import DPPCA
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.gaussian import Gaussian
@@ -24,6 +25,7 @@ from dpeigen.methods.kendall import Kendall
 from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.oja import Oja
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.refined import RADIUS_SHARE as REFINED_RADIUS
@@ -47,6 +49,7 @@ METHODS: dict[str, type[Method]] = {
         Refined,
     )
 }
+METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
 
 def choose(task: Task) -> Method:

@@ -29,23 +29,30 @@ KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
 
 
 def private_radius(
-    source: Source, view: RowView, cost: Cost, relation: Relation, rng: Randomness, *, half: bool = False
+    source: Source,
+    view: RowView,
+    cost: Cost,
+    relation: Relation,
+    rng: Randomness,
+    within: slice = slice(None),
+    *,
+    half: bool = False,
 ) -> float:
-    """A radius on the grid; costs ``cost``. ``half``: the median, under replacement only."""
+    """A radius on the grid, or ``within`` a public part of it; costs ``cost``. ``half``: the median (replacement)."""
     if half and relation is not Relation.REPLACE:
         raise AssertionError("the proof for the median is for a public number of rows")
-    noise_scale = _noise_scale(cost, relation)
+    noise_scale, grid = _noise_scale(cost, relation), GRID[within]
     threshold_noise, noise = (
         int(rng.discrete_laplace(noise_scale, 1)[0]),
-        rng.discrete_laplace(noise_scale, len(GRID)),
+        rng.discrete_laplace(noise_scale, len(grid)),
     )
     histogram = source.reduce(NormHistogram(view))
     if relation is Relation.REPLACE:
         margins = histogram.cumulative - _target(histogram.count, half)  # n is public here
     else:
         margins = OUT_OF * histogram.cumulative - KEEP * histogram.count
-    passed = margins + slack(cost, relation) + noise >= threshold_noise
-    return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
+    passed = margins[within] + slack(cost, relation) + noise >= threshold_noise
+    return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
 
 
 def _target(count: int, half: bool) -> int:

@@ -191,7 +191,9 @@ def normalised(rows: Floats) -> tuple[Floats, NDArray[np.int64], Floats]:
     _, exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
     exponents = exponents.astype(np.int64)
     half = (bits - exponents) // 2  # in two steps: 2^(bits − exponent) itself may overflow for tiny rows
-    scaled = np.ldexp(np.ldexp(rows, half[:, None]), (bits - exponents - half)[:, None])
+    # Products with powers of two are what ldexp would give, and several times as fast.
+    scaled = rows * np.ldexp(1.0, half)[:, None]
+    scaled *= np.ldexp(1.0, bits - exponents - half)[:, None]
     integers = np.rint(scaled)
     return scaled, exponents, np.einsum("ij,ij->i", integers, integers)
 
