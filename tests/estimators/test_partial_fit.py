@@ -172,7 +172,7 @@ def test_bad_rows_before_and_after_the_first_batch(tmp_path):
     assert [entry["state"] for entry in ledger.history()] == ["cancelled"]
     stream(pca, rows(9000), 3000)
     used = pca._stream.stream.rows_used + pca._stream.stream.pending
-    with pytest.raises(ValueError, match=r"none of its rows were used.*stays paid for"):
+    with pytest.raises(ValueError, match=r"first 0 rows were taken in.*stays paid for"):
         pca.partial_fit(bad)
     assert pca._stream.stream.rows_used + pca._stream.stream.pending == used
     assert [entry["state"] for entry in ledger.history()] == ["cancelled", "committed"]
@@ -194,3 +194,39 @@ def test_a_fit_ends_the_stream_and_clones_start_afresh():
     pca.fit(rows())
     assert "_stream" not in vars(pca)
     assert not hasattr(pca, "n_samples_seen_")
+
+
+def test_a_batch_that_breaks_is_spent_and_the_stream_ends(monkeypatch, tmp_path):
+    """Otherwise the same rows could be fed, and released, again."""
+    pca = make("dp-pca")
+    stream(pca, rows(9000), 3000)
+    before = pca.n_samples_seen_
+    monkeypatch.setattr(type(pca._stream.stream), "use", lambda self, batch: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pca.partial_fit(rows(9000))
+    assert pca.n_samples_seen_ > before
+    with pytest.raises(RuntimeError, match="rows are spent"):
+        pca.partial_fit(rows(10))
+    with pytest.raises(RuntimeError, match="rows are spent"):
+        pca.save_stream(tmp_path / "s")
+
+
+def test_a_bad_row_late_in_an_array_uses_none_of_it():
+    pca = make("dp-pca")
+    stream(pca, rows(9000), 3000)
+    known = pca._stream.stream.rows_used, pca._stream.stream.pending
+    late = np.repeat(rows(1000), 800, axis=0)  # more than one block of the source
+    late[-1, 0] = np.nan
+    with pytest.raises(ValueError, match="first 0 rows were taken in"):
+        pca.partial_fit(late)
+    assert (pca._stream.stream.rows_used, pca._stream.stream.pending) == known
+
+
+def test_a_saved_stream_is_resumed_once(tmp_path):
+    pca = make("dp-pca")
+    stream(pca, rows(9000), 3000)
+    pca.save_stream(tmp_path / "s")
+    PrivatePCA.resume_stream(tmp_path / "s")
+    with pytest.raises(ValueError, match="resumed before"):
+        PrivatePCA.resume_stream(tmp_path / "s")
+    PrivatePCA.resume_stream(tmp_path / "s", again=True)

@@ -23,7 +23,7 @@ from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.sources import ArraySource, Source
-from dpeigen.stats import BadRowsError
+from dpeigen.stats import BadRowsError, Frame
 
 _PUBLIC = ("lower", "upper", "point")  # arrays of a task: column bounds and a public centre
 
@@ -74,10 +74,14 @@ class StreamMixin:
         source = self._block_source(X)
         fresh = "_stream" not in self.__dict__
         running: Running = self._start_stream(source) if fresh else self._stream  # type: ignore[assignment]
-        self._stream = running
+        self._stream, taken, stopped = running, 0, False
         try:
+            if isinstance(source, ArraySource) and running.task.on_bad_row == "refuse":
+                for block in source.blocks():  # all of it before any of it is used
+                    Frame(running.task.n_features).image(block)
             for block in source.blocks():
                 running.stream.feed(block)
+                taken += len(block)
                 if running.stream.spent:
                     running.settle()
         except BadRowsError:
@@ -85,8 +89,18 @@ class StreamMixin:
                 self._end_stream()
                 if running.ledger is not None:
                     running.ledger.cancel(running.ticket)
-            raise
-        self.n_samples_seen_ = running.stream.rows_used
+                raise
+            stopped = True
+        finally:
+            if "_stream" in self.__dict__:
+                self.n_samples_seen_ = running.stream.rows_used
+        if stopped:  # outside the handler: the text of the first error may say that nothing was spent
+            raise ValueError(
+                f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
+                f"{running.stream.rows_used} are used and {running.stream.pending} wait for their batch), and what was "
+                f"released stays paid for. Clean the rest and go on with row {taken} of it, or set "
+                "on_bad_row='drop-to-zero'."
+            )
         if running.stream.ready and running.stream.spent:
             self._publish(_released(running, source))  # type: ignore[attr-defined]
         return self
@@ -148,15 +162,17 @@ class StreamMixin:
         """Save a running stream into the folder ``path``: safetensors and JSON, only public and released numbers.
 
         Rows that wait for their batch are not saved. Go on after `resume_stream` with the row that follows the first
-        ``n_samples_seen_``. A reservation in a ledger is committed.
+        ``n_samples_seen_``. A state can be resumed once. Rows fed to this stream after it was saved must not be fed to
+        the resumed one.
         """
         running: Running | None = self.__dict__.get("_stream")
         if running is None:
             raise NotFittedError("There is no stream: call partial_fit first.")
         if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
             raise FileExistsError(f"{path} holds something already. Choose another folder, or overwrite=True.")
-        running.settle()
         arrays, facts = running.stream.state()
+        if running.stream.spent:
+            running.settle()
         task = running.task
         public: dict[str, Any] = {}
         if isinstance(task.bound, tuple):
@@ -184,12 +200,22 @@ class StreamMixin:
         return io.write_folder(path, {**arrays, **{f"task.{name}": a for name, a in public.items()}}, description)
 
     @classmethod
-    def resume_stream(cls, path: str | Path, *, random_state: Any = None) -> Any:
+    def resume_stream(
+        cls, path: str | Path, *, ledger: str | Ledger | None = None, again: bool = False, random_state: Any = None
+    ) -> Any:
         """The estimator of a stream saved by `save_stream`, ready for the next block.
 
-        The budget was committed when the stream was saved, so no ledger is asked. Resume a state once.
+        The stream's budget was reserved when it began; ``ledger`` is for what the estimator does afterwards. A state is
+        resumed once: two streams that go on from it and see the same rows spend them twice. ``again=True`` says that
+        the first one was never fed.
         """
         arrays, description = io.read_folder(path)
+        marker = Path(path) / "resumed"
+        if marker.exists() and not again:
+            raise ValueError(
+                f"{path} was resumed before. Rows fed to two streams are paid for twice: use again=True only if the "
+                "first resumption was not fed."
+            )
         try:
             if description["kind"] != "stream":
                 raise ValueError(complain("path", "resume_stream", "the folder of a saved stream", str(path)))
@@ -216,6 +242,8 @@ class StreamMixin:
             running.seeded |= bool(description["seeded"])
         except (KeyError, TypeError, IndexError) as error:
             raise io.DamagedReleaseError(f"{path} does not hold a saved stream: {error}") from None
+        marker.touch()
+        estimator.ledger = ledger
         estimator._stream = running
         estimator.n_samples_seen_ = running.stream.rows_used
         if running.stream.ready:

@@ -101,6 +101,8 @@ class Oja(OnePassMethod):
         if task.n_rows is not None and not self.enough(task, task.n_rows):
             refuse_few_rows(task, max(self.rows_needed(task), task.n_rows + 1), self.name, "Oja(batch='auto'), ")
         check_radii(task, self.framing(task))
+        if isinstance(task.bound, float) and not 1e-60 <= task.bound <= 1e60:  # its fourth power must be a number
+            raise ValueError(complain("bound", task.owner, "between 1e-60 and 1e60 for method='oja'", task.bound))
         mu = gaussian_mu(task.budget.epsilon, task.budget.delta)
         check_scale(2 * LEVELS * ROW_UNIT / mu)
         check_scale(2 * LEVELS**2 / mu)

@@ -101,8 +101,9 @@ class OjaStream(Stream):
         for j in range(k):
             self.tops[j] = max(float(padded[j]), noise)
             self.gaps[j] = max(float(padded[j] - padded[j + 1]), noise)
-            sample = self.tops[j] * self._reach() ** 2 / len(terms)
-            self.errors[j] = min(LARGEST_START, (d * noise**2 + sample) / self.gaps[j] ** 2)
+            gap = self.gaps[j]
+            sample = (self.tops[j] / gap) * (self._reach() ** 2 / gap) / len(terms)  # ratios: squares may overflow
+            self.errors[j] = min(LARGEST_START, d * (noise / gap) ** 2 + sample)
 
     def _use_block(self, rows: Floats) -> None:
         terms = self.framed(rows)

@@ -48,6 +48,7 @@ class Stream(ABC):
         self.variances: Floats | None = None  # mean squares along the directions, and of what is left over
         self.rows_used = 0  # rows in finished batches: where to go on after a resumption
         self.spent = False  # whether anything was drawn from rows yet
+        self.broken = False  # whether a batch failed after its rows were spent
         self._buffer: Floats = np.empty((0, task.n_features))
         self._filled = 0
 
@@ -75,6 +76,7 @@ class Stream(ABC):
 
     def state(self) -> tuple[dict[str, Floats], dict[str, Any]]:
         """Arrays and JSON values that `restore` needs: public or released, no rows."""
+        self._refuse_broken()
         arrays = {"directions": self.directions, "center": self.frame.center, "variances": self.variances}
         facts = {name: getattr(self, name) for name in ("rows_used", *self.saved)}
         return {name: array for name, array in arrays.items() if array is not None}, facts
@@ -111,7 +113,8 @@ class Stream(ABC):
             split=(paid,),
             numerics=numerics,
             notes=(
-                "Each row was used in one batch only and pays the whole budget there (parallel composition).",
+                "Each row was used in one batch only and pays the whole budget there (parallel composition): this "
+                "holds if no row is fed twice, by another pass or after a resumption.",
                 *notes,
             ),
             details={"rows_used": self.rows_used, **details},
@@ -124,6 +127,7 @@ class Stream(ABC):
 
     def feed(self, block: Any) -> None:
         """Take in rows. A bad row is refused before any of the block is used."""
+        self._refuse_broken()
         rows = self._checked(np.asarray(block))
         while len(rows):
             wanted = self.wanted()
@@ -142,10 +146,20 @@ class Stream(ABC):
 
     def _finish(self) -> None:
         batch, self._filled = self._buffer, 0
-        self.spent = True
-        self.use(batch)
-        batch.fill(0.0)  # rows are not kept longer than they are needed
-        self.rows_used += len(batch)
+        self.spent = self.broken = True
+        self.rows_used += len(batch)  # whatever happens next, these rows are spent
+        try:
+            self.use(batch)
+        finally:
+            batch.fill(0.0)  # rows are not kept longer than they are needed
+        self.broken = False
+
+    def _refuse_broken(self) -> None:
+        if self.broken:
+            raise RuntimeError(
+                f"The stream broke in a batch whose rows are spent: {self.rows_used} rows in all. It cannot go on. "
+                "Start a new one, with rows that come after these."
+            )
 
     def _checked(self, block: Any) -> Floats:
         plain = Frame(self.task.n_features)
