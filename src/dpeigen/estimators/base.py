@@ -8,7 +8,6 @@ is read once before, to count them.) A refusal up to the first draw of noise spe
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from dpeigen.privacy.ledger import Ledger
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
+from dpeigen.sources.opening import open_if_known
+from dpeigen.sources.progress import rows_are_public
 from dpeigen.stats import BadRowsError
 
 
@@ -32,18 +33,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _open(self, X: Any) -> Source:
         """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
-        source: Source
-        if isinstance(X, Source):
-            source = X
-        elif isinstance(X, (str, Path)):
-            from dpeigen.sources.arrow import open_files
-
-            source = open_files(X)
-        elif type(X).__module__.split(".")[0] == "pyarrow":
-            from dpeigen.sources.arrow import ArrowSource
-
-            source = ArrowSource(X)
-        else:
+        source = open_if_known(X)
+        if source is None:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
             fewest = 0 if self.relation == Relation.ADD_REMOVE else 2
@@ -106,7 +97,8 @@ class PrivateEstimator(BaseEstimator):
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
-            estimate = method.estimate(source, task, rng)
+            with rows_are_public(task.relation is Relation.REPLACE):
+                estimate = method.estimate(source, task, rng)
         except BadRowsError:
             if ledger:
                 ledger.cancel(ticket)
