@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._validate import check_choice, check_delta, check_epsilon
 from dpeigen._version import __version__
+from dpeigen.estimators.rehearsal import Plan, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
@@ -107,6 +108,11 @@ class PrivateEstimator(BaseEstimator):
         if ledger:
             ledger.commit(ticket)
         return release
+
+    def _plan(self, source: Source, task: Task) -> Plan:
+        """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
+        counted = task.n_rows is not None and source.n_rows is None
+        return rehearse(resolve(self.method, task), task, counting=counted)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")

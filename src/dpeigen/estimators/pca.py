@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods import Method
 from dpeigen.privacy.ledger import Ledger
 
@@ -92,7 +94,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
-        """Release the components of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
+        """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
         check_count("n_components", self.n_components, type(self).__name__)
         source = self._open(X)
         k = check_count("n_components", self.n_components, type(self).__name__, high=source.n_features)
@@ -107,6 +109,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.guarantee_ = release.guarantee
         self.release_ = release
         return self
+
+    def explain(self, X: Any) -> Plan:
+        """What `fit` would do with X: the method, what it would pay for, and how often it would read X.
+
+        Spends nothing and looks at no value. Under relation="replace" a source that does not know the number of its
+        rows is read once to count them, as `fit` would do.
+        """
+        check_count("n_components", self.n_components, type(self).__name__)
+        source = copy(self)._open(X)
+        k = check_count("n_components", self.n_components, type(self).__name__, high=source.n_features)
+        return self._plan(source, self._task(source, k, shrink=True))
 
     def transform(self, X: Any) -> Floats:
         """Scores of rows along the components. Not private by itself: scores of private rows are private data."""

@@ -38,13 +38,15 @@ class SparkSource(Source):
     ) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        data = data.to_spark() if hasattr(data, "to_spark") else data
-        if not hasattr(data, "mapInArrow"):
+        if type(data).__module__.startswith("pyspark.pandas"):
+            data = data.to_spark()
+        if not hasattr(type(data), "mapInArrow"):
             raise ValueError(f"Of Spark's objects, data frames are rows. Got {type(data).__name__}.")
         self._columns = Columns(list(data.columns), columns, categories, types)
         names = [f"`{name.replace('`', '``')}`" for name in self._columns.names]
-        self._frame = data.select(*names)
-        self._columns.check_arrow(to_arrow_schema(self._frame.schema))
+        chosen = data.select(*names)
+        self._columns.check_arrow(to_arrow_schema(chosen.schema))
+        self._frame = chosen.toDF(*[f"c{j}" for j in range(len(names))])  # mapInArrow trips over dots and spaces
         self.n_features, self.feature_names = len(self._columns.features), self._columns.features
 
     def count_rows(self) -> int:
