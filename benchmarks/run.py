@@ -186,7 +186,16 @@ def pure() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
-BENCHMARKS = {f.__name__: f for f in (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure)}
+def scale() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from scale import rows  # files larger than memory may be, and growth with rows and columns
+
+    return [Row(*row) for row in rows()]
+
+
+BENCHMARKS = {
+    f.__name__: f for f in (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure, scale)
+}
 
 
 def machine() -> str:

@@ -30,8 +30,9 @@ _FORMATS = {
     ".csv": "csv",
 }
 _BATCH_ROWS = 2**16
-_BATCH_NUMBERS = 2**22
-_AHEAD = 4  # batches read ahead, and files: enough to keep the cores busy, few enough to stay small
+_BATCH_NUMBERS = 2**20
+_PAGE_BYTES = 2**18
+_AHEAD = 2  # batches read ahead, and files: enough to overlap reading with computing, few enough to stay small
 T = TypeVar("T")
 
 
@@ -46,6 +47,7 @@ class ArrowSource(Source):
         types: Types | None = None,
         *,
         fixed_order: bool = True,
+        parquet: Sequence[Path] = (),
     ) -> None:
         import pyarrow.dataset as ds
 
@@ -55,12 +57,14 @@ class ArrowSource(Source):
         self._columns.check_arrow(schema)
         self.feature_names, self.n_features = self._columns.features, len(self._columns.features)
         self.fixed_order = fixed_order
+        self._parquet = parquet  # the files, where their columns are all there is to read
         self.n_rows = _rows_by_metadata(self._dataset)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         size = min(_BATCH_ROWS, max(2**10, _BATCH_NUMBERS // self.n_features))
-        options = {"batch_size": size, "batch_readahead": _AHEAD, "fragment_readahead": _AHEAD}
-        batches = _discreetly(lambda: self._dataset.to_batches(columns=self._columns.names, **options))
+        names, files = self._columns.names, self._parquet
+        read = (lambda: _parquet_batches(files, names, size)) if files else lambda: _batches(self._dataset, names, size)
+        batches = _discreetly(read)
         while (block := _discreetly(lambda: self._block(next(batches, None)))) is not None:
             if len(block):
                 yield block
@@ -70,6 +74,27 @@ class ArrowSource(Source):
 
     def whole_blocks(self) -> Iterator[NDArray[Any]]:
         return by_row_number(self.blocks(), _BATCH_ROWS)
+
+
+def _batches(dataset: Any, names: list[str], size: int) -> Iterator[Any]:
+    batches: Iterator[Any] = dataset.to_batches(
+        columns=names, batch_size=size, batch_readahead=_AHEAD, fragment_readahead=_AHEAD
+    )
+    return batches
+
+
+def _parquet_batches(files: Sequence[Path], names: list[str], size: int) -> Iterator[Any]:
+    """Batches of Parquet files on a local disk.
+
+    A data set's scanner holds whole row groups, decoded and several at a time, which in common files are hundreds of
+    megabytes. A file's own reader goes through them page by page.
+    """
+    import pyarrow.parquet as pq
+
+    for path in files:
+        with pq.ParquetFile(path, buffer_size=_PAGE_BYTES, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=size, columns=names):
+                yield batch.select(names)
 
 
 def _discreetly(call: Callable[[], T]) -> T:
@@ -125,7 +150,8 @@ def open_files(
     chosen = Columns([*names, *keys], names if columns is None else columns, categories, types)
     _check_alike(files, header, schema, [name for name in chosen.names if name not in keys])
     dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema, chosen))
-    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys)
+    plain = files if kind == "parquet" and not set(keys) & set(chosen.names) else ()
+    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain)
 
 
 def _open_array(path: Path, *declared: Any) -> Source:
