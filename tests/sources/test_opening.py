@@ -397,3 +397,17 @@ def test_bad_rows_in_a_mixed_frame():
         PrivateCovariance(**FIT).fit(frame)
     fitted = PrivateCovariance(**FIT, on_bad_row="drop-to-zero").fit(frame)
     assert list(fitted.feature_names_in_) == ["a", "b"]
+
+
+def test_the_guarantee_says_where_pairs_were_drawn_in_place(tmp_path):
+    pq.write_table(table_of(ROWS), tmp_path / "rows.parquet")
+    options = {"epsilon": 2.0, "bound": 4.0}
+
+    def notes(data, center="pairs"):
+        return " ".join(PrivateCovariance(**options, center=center).fit(data).guarantee_.notes)
+
+    assert "as they lie" in notes(tmp_path / "rows.parquet")
+    assert "as they lie" in notes(lambda: iter([ROWS]))
+    assert "as they lie" not in notes(tmp_path / "rows.parquet", center=None)
+    assert "as they lie" not in notes(ROWS)
+    assert "as they lie" not in notes(pytest.importorskip("polars").from_arrow(table_of(ROWS)).lazy())

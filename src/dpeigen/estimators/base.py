@@ -154,6 +154,12 @@ def _discreet(message: str) -> str:
     )
 
 
+_IN_PLACE = (
+    "Pairs were drawn within blocks of rows as they lie: one row replaced means in its place. Rows that were sorted by "
+    "private values must be shuffled first."
+)
+
+
 def _describe(
     estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
 ) -> Release:
@@ -167,7 +173,7 @@ def _describe(
         basis=method.basis,
         assumptions=method.assumptions(task),
         reference=method.reference,
-        notes=estimate.notes,
+        notes=estimate.notes + ((_IN_PLACE,) if source.paired_in_place else ()),
     )
     facts = {
         "method": method.name,

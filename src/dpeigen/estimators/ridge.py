@@ -282,6 +282,7 @@ class _JoinedRows(Source):
     def __init__(self, rows: Source, target: Floats, names: list[str], scale: float) -> None:
         self._rows, self._target, self._scale = rows, target, scale
         self.n_features, self.feature_names, self.n_rows = len(names), names, rows.n_rows
+        self.one_block = rows.one_block
         if self.n_rows is not None:
             self.count_rows()
 

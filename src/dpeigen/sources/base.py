@@ -38,12 +38,15 @@ class Source(ABC):
 
     ``fixed_order`` says that a row's place is its own: another value in one row moves no other row. It is False where
     rows lie by their values (partitions of a cluster, folders named after a column); pairs are then drawn over all.
+    ``one_block`` says that `whole_blocks` gives all rows at once, so that pairs are drawn over all of them anyway.
     """
 
     n_features: int
     feature_names: list[str] | None = None
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
+    one_block: bool = False
+    paired_in_place: bool = False  # set when pairs were drawn within blocks: their guarantee needs the fixed order
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -128,9 +131,11 @@ class PairedSource(Source):
         lengths = self._source.partition_rows()
         if lengths is None:
             return super().reduce(statistic)
+        self._source.paired_in_place = True
         return self._source.reduce_in_order(statistic, [self._order(length) for length in lengths])
 
     def blocks(self) -> Iterator[Any]:
+        self._source.paired_in_place = self._source.fixed_order and not self._source.one_block
         for block in self._source.whole_blocks() if self._source.fixed_order else self._scattered():
             rows = np.asarray(block)
             yield from paired_blocks(rows, self._order(len(rows)))

@@ -24,6 +24,8 @@ def block_rows(n_features: int) -> int:
 class ArraySource(Source):
     """A two-dimensional array of numbers (any real dtype, any memory order, memory maps; never copied whole)."""
 
+    one_block = True
+
     def __init__(self, array: NDArray[np.generic], feature_names: list[str] | None = None) -> None:
         self._array = array
         self.n_rows, self.n_features = array.shape
@@ -40,6 +42,8 @@ class ArraySource(Source):
 
 class FrameSource(Source):
     """A pandas frame, turned into numbers a block at a time."""
+
+    one_block = True
 
     def __init__(self, frame: Any, columns: Columns) -> None:
         columns.check_pandas(frame)
