@@ -15,13 +15,16 @@ $(VENV)/.core: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet -e ".[dev,accounting]"
+	$(BIN)/python -m pip install --quiet -e ".[dev,accounting,dask,spark]"
 	@touch $@
 
 demo: $(VENV)/.core
 	$(BIN)/dpeigen demo --out demo
 
+# Spark needs a Java runtime; without one its tests are left out, and the summary of skipped tests says so too.
 test: $(VENV)/.dev
+	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || \
+	  echo "No Java runtime found: tests/sources/test_spark.py is left out, because Spark runs on Java (Debian: apt install default-jre-headless)."
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
 
 check: $(VENV)/.dev

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ PAGES = sorted([*ROOT.glob("README.md"), *(p for p in ROOT.glob("docs/**/*.md") 
 FENCE = re.compile(r"^(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 # What a fence may be: code that is run, text that is not, or a directive of the documentation itself.
 KINDS = {"python", "text", "{toctree}", "{eval-rst}"}
-NEEDS = {"compose_pld": "dp_accounting"}  # names that need an optional package
+NEEDS = {"compose_pld": "dp_accounting", "dask": "dask", "pyspark": "pyspark"}  # names that need an optional package
 
 
 def name(page: Path) -> str:
@@ -31,7 +33,9 @@ def blocks(page: Path) -> list[tuple[int, str, str]]:
 
 
 def runnable(code: str) -> bool:
-    return all(word not in code or importlib.util.find_spec(package) for word, package in NEEDS.items())
+    java = shutil.which("java") or os.environ.get("JAVA_HOME")
+    found = all(word not in code or importlib.util.find_spec(package) for word, package in NEEDS.items())
+    return found and bool(java or "pyspark" not in code)
 
 
 def test_there_is_documentation():
@@ -48,6 +52,7 @@ def test_no_block_escapes(page):
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(k == "python" for _, k, _ in blocks(p))], ids=name)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # Spark leaves sockets to the garbage collector
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     """In order, in one fresh namespace for a page; warnings are errors."""
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness
-from dpeigen.sources import ArraySource, PairedSource, Source, UnreadableRowsError, base
+from dpeigen.sources import ArraySource, BlockSource, PairedSource, Source, UnreadableRowsError, base, open_source
 from dpeigen.sources import memory as memory_module
 from dpeigen.stats import (
     BadRowsError,
@@ -89,8 +89,71 @@ def from_csv(path):
     return arrow.open_files(path / "rows.csv")
 
 
+def from_memory_map(path):
+    np.save(path / "rows.npy", ROWS)
+    return arrow.open_files(path / "rows.npy")
+
+
+def from_mixed_pandas(path):
+    """Columns of different types: one array cannot be the frame."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    frame["name"] = "x"
+    return open_source(frame, columns=NAMES)
+
+
+def from_polars(path):
+    return open_source(pytest.importorskip("polars").DataFrame(ROWS, schema=NAMES))
+
+
+def from_lazy_polars(path):
+    return open_source(pytest.importorskip("polars").DataFrame(ROWS, schema=NAMES).lazy())
+
+
+def from_blocks(path):
+    return open_source(lambda: (ROWS[start : start + 123] for start in range(0, len(ROWS), 123)))
+
+
+def from_frames(path):
+    pd = pytest.importorskip("pandas")
+    return BlockSource([pd.DataFrame(ROWS[:500], columns=NAMES), table()[500:]], n_rows=len(ROWS))
+
+
+def from_csv_folder(path):
+    (path / "parts").mkdir()
+    for j in range(3):
+        lines = [",".join(NAMES), *(",".join(map(repr, row)) for row in ROWS[j * 400 : (j + 1) * 400].tolist())]
+        (path / "parts" / f"{j}.csv").write_text("\n".join(lines) + "\n")
+    return arrow.open_files(path / "parts")
+
+
+def from_partitioned(path):
+    """A partitioned data set, with an empty file and a file that is none of its data."""
+    import pyarrow.parquet as pq
+
+    for j in range(4):
+        folder = path / "parts" / f"year={2000 + j}"
+        folder.mkdir(parents=True)
+        pq.write_table(table()[j * 300 : (j + 1) * 300], folder / "rows.parquet")
+    pq.write_table(table()[:0], path / "parts" / "year=2003" / "x.parquet")
+    (path / "parts" / "_SUCCESS").write_text("")
+    return arrow.open_files(path / "parts")
+
+
+def from_dask_array(path):
+    return open_source(pytest.importorskip("dask.array").from_array(ROWS, chunks=(170, 2)))
+
+
+def from_dask_frame(path):
+    dd = pytest.importorskip("dask.dataframe")
+    return open_source(dd.from_pandas(pytest.importorskip("pandas").DataFrame(ROWS, columns=NAMES), npartitions=5))
+
+
 MAKERS = [from_array, from_fortran, from_strided, from_pandas, from_table, from_chunked_table, from_parquet,
-          from_folder, from_feather, from_csv]  # fmt: skip
+          from_folder, from_feather, from_csv, from_memory_map, from_mixed_pandas, from_polars, from_lazy_polars,
+          from_blocks, from_frames, from_csv_folder, from_partitioned, from_dask_array, from_dask_frame]  # fmt: skip
+NAMELESS = [from_array, from_fortran, from_strided, from_memory_map, from_blocks, from_dask_array]
+UNCOUNTED = [from_csv, from_lazy_polars, from_blocks, from_csv_folder, from_dask_frame]
 
 FRAME = Frame(3, center=np.array([0.1, -2.0, 0.0]), box=(np.full(3, -50.0), np.full(3, 50.0)))
 SCORES = ScoreFrame(FRAME, np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0][:2], residual=True)
@@ -163,8 +226,9 @@ def test_the_comparison_sees_one_changed_row():
 def test_public_facts(make, tmp_path):
     source = make(tmp_path)
     assert source.n_features == 3
-    assert source.n_rows == (None if make is from_csv else 1001)
-    if make not in (from_array, from_fortran, from_strided):
+    assert source.n_rows == (None if make in UNCOUNTED else 1001)
+    assert source.count_rows() == 1001
+    if make not in NAMELESS:
         assert source.feature_names == NAMES
     np.testing.assert_array_equal(np.concatenate(list(source.blocks())), ROWS)
 
@@ -298,14 +362,27 @@ def seeded(seed):
     return SeededRandomness(np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("make", [from_array, from_table, from_parquet])
 @pytest.mark.parametrize("n", [2, 3, 10, 1001])
-def test_pairs_are_disjoint_and_use_every_row_but_one(make, n, tmp_path):
+def test_pairs_are_disjoint_and_use_every_row_but_one(n):
     numbered = ArraySource(np.arange(2 * n, dtype=float).reshape(n, 2))
     used = np.concatenate(list(PairedSource(numbered, seeded(0)).blocks()))
     assert len(used) == n // 2 * 2
     assert len(np.unique(used[:, 0])) == len(used)
-    assert all(len(block) % 2 == 0 for block in PairedSource(make(tmp_path), seeded(0)).blocks())
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_pairs_on_every_source(make, tmp_path):
+    source = make(tmp_path)
+    blocks = list(PairedSource(source, seeded(0)).blocks())
+    assert all(len(block) % 2 == 0 for block in blocks)
+    used = np.concatenate(blocks)
+    assert len(used) == 1000
+    assert len(np.unique(used[:, 0])) == 1000
+    assert np.isin(used[:, 0], ROWS[:, 0]).all()
+    assert not np.array_equal(used, ROWS[:1000])
+    half = PairedSource(source, seeded(0)).reduce(NormHistogram(Frame(3, pairs=True)))
+    lengths = source.partition_rows() or [1001]
+    assert half.count == sum(length // 2 for length in lengths)
 
 
 def pairings(seed, n=4, rounds=600, source=PairedSource):

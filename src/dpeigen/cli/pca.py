@@ -16,6 +16,7 @@ import typer
 from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
 
 if TYPE_CHECKING:
+    from dpeigen.estimators.rehearsal import Plan
     from dpeigen.sources import Source
 
 
@@ -25,7 +26,9 @@ def pca(
         str, typer.Option("--components", "-k", help="Number of components, or 'private' to pay for it.")
     ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0. There is no default.")],
-    out: Annotated[Path, typer.Option(help="Folder for the release; must not hold one already.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the release; must not hold one already. Needed unless --explain.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     bound: Annotated[
         str | None,
@@ -37,15 +40,27 @@ def pca(
     method: Annotated[str, typer.Option(help="auto, or the name of a method.")] = "auto",
     relation: Annotated[str, typer.Option(help="Neighbouring data sets: replace or add_remove.")] = "replace",
     columns: Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.")] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of categories and the public list of them, as name=a|b|c; may be repeated."),
+    ] = None,
+    column_type: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="A column's declared type, as name=number|bool|date|timestamp; may be repeated."),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="Ledger file that keeps the budget of this data set.")] = None,
     on_bad_row: Annotated[
         str, typer.Option(help="Rows that are not finite numbers: refuse or drop-to-zero.")
     ] = "refuse",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what would be done, and in how many passes; spend nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Release the principal components of a table with differential privacy."""
     with one_line_errors():
         from dpeigen import PrivatePCA
+        from dpeigen.sources import show_progress
 
         estimator = PrivatePCA(
             int(components) if components.lstrip("-").isdecimal() else components,
@@ -58,8 +73,14 @@ def pca(
             ledger=None if ledger is None else str(ledger),
             on_bad_row=on_bad_row,
         )
-        source = _open(file, None if columns is None else [name.strip() for name in columns.split(",")])
-        with _folder(out):
+        chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+        source = _open(file, chosen, _pairs("category", category), _pairs("type", column_type))
+        if explain:
+            _print_plan(estimator.explain(source), as_json)
+            return
+        if out is None:
+            fail(USAGE, "Give --out, a folder for the release, or --explain.")
+        with _folder(out), show_progress():
             release = estimator.fit(source).release_
             release.save(out)
         _print(release, out, as_json)
@@ -96,6 +117,31 @@ def _print(release: Any, out: Path, as_json: bool) -> None:
     console.print(f"Release written to {out}", markup=False)
 
 
+def _print_plan(plan: Plan, as_json: bool) -> None:
+    import json
+
+    reads = plan.passes + plan.counting
+    spends = [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split]
+    if as_json:
+        cost = {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
+        text = {"method": plan.method, "cost": cost, "split": spends, "passes": plan.passes, "reads": reads}
+        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"method   {plan.method}\ncost     ε = {plan.cost.epsilon:g}, δ = {plan.cost.delta:g}")
+    for spend in spends:
+        typer.echo(f"pays for {spend['purpose']}: {spend['cost']} ({spend['mechanism']})")
+    counted = ", and one more, done now, to count the rows" if plan.counting else ""
+    typer.echo(f"passes   {plan.passes} over the data{counted}\nNothing was spent.")
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """name=value options."""
+    pairs = [text.partition("=") for text in given or []]
+    if any(not name or not value for name, _, value in pairs):
+        raise ValueError(f"--{option} must be given as name=value. Got {given} instead.")
+    return {name: value for name, _, value in pairs}
+
+
 def _bound(bound: str | None, lower: str | None, upper: str | None) -> Any:
     """The 'bound' parameter from the three options."""
     if lower is None and upper is None:
@@ -120,10 +166,11 @@ def _number(option: str, text: str, must: str) -> float:
         raise ValueError(f"--{option} must be {must}. Got {text!r} instead.") from None
 
 
-def _open(path: Path, columns: list[str] | None) -> Source:
+def _open(path: Path, columns: list[str] | None, categories: dict[str, str], types: dict[str, str]) -> Source:
     """The file or folder as a source; nothing but its schema is looked at here."""
-    from dpeigen.sources.arrow import open_files
+    from dpeigen.sources import open_source
 
     if not path.exists():
         raise UnreadableError(f"No such file or folder: {path}")
-    return open_files(path, columns)
+    lists = {name: text.split("|") for name, text in categories.items()}
+    return open_source(path, columns=columns, categories=lists or None, types=types or None)

@@ -8,7 +8,6 @@ is read once before, to count them.) A refusal up to the first draw of noise spe
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._validate import check_choice, check_delta, check_epsilon
 from dpeigen._version import __version__
+from dpeigen.estimators.rehearsal import Plan, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
@@ -24,6 +24,8 @@ from dpeigen.privacy.ledger import Ledger
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
+from dpeigen.sources.opening import open_if_known
+from dpeigen.sources.progress import rows_are_public
 from dpeigen.stats import BadRowsError
 
 
@@ -32,18 +34,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _open(self, X: Any) -> Source:
         """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
-        source: Source
-        if isinstance(X, Source):
-            source = X
-        elif isinstance(X, (str, Path)):
-            from dpeigen.sources.arrow import open_files
-
-            source = open_files(X)
-        elif type(X).__module__.split(".")[0] == "pyarrow":
-            from dpeigen.sources.arrow import ArrowSource
-
-            source = ArrowSource(X)
-        else:
+        source = open_if_known(X)
+        if source is None:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
             fewest = 0 if self.relation == Relation.ADD_REMOVE else 2
@@ -107,7 +99,8 @@ class PrivateEstimator(BaseEstimator):
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
-            estimate = method.estimate(source, task, rng)
+            with rows_are_public(task.relation is Relation.REPLACE):
+                estimate = method.estimate(source, task, rng)
         except BadRowsError:
             if ledger:
                 ledger.cancel(ticket)
@@ -116,6 +109,11 @@ class PrivateEstimator(BaseEstimator):
         if ledger:
             ledger.commit(ticket)
         return release
+
+    def _plan(self, source: Source, task: Task) -> Plan:
+        """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
+        counted = task.n_rows is not None and source.n_rows is None
+        return rehearse(resolve(self.method, task), task, counting=counted)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
@@ -157,6 +155,12 @@ def _discreet(message: str) -> str:
     )
 
 
+_IN_PLACE = (
+    "Pairs were drawn within blocks of rows as they lie: one row replaced means in its place. Rows that were sorted by "
+    "private values must be shuffled first."
+)
+
+
 def _describe(
     estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
 ) -> Release:
@@ -170,7 +174,7 @@ def _describe(
         basis=method.basis,
         assumptions=method.assumptions(task),
         reference=method.reference,
-        notes=estimate.notes,
+        notes=estimate.notes + ((_IN_PLACE,) if source.paired_in_place else ()),
     )
     facts = {
         "method": method.name,

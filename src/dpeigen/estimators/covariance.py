@@ -75,7 +75,7 @@ class PrivateCovariance(PrivateEstimator):
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
-        """Release the covariance of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
+        """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
         source = self._open(X)
         release = self._release(
             source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +12,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.rehearsal import Plan
 from dpeigen.estimators.stream import StreamMixin
-from dpeigen.methods import Method
+from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
+from dpeigen.sources import Source
 
 Floats = NDArray[np.float64]
 
@@ -96,15 +99,22 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
-        """Release the components of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
-        owner, private = type(self).__name__, isinstance(self.n_components, str) and self.n_components == "private"
-        if not private:
-            check_count("n_components", self.n_components, owner)
+        """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
+        self._check_components()
         source = self._open(X)
-        k = 1 if private else check_count("n_components", self.n_components, owner, high=source.n_features)
-        task = replace(self._task(source, k, shrink=True), private_rank=private)
+        task = self._pca_task(source)
         self._end_stream()
         return self._publish(self._release(source, task, "pca"))
+
+    def _check_components(self, high: int | None = None) -> int | None:
+        """The number of components, at most ``high``; None if it is private."""
+        if isinstance(self.n_components, str) and self.n_components == "private":
+            return None
+        return check_count("n_components", self.n_components, type(self).__name__, high=high)
+
+    def _pca_task(self, source: Source) -> Task:
+        k = self._check_components(source.n_features)
+        return replace(self._task(source, k or 1, shrink=True), private_rank=k is None)
 
     def _publish(self, release: Release) -> PrivatePCA:
         k = len(release.components)
@@ -118,6 +128,16 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.guarantee_ = release.guarantee
         self.release_ = release
         return self
+
+    def explain(self, X: Any) -> Plan:
+        """What `fit` would do with X: the method, what it would pay for, and how often it would read X.
+
+        Spends nothing and looks at no value. Under relation="replace" a source that does not know the number of its
+        rows is read once to count them, as `fit` would do.
+        """
+        self._check_components()
+        source = copy(self)._open(X)
+        return self._plan(source, self._pca_task(source))
 
     def transform(self, X: Any) -> Floats:
         """Scores of rows along the components. Not private by itself: scores of private rows are private data."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from dpeigen.methods.moment import MomentMethod
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release, check_alphas
 from dpeigen.sources import Source
+from dpeigen.sources.mapped import MappedSource
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -120,7 +122,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         check_alphas(self.alpha, owner, many=False)
         rows, target, names = self._split(X, y)
         scale = self._joint_facts(len(names), owner)[2]
-        source = _JoinedRows(rows, target, names, scale)
+        source = _joined(rows, target, names, scale)
         task = self._task(source, None, shrink=True)
         release = self._release(source, task, "ridge")
         if isinstance(task.bound, tuple):
@@ -155,7 +157,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         name = y if isinstance(y, str) else getattr(y, "name", None)
-        if isinstance(y, str) and y in (columns := list(getattr(X, "columns", ()))):
+        in_memory = type(X).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(X, "collect")
+        if isinstance(y, str) and in_memory and y in (columns := list(X.columns)):
             X, y = X[[column for column in columns if column != y]], X[y]
         rows = self._open(X)
         names = list(rows.feature_names or [f"x{j}" for j in range(rows.n_features)])
@@ -247,18 +250,45 @@ def _numbers(y: Any) -> Floats:
     raise ValueError("y must hold real numbers.")
 
 
-class _JoinedRows(Source):
+def _joined(rows: Source, target: Floats | int, names: list[str], scale: float) -> Source:
     """Rows with the target as the last column, multiplied by a public power of two."""
+    if isinstance(target, int):
+        return MappedSource(rows, partial(_target_last, target, scale), names)
+    if not rows.fixed_order:
+        raise ValueError("y must be the name of a column of X: the rows of X have no fixed order to match numbers to.")
+    return _JoinedRows(rows, target, names, scale)
 
-    def __init__(self, rows: Source, target: Floats | int, names: list[str], scale: float) -> None:
+
+def _doubles(block: Any) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.asarray(block).astype(np.float64, copy=False)
+
+
+def _scaled(column: Floats, scale: float) -> Floats:
+    # A finite entry stays finite: that it overflows is no reason to call its row bad.
+    with np.errstate(over="ignore"):
+        scaled = np.clip(column * scale, -LARGEST_FLOAT, LARGEST_FLOAT)
+    return np.where(np.isfinite(column), scaled, column)
+
+
+def _target_last(target: int, scale: float, block: Any) -> Floats:
+    rows = _doubles(block)
+    return np.column_stack([np.delete(rows, target, axis=1), _scaled(rows[:, target], scale)])
+
+
+class _JoinedRows(Source):
+    """Rows with numbers given apart as the last column."""
+
+    def __init__(self, rows: Source, target: Floats, names: list[str], scale: float) -> None:
         self._rows, self._target, self._scale = rows, target, scale
         self.n_features, self.feature_names, self.n_rows = len(names), names, rows.n_rows
+        self.one_block = rows.one_block
         if self.n_rows is not None:
             self.count_rows()
 
     def count_rows(self) -> int:
         count = self._rows.count_rows()
-        if not isinstance(self._target, int) and count != len(self._target):
+        if count != len(self._target):
             raise BadRowsError(_LENGTHS)
         return count
 
@@ -271,25 +301,14 @@ class _JoinedRows(Source):
     def _joined(self, blocks: Iterable[Any]) -> Iterator[Floats]:
         start = 0
         for block in blocks:
-            with np.errstate(over="ignore"):
-                rows = np.asarray(block).astype(np.float64, copy=False)
-            target = self._target
-            if isinstance(target, int):
-                features, column = np.delete(rows, target, axis=1), rows[:, target]
-            else:
-                features, column = rows, target[start : start + len(rows)]
-                start += len(rows)
-                if len(column) < len(rows):
-                    raise BadRowsError(_LENGTHS)
-            yield np.column_stack([features, self._scaled(column)])
-        if not isinstance(self._target, int) and start != len(self._target):
+            rows = _doubles(block)
+            column = self._target[start : start + len(rows)]
+            start += len(rows)
+            if len(column) < len(rows):
+                raise BadRowsError(_LENGTHS)
+            yield np.column_stack([rows, _scaled(column, self._scale)])
+        if start != len(self._target):
             raise BadRowsError(_LENGTHS)
-
-    def _scaled(self, column: Floats) -> Floats:
-        # A finite entry stays finite: that it overflows is no reason to call its row bad.
-        with np.errstate(over="ignore"):
-            scaled = np.clip(column * self._scale, -LARGEST_FLOAT, LARGEST_FLOAT)
-        return np.where(np.isfinite(column), scaled, column)
 
 
 _LENGTHS = "X and y must have the same number of rows. Nothing was spent."

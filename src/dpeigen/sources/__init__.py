@@ -1,6 +1,16 @@
 """Everything rows can come from, as blocks."""
 
 from dpeigen.sources.base import PairedSource, Source, UnreadableRowsError
-from dpeigen.sources.memory import ArraySource
+from dpeigen.sources.memory import ArraySource, BlockSource
+from dpeigen.sources.opening import open_source
+from dpeigen.sources.progress import show_progress
 
-__all__ = ["ArraySource", "PairedSource", "Source", "UnreadableRowsError"]
+__all__ = [
+    "ArraySource",
+    "BlockSource",
+    "PairedSource",
+    "Source",
+    "UnreadableRowsError",
+    "open_source",
+    "show_progress",
+]

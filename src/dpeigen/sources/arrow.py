@@ -1,20 +1,23 @@
 """Rows in Arrow tables and in Parquet, Feather and CSV files or folders, read a batch at a time.
 
-The schema is public, values are not: every column must be numeric by its declared type (CSV columns are read as
-numbers), and a value that does not parse is reported without being shown.
+The schema is public, values are not: what a column is read as depends on its declared type (CSV columns are numbers
+unless something else is declared), and a value that does not parse is reported without being shown. Arrow reads ahead
+in threads of its own while statistics are computed.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.base import Source, UnreadableRowsError, by_row_number
+from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.memory import ArraySource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,54 +30,71 @@ _FORMATS = {
     ".csv": "csv",
 }
 _BATCH_ROWS = 2**16
+_BATCH_NUMBERS = 2**20
+_PAGE_BYTES = 2**18
+_AHEAD = 2  # batches read ahead, and files: enough to overlap reading with computing, few enough to stay small
 T = TypeVar("T")
 
 
 class ArrowSource(Source):
     """A PyArrow table or data set."""
 
-    def __init__(self, data: Any, columns: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Any,
+        columns: Sequence[str] | None = None,
+        categories: Categories | None = None,
+        types: Types | None = None,
+        *,
+        fixed_order: bool = True,
+        parquet: Sequence[Path] = (),
+    ) -> None:
         import pyarrow.dataset as ds
 
         self._dataset = data if isinstance(data, ds.Dataset) else ds.dataset(data)
         schema = self._dataset.schema
-        names = list(schema.names) if columns is None else list(columns)
-        if not names:
-            raise ValueError("The data have no columns.")
-        if len(set(names)) < len(names):
-            raise ValueError(f"Column names must differ from each other. Got {names}.")
-        missing = [name for name in names if name not in schema.names]
-        if missing:
-            raise ValueError(f"Columns {missing} are not among the {len(schema.names)} columns of the data.")
-        index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
-        if index:
-            raise ValueError(
-                f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use."
-            )
-        _refuse_text(schema, names)
-        self.feature_names, self.n_features = names, len(names)
+        self._columns = Columns(schema.names, columns, categories, types)
+        self._columns.check_arrow(schema)
+        self.feature_names, self.n_features = self._columns.features, len(self._columns.features)
+        self.fixed_order = fixed_order
+        self._parquet = parquet  # the files, where their columns are all there is to read
         self.n_rows = _rows_by_metadata(self._dataset)
 
-    def blocks(self) -> Iterator[NDArray[np.float64]]:
-        batches = _discreetly(lambda: self._dataset.to_batches(columns=self.feature_names, batch_size=_BATCH_ROWS))
-        while (block := _discreetly(lambda: _as_array(next(batches, None)))) is not None:
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        size = min(_BATCH_ROWS, max(2**10, _BATCH_NUMBERS // self.n_features))
+        names, files = self._columns.names, self._parquet
+        read = (lambda: _parquet_batches(files, names, size)) if files else lambda: _batches(self._dataset, names, size)
+        batches = _discreetly(read)
+        while (block := _discreetly(lambda: self._block(next(batches, None)))) is not None:
             if len(block):
                 yield block
 
-    def whole_blocks(self) -> Iterator[NDArray[np.float64]]:
-        # Readers cut batches by bytes, so their borders depend on the values; pairs must be drawn within blocks whose
-        # borders depend on row numbers only, or one changed row could move every pair after it.
-        kept: list[NDArray[np.float64]] = []
-        rows = 0
-        for block in self.blocks():
-            kept.append(block)
-            rows += len(block)
-            while rows >= _BATCH_ROWS:
-                joined = np.concatenate(kept)
-                yield joined[:_BATCH_ROWS]
-                kept, rows = [joined[_BATCH_ROWS:]], rows - _BATCH_ROWS
-        if rows:
-            yield np.concatenate(kept)
+    def _block(self, batch: Any) -> NDArray[Any] | None:
+        return None if batch is None else self._columns.from_arrow(batch)
+
+    def whole_blocks(self) -> Iterator[NDArray[Any]]:
+        return by_row_number(self.blocks(), _BATCH_ROWS)
+
+
+def _batches(dataset: Any, names: list[str], size: int) -> Iterator[Any]:
+    batches: Iterator[Any] = dataset.to_batches(
+        columns=names, batch_size=size, batch_readahead=_AHEAD, fragment_readahead=_AHEAD
+    )
+    return batches
+
+
+def _parquet_batches(files: Sequence[Path], names: list[str], size: int) -> Iterator[Any]:
+    """Batches of Parquet files on a local disk.
+
+    A data set's scanner holds whole row groups, decoded and several at a time, which in common files are hundreds of
+    megabytes. A file's own reader goes through them page by page.
+    """
+    import pyarrow.parquet as pq
+
+    for path in files:
+        with pq.ParquetFile(path, buffer_size=_PAGE_BYTES, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=size, columns=names):
+                yield batch.select(names)
 
 
 def _discreetly(call: Callable[[], T]) -> T:
@@ -101,47 +121,130 @@ def _rows_by_metadata(dataset: Any) -> int | None:
     return _discreetly(lambda: int(dataset.count_rows()))
 
 
-def _as_array(batch: pa.RecordBatch | None) -> NDArray[np.float64] | None:
-    if batch is None:
-        return None
-    columns = [c.cast("float64", safe=False).to_numpy(zero_copy_only=False) for c in batch.columns]
-    return np.column_stack(columns)
+# --- files ----------------------------------------------------------------------------------------------------------
 
 
-def _refuse_text(schema: pa.Schema, names: list[str]) -> None:
-    import pyarrow.types as types
+def open_files(
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    categories: Categories | None = None,
+    types: Types | None = None,
+) -> Source:
+    """Parquet, Feather, CSV or NumPy by the file's ending; a folder is one data set of files of one kind.
 
-    bad = [
-        f"{name} ({schema.field(name).type})"
-        for name in names
-        if not (types.is_integer(t := schema.field(name).type) or types.is_floating(t) or types.is_boolean(t))
-    ]
-    if bad:
-        raise ValueError(f"Columns must be numeric. Leave out or encode: {', '.join(bad)}.")
-
-
-def open_files(path: str | Path, columns: list[str] | None = None) -> ArrowSource:
-    """Parquet, Feather or CSV by the file's ending; a folder is one data set of Parquet files."""
-    import pyarrow.csv
-    import pyarrow.dataset as ds
-
+    Files of a folder are read in the order of their names, those in folders inside it included; names that begin with
+    "." or "_" are passed over. Folders named key=value (partitioned data sets) give a column each; it is read where
+    it is named in ``columns``.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"No such file or folder: {path}")
-    kind = "parquet" if path.is_dir() else _FORMATS.get(path.suffix.lower())
+    if path.suffix.lower() == ".npy":
+        return _open_array(path, columns, categories, types)
+    files = _files_in(path) if path.is_dir() else [path]
+    kind = _kind(path, files)
+    keys = _partition_keys(path, files)
+    schema = None if kind == "csv" else _schema(files[0])
+    header = _csv_header(files[0]) if schema is None else list(schema.names)
+    names = [name for name in header if name not in keys]
+    chosen = Columns([*names, *keys], names if columns is None else columns, categories, types)
+    _check_alike(files, header, schema, [name for name in chosen.names if name not in keys])
+    dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema, chosen))
+    plain = files if kind == "parquet" and not set(keys) & set(chosen.names) else ()
+    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain)
+
+
+def _open_array(path: Path, *declared: Any) -> Source:
+    """A NumPy file, mapped into memory."""
+    if any(part is not None for part in declared):
+        raise ValueError(f"{path.name!r} holds an array, whose columns have no names to choose or declare.")
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError):
+        array = None
+    if array is None or array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise UnreadableRowsError(f"{path.name!r} does not hold a two-dimensional array of real numbers.")
+    return ArraySource(array)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Files in a folder and the folders inside it, by name."""
+    found = sorted(file for file in folder.rglob("*") if file.is_file())
+    files = [f for f in found if not any(part.startswith((".", "_")) for part in f.relative_to(folder).parts)]
+    if not files:
+        raise FileNotFoundError(f"There are no files in {folder}.")
+    return files
+
+
+def _kind(path: Path, files: list[Path]) -> str:
+    kinds = {_FORMATS.get(file.suffix.lower()) for file in files}
+    kind = kinds.pop()
+    if kinds:
+        raise ValueError(f"The files in {path.name!r} are of more than one kind. Supported: {', '.join(_FORMATS)}.")
     if kind is None:
-        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(_FORMATS)}.")
-    schema = _csv_schema(path) if kind == "csv" else None
-    # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
-    blank_lines = pyarrow.csv.ParseOptions(ignore_empty_lines=False)
-    reader = ds.CsvFileFormat(parse_options=blank_lines) if kind == "csv" else kind
-    return ArrowSource(_discreetly(lambda: ds.dataset(path, format=reader, schema=schema)), columns)
+        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(_FORMATS)}, .npy.")
+    return kind
 
 
-def _csv_schema(path: Path) -> pa.Schema:
-    """Every column of the header line, as a number: types are declared, never inferred from values."""
+def _partition_keys(path: Path, files: list[Path]) -> list[str]:
+    """The columns that a partitioned data set keeps in the names of its folders."""
+    folders = [file.relative_to(path).parts[:-1] for file in files] if path.is_dir() else []
+    keys = {tuple(part.partition("=")[0] for part in parts if "=" in part) for parts in folders}
+    if len(keys) > 1:
+        raise ValueError(f"The folders in {path.name!r} are not partitioned by the same columns everywhere.")
+    return list(keys.pop()) if keys else []
+
+
+def _schema(file: Path) -> pa.Schema:
+    import pyarrow.dataset as ds
+
+    kind = _FORMATS[file.suffix.lower()]
+    try:
+        return _discreetly(lambda: ds.dataset(str(file), format=kind).schema)
+    except UnreadableRowsError:
+        pass
+    raise UnreadableRowsError(f"The data could not be read: file {file.name!r} is damaged. Nothing was spent.")
+
+
+def _check_alike(files: list[Path], header: list[str], schema: pa.Schema | None, names: list[str]) -> None:
+    """Refuse a folder whose schema changes half-way: Arrow would fill columns that a file lacks with nothing."""
+    for number, file in enumerate(files[1:], 2):
+        if schema is None:
+            alike = _csv_header(file) == header
+        else:
+            other = _schema(file)
+            alike = all(other.names.count(n) == 1 and other.field(n).type == schema.field(n).type for n in names)
+        if not alike:
+            raise UnreadableRowsError(
+                f"The data could not be read: file {number} of {len(files)}, {file.name!r}, has other columns, or "
+                f"other types of them, than the first, {files[0].name!r}. Nothing was spent."
+            )
+
+
+def _dataset(
+    files: list[Path], kind: str, names: list[str], keys: list[str], schema: pa.Schema | None, chosen: Columns
+) -> Any:
     import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.dataset as ds
 
+    reader: Any = kind
+    fields = [] if schema is None else [schema.field(name) for name in names]
+    if schema is None:
+        fields = [pa.field(name, chosen.csv_type(name)) for name in names]
+        # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
+        reader = ds.CsvFileFormat(
+            parse_options=pyarrow.csv.ParseOptions(ignore_empty_lines=False),
+            convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),
+        )
+    used = [pa.field(key, chosen.csv_type(key) if key in chosen.names else pa.string()) for key in keys]
+    partitioning = ds.partitioning(pa.schema(used), flavor="hive") if keys else None
+    paths = [str(file) for file in files]
+    return ds.dataset(paths, format=reader, schema=pa.schema([*fields, *used]), partitioning=partitioning)
+
+
+def _csv_header(path: Path) -> list[str]:
+    """The names in the header line, which says what the columns are called and nothing about their types."""
     with path.open("rb") as lines:
         header = lines.readline()
     try:
@@ -155,7 +258,7 @@ def _csv_schema(path: Path) -> pa.Schema:
             f"The first line of {path.name!r} must hold column names in UTF-8 with commas between, not numbers: they "
             "are public, and a row must not become so."
         )
-    return pa.schema([(name, pa.float64()) for name in names])
+    return names
 
 
 def _is_number(text: str) -> bool:

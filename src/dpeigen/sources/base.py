@@ -6,20 +6,27 @@ Workers see a statistic and its public parameters, never the random generator or
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen.privacy import Randomness
+from dpeigen.sources.progress import meter
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas, workers
 
 S = TypeVar("S", bound=Statistic)
+Order = NDArray[np.intp]
 _SMALL = 2**17  # below this many numbers a second thread costs more than it saves
+_WHOLE_ROWS = 2**16  # rows of a block that pairs are drawn within
+_PAIRED_ROWS = 8192  # rows of a block of pairs
+_MEMORY = 2**28  # bytes of rows put in a new order in memory; more go through a file that has no name
 
 
 class UnreadableRowsError(BadRowsError):
@@ -27,11 +34,19 @@ class UnreadableRowsError(BadRowsError):
 
 
 class Source(ABC):
-    """Rows × features, readable more than once."""
+    """Rows × features, readable more than once.
+
+    ``fixed_order`` says that a row's place is its own: another value in one row moves no other row. It is False where
+    rows lie by their values (partitions of a cluster, folders named after a column); pairs are then drawn over all.
+    ``one_block`` says that `whole_blocks` gives all rows at once, so that pairs are drawn over all of them anyway.
+    """
 
     n_features: int
     feature_names: list[str] | None = None
     n_rows: int | None = None  # None when only a full read would tell
+    fixed_order: bool = True
+    one_block: bool = False
+    paired_in_place: bool = False  # set when pairs were drawn within blocks: their guarantee needs the fixed order
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -43,36 +58,68 @@ class Source(ABC):
 
     def whole_blocks(self) -> Iterator[Any]:
         """Large blocks whose borders depend on row numbers only: what pairs are drawn within."""
-        return self.blocks()
+        return by_row_number(self.blocks(), _WHOLE_ROWS)
+
+    def partition_rows(self) -> list[int] | None:
+        """Rows of each partition, where they lie on workers and the borders depend on row numbers only."""
+        return None
+
+    def reduce_in_order(self, statistic: S, orders: Sequence[Order]) -> S:
+        """The statistic of the rows of each partition in the order given; only where `partition_rows` tells them."""
+        raise NotImplementedError
 
     def reduce(self, statistic: S) -> S:
         """The statistic of all rows."""
         source, lock = self.blocks(), threading.Lock()
+        with meter(self.n_rows) as advance:
 
-        def work() -> S:
-            part = statistic.fresh()
-            while True:
-                with lock:
-                    block = next(source, None)
-                if block is None:
-                    return part
-                part.update(block)
+            def work() -> S:
+                part = statistic.fresh()
+                while True:
+                    with lock:
+                        block = next(source, None)
+                    if block is None:
+                        return part
+                    part.update(block)
+                    advance(len(block))
 
-        small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
-        threads = 1 if small else workers()
-        if threads == 1:
-            return work()
-        with single_blas(), ThreadPoolExecutor(threads) as pool:
-            first, *others = [future.result() for future in [pool.submit(work) for _ in range(threads)]]
-        for other in others:
-            first.merge(other)
-        return first
+            small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
+            threads = 1 if small else workers()
+            if threads == 1:
+                return work()
+            with single_blas(), ThreadPoolExecutor(threads) as pool:
+                first, *others = [future.result() for future in [pool.submit(work) for _ in range(threads)]]
+            for other in others:
+                first.merge(other)
+            return first
+
+
+def by_row_number(blocks: Iterable[Any], size: int) -> Iterator[NDArray[Any]]:
+    """The same rows in blocks of a fixed size.
+
+    Readers cut batches by bytes, so their borders depend on the values; pairs must be drawn within blocks whose borders
+    depend on row numbers only, or one changed row could move every pair after it.
+    """
+    kept: list[NDArray[Any]] = []
+    rows = 0
+    for block in blocks:
+        kept.append(np.asarray(block))
+        rows += len(block)
+        while rows >= size:
+            joined = np.concatenate(kept)
+            yield joined[:size]
+            kept, rows = [joined[size:]], rows - size
+    if rows:
+        yield np.concatenate(kept)
 
 
 class PairedSource(Source):
-    """Rows in a secret random order within each block, so that consecutive rows make random disjoint pairs.
+    """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
 
-    Sorted data (by class, by date) would otherwise pair like with like. The order does not depend on the data.
+    Sorted data (by class, by date) would otherwise pair like with like. The order does not depend on the data: it is
+    drawn within blocks cut by row numbers, or, for rows that have no fixed order, over all rows, which makes every
+    way to pair them up equally likely however they lie. (Another value in one row then changes one pair, the others
+    being drawn alike.) Where rows lie on workers the orders are drawn here and sent to them.
     """
 
     def __init__(self, source: Source, rng: Randomness) -> None:
@@ -80,9 +127,41 @@ class PairedSource(Source):
         self.n_features, self.feature_names = source.n_features, source.feature_names
         self.n_rows = source.n_rows
 
+    def reduce(self, statistic: S) -> S:
+        lengths = self._source.partition_rows()
+        if lengths is None:
+            return super().reduce(statistic)
+        self._source.paired_in_place = True
+        return self._source.reduce_in_order(statistic, [self._order(length) for length in lengths])
+
     def blocks(self) -> Iterator[Any]:
-        for block in self._source.whole_blocks():
+        self._source.paired_in_place = self._source.fixed_order and not self._source.one_block
+        for block in self._source.whole_blocks() if self._source.fixed_order else self._scattered():
             rows = np.asarray(block)
-            order = self._rng.permutation(len(rows))[: len(rows) // 2 * 2]  # of an odd number, one sits out
-            for start in range(0, len(order), 8192):
-                yield rows[order[start : start + 8192]]
+            yield from paired_blocks(rows, self._order(len(rows)))
+
+    def _order(self, rows: int) -> Order:
+        return self._rng.permutation(rows)[: rows // 2 * 2]  # of an odd number, one sits out
+
+    def _scattered(self) -> Iterator[Any]:
+        """All rows in a random order, in blocks: each row is written to its random place in an array or a file."""
+        n, d = self._source.count_rows(), self.n_features
+        places = self._rng.permutation(n)
+        with tempfile.TemporaryFile() as file:
+            small = n * d * 8 <= _MEMORY
+            rows = np.empty((n, d)) if small else np.memmap(file, dtype=np.float64, mode="w+", shape=(n, d))
+            at = 0
+            for block in self._source.blocks():
+                if at + len(block) <= n:
+                    rows[places[at : at + len(block)]] = block
+                at += len(block)
+            if at != n:
+                raise UnreadableRowsError("The number of rows changed between two reads. Nothing was spent.")
+            for start in range(0, n, _WHOLE_ROWS):
+                yield rows[start : start + _WHOLE_ROWS]
+
+
+def paired_blocks(rows: NDArray[Any], order: Order) -> Iterator[NDArray[Any]]:
+    """The rows in that order, in blocks of an even number."""
+    for start in range(0, len(order), _PAIRED_ROWS):
+        yield rows[order[start : start + _PAIRED_ROWS]]

@@ -1,19 +1,30 @@
-"""Rows that are already in memory, as an array of numbers (any real dtype, any memory order; never copied whole)."""
+"""Rows that are in memory or mapped into it, and any iterable of blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.sources.base import Source
+from dpeigen._validate import check_count
+from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.columns import Columns
 
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread
 
 
+def block_rows(n_features: int) -> int:
+    """Rows of a block: an even number."""
+    return max(2, _BLOCK_NUMBERS // max(1, n_features) // 2 * 2)
+
+
 class ArraySource(Source):
-    """A two-dimensional array."""
+    """A two-dimensional array of numbers (any real dtype, any memory order, memory maps; never copied whole)."""
+
+    one_block = True
 
     def __init__(self, array: NDArray[np.generic], feature_names: list[str] | None = None) -> None:
         self._array = array
@@ -21,7 +32,7 @@ class ArraySource(Source):
         self.feature_names = feature_names
 
     def blocks(self) -> Iterator[NDArray[np.generic]]:
-        step = max(2, _BLOCK_NUMBERS // max(1, self.n_features) // 2 * 2)
+        step = block_rows(self.n_features)
         for start in range(0, len(self._array), step):
             yield self._array[start : start + step]
 
@@ -31,3 +42,122 @@ class ArraySource(Source):
     def rows(self, start: int, stride: int) -> NDArray[np.generic]:
         """Every so many rows from a start on; not copied."""
         return self._array[start::stride]
+
+
+class FrameSource(Source):
+    """A pandas frame, turned into numbers a block at a time."""
+
+    one_block = True
+
+    def __init__(self, frame: Any, columns: Columns) -> None:
+        columns.check_pandas(frame)
+        self._frame, self._columns = frame, columns
+        self.n_rows, self.n_features, self.feature_names = len(frame), len(columns.features), columns.features
+
+    def blocks(self) -> Iterator[NDArray[np.float64]]:
+        step = block_rows(self.n_features)
+        for start in range(0, len(self._frame), step):
+            yield _numbers(self._columns, self._frame.iloc[start : start + step])
+
+    def whole_blocks(self) -> Iterator[NDArray[np.float64]]:
+        yield _numbers(self._columns, self._frame)
+
+
+def _numbers(columns: Columns, frame: Any) -> NDArray[np.float64]:
+    try:
+        return columns.from_pandas(frame)
+    except (ValueError, TypeError, OverflowError):  # their messages quote the entry; Arrow's errors are of these kinds
+        pass
+    raise UnreadableRowsError("A column holds something that is not what its type says. Nothing was spent.")
+
+
+class BlockSource(Source):
+    """Blocks of rows (arrays, data frames or Arrow batches) from a function, a list or a generator of them.
+
+    Parameters
+    ----------
+    blocks : a function without arguments that gives a fresh iterator of blocks, or an iterable of them. Most methods
+        read more than once, which a generator does not allow; a function does.
+    n_features : public number of columns; by default that of the first block.
+    n_rows : public number of rows, which saves a pass to count them under relation="replace".
+    feature_names : public names of the columns.
+    """
+
+    def __init__(
+        self,
+        blocks: Callable[[], Iterable[Any]] | Iterable[Any],
+        *,
+        n_features: int | None = None,
+        n_rows: int | None = None,
+        feature_names: list[str] | None = None,
+    ) -> None:
+        self._make = blocks if callable(blocks) else None
+        self._blocks: Iterable[Any] = () if callable(blocks) else blocks
+        self._once = not callable(blocks) and iter(blocks) is blocks
+        self._spent = False
+        self._first: list[Any] = []  # of a generator, looked at for its width
+        self.n_rows = None if n_rows is None else check_count("n_rows", n_rows, "BlockSource")
+        if n_features is None:
+            block = next(iter(self._make() if self._make else self._blocks), None)
+            if block is None:
+                raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
+            self._first = [block] if self._once else []
+            rows, names = _block(block)
+            n_features, feature_names = rows.shape[1], feature_names or names
+        self.n_features = check_count("n_features", n_features, "BlockSource")
+        self.feature_names = feature_names
+        if feature_names is not None and len(feature_names) != self.n_features:
+            raise ValueError(f"Got {len(feature_names)} names for {self.n_features} columns.")
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        if self._spent:
+            raise UnreadableRowsError(
+                "The blocks come from a generator, which can be read only once, and this takes more passes (counting "
+                "the rows is one: give n_rows). Give BlockSource a function that makes it. Nothing was spent."
+            )
+        self._spent = self._once
+        blocks = chain(self._first, self._make() if self._make else self._blocks)
+        count = 0
+        while (block := self._next(blocks)) is not None:
+            count += len(block)
+            yield block
+        if self.n_rows is not None and count != self.n_rows:
+            raise UnreadableRowsError("The number of rows is not the one that was given. Nothing was spent.")
+
+    def _next(self, blocks: Iterator[Any]) -> NDArray[Any] | None:
+        """The next block, checked. What the code behind it raises may quote a value: only its kind is passed on."""
+        try:
+            given = next(blocks, None)
+            if given is None:
+                return None
+            rows, names = _block(given)
+            if rows.shape[1] == self.n_features and (not names or self.feature_names in (None, names)):
+                return rows
+            kind = "a block has other columns than the first one"
+        except UnreadableRowsError:
+            raise
+        except Exception as error:
+            kind = f"reading them raised {type(error).__name__}"
+        raise UnreadableRowsError(f"The blocks could not be read: {kind}. Nothing was spent.")
+
+
+def _block(given: Any) -> tuple[NDArray[Any], list[str] | None]:
+    """A block as an array of real numbers, and its names of columns."""
+    kind = type(given).__module__.split(".")[0]
+    if kind == "polars":
+        given, kind = given.to_arrow(), "pyarrow"
+    if kind == "pyarrow":
+        columns = Columns(given.schema.names)
+        columns.check_arrow(given.schema)
+        return columns.from_arrow(given), columns.features
+    if kind == "pandas" and all(isinstance(name, str) for name in given.columns):
+        columns = Columns(list(given.columns))
+        columns.check_pandas(given)
+        return _numbers(columns, given), columns.features
+    try:
+        rows = np.asarray(given)
+    except (ValueError, TypeError):
+        rows = np.empty(0)
+    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        raise UnreadableRowsError("A block must be a table of real numbers, rows × features. Nothing was spent.")
+    return rows, None

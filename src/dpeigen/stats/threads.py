@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -28,9 +29,29 @@ def workers() -> int:
     return max(1, min([cores, *blas]))
 
 
-def single_blas(wanted: bool = True) -> AbstractContextManager[Any]:
-    """One BLAS thread inside, where wanted."""
-    return _controller().limit(limits=1, user_api="blas") if wanted else nullcontext()
+_users = 0  # of the one-thread limit, which is the whole process's: the first sets it, the last lifts it
+_limit: Any = None
+_lock = threading.Lock()
+
+
+@contextmanager
+def single_blas(wanted: bool = True) -> Iterator[None]:
+    """One BLAS thread inside, where wanted; from several threads at once too."""
+    global _users, _limit
+    if not wanted:
+        yield
+        return
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _limit.restore_original_limits()
 
 
 def in_threads(work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:

@@ -1,0 +1,54 @@
+"""What a fit would do, without looking at a row: the method, what it pays for, and how often it reads the data.
+
+The method is run on a few made-up rows of the right width with made-up noise, and its reads are counted. What a method
+does next depends on public facts and on the steps of its plan, never on values, so the real fit reads as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpeigen.methods import Method, Task
+from dpeigen.privacy import Budget, Spend
+from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
+from dpeigen.sources import Source
+
+_ROWS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The public course of a fit."""
+
+    method: str
+    cost: Budget
+    split: tuple[Spend, ...]
+    passes: int
+    counting: bool  # whether one more read counted the rows
+
+
+class _Stand(Source):
+    """A few rows that are nobody's, and a count of how often they were read."""
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features, self.n_rows, self.reads = n_features, _ROWS, 0
+        self._rows = np.zeros((_ROWS, n_features))
+        self._rows[np.arange(_ROWS), np.arange(_ROWS) % n_features] = np.linspace(-1, 1, _ROWS)
+
+    def blocks(self) -> Iterator[Any]:
+        self.reads += 1
+        yield self._rows
+
+    def whole_blocks(self) -> Iterator[Any]:
+        return self.blocks()
+
+
+def rehearse(method: Method, task: Task, *, counting: bool) -> Plan:
+    """The plan of a fit by this method, which has been checked against the task."""
+    stand = _Stand(task.n_features)
+    estimate = method.estimate(stand, task, SeededRandomness(made_up_generator()))
+    return Plan(method.name, method.price(task), estimate.split, stand.reads, counting)

@@ -1,0 +1,57 @@
+"""Rows of another source, each changed by a public function of that row alone; it runs wherever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from dpeigen.sources.base import Order, Source
+from dpeigen.stats import Statistic
+
+S = TypeVar("S", bound=Statistic)
+RowMap = Callable[[Any], Any]
+
+
+class MappedSource(Source):
+    """``function`` takes a block of rows to the block of their images, row by row."""
+
+    def __init__(self, source: Source, function: RowMap, feature_names: list[str]) -> None:
+        self._source, self._function = source, function
+        self.n_features, self.feature_names, self.n_rows = len(feature_names), feature_names, source.n_rows
+        self.fixed_order, self.one_block = source.fixed_order, source.one_block
+
+    def count_rows(self) -> int:
+        return self._source.count_rows()
+
+    def blocks(self) -> Iterator[Any]:
+        return map(self._function, self._source.blocks())
+
+    def whole_blocks(self) -> Iterator[Any]:
+        return map(self._function, self._source.whole_blocks())
+
+    def partition_rows(self) -> list[int] | None:
+        return self._source.partition_rows()
+
+    def reduce(self, statistic: S) -> S:
+        return self._source.reduce(_Mapped(statistic.fresh(), self._function)).statistic
+
+    def reduce_in_order(self, statistic: S, orders: Sequence[Order]) -> S:
+        return self._source.reduce_in_order(_Mapped(statistic.fresh(), self._function), orders).statistic
+
+
+class _Mapped(Statistic):
+    """A statistic of images of rows."""
+
+    def __init__(self, statistic: Any, function: RowMap) -> None:
+        self.statistic, self.function = statistic, function
+
+    def fresh(self) -> _Mapped:
+        return _Mapped(self.statistic.fresh(), self.function)
+
+    def update(self, block: Any) -> _Mapped:
+        self.statistic.update(self.function(block))
+        return self
+
+    def merge(self, other: _Mapped) -> _Mapped:
+        self.statistic.merge(other.statistic)
+        return self

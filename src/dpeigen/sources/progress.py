@@ -1,0 +1,84 @@
+"""How far a pass has come: a bar on a terminal with rows per second and the time left; nothing elsewhere.
+
+Off unless asked for (`show_progress`; the command line asks). Where the number of rows is private no bar tells it: then
+only the number of the pass and the time are shown.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_bars: ContextVar[Any] = ContextVar("bars", default=None)  # rich's Progress, or None
+_rows_public: ContextVar[bool] = ContextVar("rows_public", default=True)
+
+
+@contextmanager
+def show_progress(console: Any = None) -> Iterator[None]:
+    """Show a bar for every pass over rows inside this context, if standard error is a terminal.
+
+    >>> with show_progress():
+    ...     pass  # PrivatePCA(...).fit("rows.parquet")
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = console if console is not None else Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (
+        TextColumn("pass {task.fields[number]}"),
+        BarColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        token = _bars.set(bars)
+        try:
+            yield
+        finally:
+            _bars.reset(token)
+
+
+@contextmanager
+def rows_are_public(public: bool) -> Iterator[None]:
+    """Whether bars may say how many rows there are."""
+    token = _rows_public.set(public)
+    try:
+        yield
+    finally:
+        _rows_public.reset(token)
+
+
+@contextmanager
+def meter(total: int | None) -> Iterator[Callable[[int], None]]:
+    """For one pass: a function to call with the number of rows just read."""
+    bars = _bars.get()
+    if bars is None:
+        yield lambda _: None
+        return
+    public = _rows_public.get()
+    task = bars.add_task("", total=total if public else None, number=len(bars.task_ids) + 1, rate="")
+    done, start, lock = 0, time.monotonic(), threading.Lock()
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        if public:
+            with lock:
+                done += rows
+                bars.update(task, completed=done, rate=_rate(done, total, time.monotonic() - start))
+
+    yield advance
+    bars.update(task, total=1, completed=1)
+
+
+def _rate(done: int, total: int | None, seconds: float) -> str:
+    """Rows per second, and the time left where the number of rows is known."""
+    speed = done / max(seconds, 1e-9)
+    left = "" if total is None else f", {max(0, total - done) / speed:.0f} s left"
+    return f"{speed:,.0f} rows/s{left}"

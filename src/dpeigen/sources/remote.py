@@ -1,0 +1,119 @@
+"""What workers of a cluster do, whichever engine runs them: measure a partition, and put measurements together.
+
+A worker gets an empty statistic (public parameters) and the rows of a partition, and gives back bytes. Both functions
+are pure: nothing they are given is changed, so a task that is retried, or run twice by a nervous scheduler, gives the
+same bytes again. Each measurement names the partitions in it, and one partition is never counted twice. What goes wrong
+comes back as a sentence of ours, since an engine writes the exceptions of its tasks, values and all, to its logs.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dpeigen.sources.base import Order, UnreadableRowsError, paired_blocks
+from dpeigen.stats import BadRowsError, Statistic
+from dpeigen.stats.threads import single_blas
+
+S = TypeVar("S", bound=Statistic)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The statistic of some partitions, or why there is none."""
+
+    partitions: frozenset[int]
+    statistic: Statistic | None
+    refusal: str = ""
+    unreadable: bool = False
+
+
+def measure(
+    empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any], order: Order | None = None
+) -> bytes:
+    """The statistic of one partition's blocks; in a given order of its rows, if there is one."""
+    statistic, refusal, unreadable = empty.fresh(), "", False
+    with single_blas():
+        for block in blocks:  # what the engine itself raises here is its own affair
+            refusal, unreadable = _taken(statistic, block, convert, order)
+            if refusal:
+                break
+    return _packed(Measurement(frozenset([partition]), None if refusal else statistic, refusal, unreadable))
+
+
+def _taken(statistic: Statistic, block: Any, convert: Callable[[Any], Any], order: Order | None) -> tuple[str, bool]:
+    """Update the statistic; why that cannot be ("" if it can), and whether the rows are unreadable."""
+    try:
+        rows = convert(block)
+        for piece in [rows] if order is None else paired_blocks(rows, order):
+            statistic.update(piece)
+    except BadRowsError as error:
+        return str(error), isinstance(error, UnreadableRowsError)
+    except Exception as error:  # its message may quote a value; its kind does not
+        return f"A partition could not be read ({type(error).__name__})", True
+    return "", False
+
+
+def combine(measurements: Iterable[bytes]) -> bytes:
+    """One measurement of all their partitions."""
+    partitions: frozenset[int] = frozenset()
+    total: Statistic | None = None
+    for packed in measurements:
+        part = _unpacked(packed)  # a copy of its own: merging changes nothing that was given
+        if part.statistic is None:
+            return packed
+        if partitions & part.partitions:
+            return _packed(Measurement(frozenset(), None, "A partition came back twice", True))
+        partitions |= part.partitions
+        total = part.statistic if total is None else total.merge(part.statistic)
+    return b"" if total is None else _packed(Measurement(partitions, total))
+
+
+def result(empty: S, packed: bytes, partitions: int | None = None) -> S:
+    """The statistic in a measurement of all partitions (of so many, where that is known), or its refusal."""
+    if not packed:
+        return empty.fresh()
+    found = _unpacked(packed)
+    if found.refusal:
+        kind = UnreadableRowsError if found.unreadable else BadRowsError
+        text = found.refusal
+        raise kind(text if "othing was spent" in text else f"{text}. Nothing was spent.")
+    if partitions is not None and len(found.partitions) != partitions:
+        raise UnreadableRowsError("Not every partition came back. Nothing was spent.")
+    return found.statistic  # type: ignore[return-value]
+
+
+def quietly(engine: str, call: Callable[[], T]) -> T:
+    """What the call returns. An engine's exceptions may quote rows, so only their kind is passed on."""
+    try:
+        return call()
+    except UnreadableRowsError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    raise UnreadableRowsError(
+        f"{engine} could not compute the rows ({kind}): a file or a step before this one failed, or workers were lost "
+        f"too often. {engine}'s own log says more, and may quote rows. Nothing was spent."
+    )
+
+
+def size_of(empty: Statistic) -> int:
+    """Bytes of a statistic; a public number, since it is empty."""
+    import cloudpickle
+
+    return len(cloudpickle.dumps(empty))
+
+
+def _packed(measurement: Measurement) -> bytes:
+    import cloudpickle  # comes with Dask and with PySpark; a transform may be a function of the caller's own
+
+    return zlib.compress(cloudpickle.dumps(measurement), 1)
+
+
+def _unpacked(packed: bytes) -> Measurement:
+    found: Measurement = pickle.loads(zlib.decompress(packed))
+    return found

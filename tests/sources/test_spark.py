@@ -1,0 +1,211 @@
+"""Spark, classic and Connect: the integers of NumPy, refusals without a value, no RDD. Needs a Java runtime."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge
+from dpeigen.methods import Kendall
+from dpeigen.sources import UnreadableRowsError, open_source, spark
+from dpeigen.stats import BadRowsError, Frame, Lattice, NormHistogram, RowSums, ScoreFrame, SecondMoment, SquareSums
+
+pytest.importorskip("pyspark", reason="Spark's tests are left out: PySpark is not installed")
+pd = pytest.importorskip("pandas")
+if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+    pytest.skip("Spark's tests are left out: there is no Java runtime", allow_module_level=True)
+
+ROWS = np.random.default_rng(6).normal(size=(3000, 4)) * [1.0, 20.0, 0.1, 3.0]
+NAMES = ["a", "b.x", "c`", "d e"]
+FRAME = Frame(4, center=np.array([0.0, 1.0, 0.0, -1.0]))
+SCORES = ScoreFrame(FRAME, np.eye(4)[:2], residual=True)
+STATISTICS = {
+    "moment": lambda: SecondMoment(Lattice(FRAME, 15.0), center_weight=500),
+    "squares": lambda: SquareSums(Lattice(SCORES, 20.0)),
+    "sums": lambda: RowSums(Lattice(FRAME, 40.0)),
+    "norms": lambda: NormHistogram(SCORES),
+}
+FIT = {"epsilon": 5.0, "delta": 1e-6, "random_state": 1}
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    python = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.pyspark.python", python).config("spark.pyspark.driver.python", python)
+    builder = builder.config("spark.sql.shuffle.partitions", "4")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Parquet, so that partitions are read by Spark itself."""
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    pd.DataFrame(ROWS, columns=NAMES).assign(sex=["f", "m", "secret"] * 1000).to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def frame(session, path):
+    return session.read.parquet(str(path)).repartition(3).cache()
+
+
+def integers(statistic):
+    kinds = ("gram", "total", "squares", "counts", "count")
+    return [np.asarray(getattr(statistic, kind)) for kind in kinds if hasattr(statistic, kind)]
+
+
+def same(first, second):
+    for a, b in zip(integers(first), integers(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", STATISTICS)
+def test_the_integers_of_numpy(frame, kind):
+    source = open_source(frame, columns=NAMES)
+    assert (source.n_features, source.feature_names) == (4, NAMES)
+    same(source.reduce(STATISTICS[kind]()), STATISTICS[kind]().update(ROWS))
+
+
+def test_hash_partitions_empty_partitions_and_adding_up_on_executors(frame, monkeypatch):
+    monkeypatch.setattr(spark, "_LARGE", 0)
+    lying = frame.repartition(5, "sex")  # three values in five partitions
+    same(open_source(lying, columns=NAMES).reduce(STATISTICS["moment"]()), STATISTICS["moment"]().update(ROWS))
+    nobody = open_source(frame.where("a > 1e9"), columns=NAMES)
+    same(nobody.reduce(STATISTICS["moment"]()), STATISTICS["moment"]())
+    assert nobody.count_rows() == 0
+
+
+def test_rows_can_be_brought_here(frame):
+    source = open_source(frame, columns=["a", "sex"], categories={"sex": ["m", "f"]})
+    assert source.feature_names == ["a", "sex=m", "sex=f"]
+    rows = np.concatenate(list(source.blocks()))
+    assert rows.shape == (3000, 3)
+    rows = rows[np.argsort(rows[:, 0])]
+    order = np.argsort(ROWS[:, 0])
+    np.testing.assert_array_equal(rows[:, 0], ROWS[order, 0])
+    np.testing.assert_array_equal(rows[:, 1], (order % 3 == 1).astype(float))
+
+
+SETTINGS = {
+    "gaussian": {"method": "gaussian", "bound": 40.0},
+    "private": {"method": "auto", "bound": "private"},
+    "spatial-sign": {"method": "spatial-sign", "bound": None},
+    "kendall-blocks": {"method": Kendall(design="blocks"), "bound": None},
+    "pairs": {"method": "gaussian", "bound": 40.0, "center": "pairs"},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_kind_of_method_runs(frame, setting):
+    options = {**FIT, **SETTINGS[setting]}
+    fitted = PrivatePCA(2, **options).fit(frame.select(*[f"`{n.replace('`', '``')}`" for n in NAMES]))
+    assert fitted.release_.facts["n_rows"] == 3000
+    if setting in ("gaussian", "private", "spatial-sign"):  # pairs are drawn anew
+        np.testing.assert_array_equal(fitted.components_, PrivatePCA(2, **options).fit(ROWS).components_)
+
+
+def test_ridge_and_add_remove(frame):
+    data = frame.select("a", "`b.x`")
+    options = {**FIT, "bound": 40.0}
+    alike = PrivateRidge(1.0, **options).fit(pd.DataFrame(ROWS[:, :2], columns=NAMES[:2]), "a")
+    np.testing.assert_array_equal(PrivateRidge(1.0, **options).fit(data, "a").coef_, alike.coef_)
+    with pytest.raises(ValueError, match="no fixed order"):
+        PrivateRidge(1.0, **options).fit(data, np.zeros(3000))
+    fitted = PrivateCovariance(**options, relation="add_remove").fit(data)
+    assert fitted.release_.facts["n_rows"] != 3000
+
+
+# --- what goes wrong ----------------------------------------------------------------------------------------------
+
+
+def refuse(data, tmp_path, error, match):
+    ledger = Ledger.create(tmp_path / "ledger.db", epsilon=9.0, delta=1e-5)
+    with pytest.raises(error, match=match) as caught:
+        PrivateCovariance(**FIT, bound=40.0, relation="add_remove", ledger=ledger).fit(data)
+    assert ledger.remaining().epsilon == 9.0
+    chain, found = [], caught.value
+    while found is not None:
+        chain.append(str(found))
+        found = found.__cause__ or found.__context__
+    assert "secret" not in " ".join(chain)
+
+
+def test_bad_rows(session, tmp_path):
+    refuse(session.createDataFrame([(1.0, 2.0), (None, 3.0)], "a double, b double"), tmp_path, BadRowsError, "NaN")
+
+
+def test_text_is_refused_by_its_type(frame):
+    with pytest.raises(ValueError, match=r"must be numeric.*sex \(string\)") as caught:
+        open_source(frame)
+    assert "secret" not in str(caught.value)
+
+
+def test_text_that_is_not_a_number(session, tmp_path):
+    data = session.createDataFrame([("1.5",), ("secret",)], "a string")
+    refuse(open_source(data, types={"a": "number"}), tmp_path, UnreadableRowsError, "could not be read")
+    with pytest.raises(UnreadableRowsError, match="could not be read"):
+        list(open_source(data, types={"a": "number"}).blocks())
+
+
+def test_a_damaged_file_among_sparks_own(session, path, tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(folder / "1.parquet")
+    data = session.read.parquet(str(folder))
+    (folder / "1.parquet").write_bytes(b"PAR1secret" * 50)
+    refuse(data, tmp_path, UnreadableRowsError, r"Spark could not compute the rows \(\w+\).*Nothing was spent")
+
+
+def test_there_are_no_rdds():
+    text = Path(spark.__file__).read_text()
+    assert ".rdd" not in text
+    assert "sparkContext" not in text
+
+
+def test_spark_connect(path):
+    """A process of its own, since a session of the other kind cannot live beside it."""
+    script = f"""
+        import warnings
+        warnings.simplefilter("ignore")
+        import numpy as np
+        from pyspark.sql import SparkSession
+        from dpeigen.sources import open_source
+        from dpeigen.stats import Frame, Lattice, SecondMoment
+        session = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+        frame = session.read.parquet({str(path)!r}).select("a", "d e").repartition(3)
+        assert "connect" in type(frame).__module__
+        source = open_source(frame)
+        found = source.reduce(SecondMoment(Lattice(Frame(2), 4.0)))
+        print("integers", found.count, *found.gram.ravel(), sum(map(len, source.blocks())))
+        session.stop()
+    """
+    import pyspark
+
+    if int(pyspark.__version__.split(".")[0]) < 4:
+        pytest.skip("Spark Connect's server comes with PySpark from version 4 on")
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    source = Path(spark.__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, env=environment, timeout=300
+    )
+    line = [line for line in done.stdout.splitlines() if line.startswith("integers")]
+    assert line, done.stderr[-2000:]
+    wanted = SecondMoment(Lattice(Frame(2), 4.0)).update(ROWS[:, [0, 3]])
+    assert line[0].split()[1:] == [str(v) for v in (3000, *wanted.gram.ravel(), 3000)]
