@@ -204,7 +204,7 @@ def test_a_source_that_breaks_after_the_first_batch_keeps_what_was_paid(tmp_path
 
     class Breaking(Source):
         def __init__(self, after):
-            self.after, self.n_rows, self.n_features = after, 40_000, 3
+            self.after, self.n_rows, self.n_features = after, 200_000, 3
 
         def blocks(self):
             for start in range(0, self.n_rows, 1000):
@@ -212,7 +212,7 @@ def test_a_source_that_breaks_after_the_first_batch_keeps_what_was_paid(tmp_path
                     raise UnreadableRowsError("a damaged file")
                 yield spiked(1000, 3, seed=start)
 
-    for after, kind, state in ((0, UnreadableRowsError, "cancelled"), (30_000, ValueError, "reserved")):
+    for after, kind, state in ((0, UnreadableRowsError, "cancelled"), (150_000, ValueError, "reserved")):
         ledger = Ledger.create(tmp_path / str(after), epsilon=2.0, delta=1e-6)
         with pytest.raises(kind, match="damaged file"):
             fit(Breaking(after), center=None, ledger=ledger)

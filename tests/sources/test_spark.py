@@ -40,7 +40,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 def session(tmp_path_factory):
     from pyspark.sql import SparkSession
 
-    python = sys.executable
+    python = os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = (
+        sys.executable
+    )  # not the one on the path
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.pyspark.python", python).config("spark.pyspark.driver.python", python)
     builder = builder.config("spark.sql.shuffle.partitions", "4")
