@@ -28,6 +28,7 @@ from dpeigen.methods.framing import location
 from dpeigen.privacy import ApproximateCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.sources import ArraySource, Source
+from dpeigen.sources.base import scattered
 from dpeigen.stats import BadRowsError, Frame
 from dpeigen.stats.frame import LARGEST_FLOAT, exact_bits, row_norms
 from dpeigen.stats.spectrum import fix_signs
@@ -245,13 +246,17 @@ def mixed_blocks(source: Source, rng: Randomness) -> Iterator[NDArray[Any]]:
     """All rows once, in an order that does not depend on the data and breaks theirs, in constant memory.
 
     An array is read in strides, so that each block is spread over all of it, blocks and rows in random order; a file
-    comes in blocks by row numbers, each in random order. Sorted rows would otherwise make batches that differ.
+    comes in blocks by row numbers, each in random order; rows that have no order of their own are put in a random one
+    over all of them. Sorted rows would otherwise make batches that differ.
     """
     if isinstance(source, ArraySource):
         stride = -(-source.n_rows // _MIXED_ROWS) if source.n_rows else 1
         blocks = (source.rows(int(start), stride) for start in rng.permutation(stride))
-    else:
+    elif source.fixed_order:
+        source.paired_in_place = True  # the guarantee then says that it needs rows whose order is their own
         blocks = (np.asarray(block) for block in source.whole_blocks())
+    else:
+        blocks = (np.asarray(block) for block in scattered(source, rng))
     for block in blocks:
         yield block[rng.permutation(len(block))]
 

@@ -136,29 +136,31 @@ class PairedSource(Source):
 
     def blocks(self) -> Iterator[Any]:
         self._source.paired_in_place = self._source.fixed_order and not self._source.one_block
-        for block in self._source.whole_blocks() if self._source.fixed_order else self._scattered():
+        fixed = self._source.fixed_order
+        for block in self._source.whole_blocks() if fixed else scattered(self._source, self._rng):
             rows = np.asarray(block)
             yield from paired_blocks(rows, self._order(len(rows)))
 
     def _order(self, rows: int) -> Order:
         return self._rng.permutation(rows)[: rows // 2 * 2]  # of an odd number, one sits out
 
-    def _scattered(self) -> Iterator[Any]:
-        """All rows in a random order, in blocks: each row is written to its random place in an array or a file."""
-        n, d = self._source.count_rows(), self.n_features
-        places = self._rng.permutation(n)
-        with tempfile.TemporaryFile() as file:
-            small = n * d * 8 <= _MEMORY
-            rows = np.empty((n, d)) if small else np.memmap(file, dtype=np.float64, mode="w+", shape=(n, d))
-            at = 0
-            for block in self._source.blocks():
-                if at + len(block) <= n:
-                    rows[places[at : at + len(block)]] = block
-                at += len(block)
-            if at != n:
-                raise UnreadableRowsError("The number of rows changed between two reads. Nothing was spent.")
-            for start in range(0, n, _WHOLE_ROWS):
-                yield rows[start : start + _WHOLE_ROWS]
+
+def scattered(source: Source, rng: Randomness) -> Iterator[Any]:
+    """All rows in a random order, in blocks: each row is written to its random place in an array or a file."""
+    n, d = source.count_rows(), source.n_features
+    places = rng.permutation(n)
+    with tempfile.TemporaryFile() as file:
+        small = n * d * 8 <= _MEMORY
+        rows = np.empty((n, d)) if small else np.memmap(file, dtype=np.float64, mode="w+", shape=(n, d))
+        at = 0
+        for block in source.blocks():
+            if at + len(block) <= n:
+                rows[places[at : at + len(block)]] = block
+            at += len(block)
+        if at != n:
+            raise UnreadableRowsError("The number of rows changed between two reads. Nothing was spent.")
+        for start in range(0, n, _WHOLE_ROWS):
+            yield rows[start : start + _WHOLE_ROWS]
 
 
 def paired_blocks(rows: NDArray[Any], order: Order) -> Iterator[NDArray[Any]]:
