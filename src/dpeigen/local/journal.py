@@ -1,0 +1,172 @@
+"""Where the ingestion service keeps reports: on the disk before they are acknowledged, and in Parquet soon after.
+
+A folder holds ``parameters.json``, ``batch-N.log`` (reports as they came, each with its length before it; synced
+before a batch is acknowledged) and ``batch-N.parquet`` (the same, once a log is full). A Parquet file appears
+complete or not at all, and only then is its log removed, so whatever instant the process is killed at, every
+acknowledged report is in exactly one of the two when the folder is opened again: a log that has a Parquet file is
+dropped, and the torn end of a log, which was never acknowledged, is cut off. One process at a time may have the
+folder open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+
+from dpeigen._validate import check_count
+from dpeigen.local.client import LocalParameters
+from dpeigen.local.store import replace_file, reports_in, sync_folder, write_reports
+
+_LENGTH = struct.Struct("<I")
+PARAMETERS = "parameters.json"
+
+
+def pack(reports: list[bytes]) -> bytes:
+    """Reports one after the other, each with its length before it: the body of a post, and the content of a log."""
+    return b"".join(_LENGTH.pack(len(report)) + report for report in reports)
+
+
+def unpack(content: bytes, most: int) -> tuple[list[bytes], int]:
+    """The reports of at most ``most`` bytes each, and how many bytes of the content they take up."""
+    found, at = [], 0
+    while at + _LENGTH.size <= len(content):
+        (length,) = _LENGTH.unpack_from(content, at)
+        if length > most or at + _LENGTH.size + length > len(content):
+            break
+        at += _LENGTH.size + length
+        found.append(content[at - length : at])
+    return found, at
+
+
+def write_parameters(path: Path, parameters: LocalParameters) -> None:
+    """Parameters as JSON, with their digest."""
+    content = {"parameters": parameters.to_dict(), "digest": parameters.digest}
+    replace_file(path, json.dumps(content, indent=2).encode() + b"\n")
+
+
+def read_parameters(path: Path) -> LocalParameters:
+    """Parameters from such a file; refused if they do not fit their digest."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        parameters, claimed = LocalParameters(**content["parameters"]), content["digest"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} does not hold parameters of local reports: {error}") from None
+    if parameters.digest != claimed:
+        raise ValueError(f"{path} was changed: its digest is not that of its parameters.")
+    return parameters
+
+
+class Journal:
+    """The folder of one service."""
+
+    def __init__(self, folder: str | Path, parameters: LocalParameters, *, reports_per_file: int = 20_000) -> None:
+        self.folder = Path(folder)
+        self._most = check_count("reports_per_file", reports_per_file, "Journal")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder / "lock").open("wb")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise ValueError(f"{self.folder} is in use by another service.") from None
+        known = self.folder / PARAMETERS
+        if not known.exists():
+            write_parameters(known, parameters)
+        elif read_parameters(known) != parameters:
+            self.close()
+            raise ValueError(f"{self.folder} holds reports made with other parameters. Use another folder.")
+        self._log: FileIO | None = None
+        self._number, self._count, self._size = 0, 0, 0
+
+    def recover(self, size_limit: int) -> Iterator[list[bytes]]:
+        """All reports in the folder, batch by batch; afterwards the journal is ready to append."""
+        for leftover in self.folder.glob("*.part"):
+            leftover.unlink()
+        finished = sorted(self.folder.glob("batch-*.parquet"))
+        for file in finished:
+            yield from reports_in(file)
+        numbers = [_number(file) for file in finished]
+        for log in sorted(self.folder.glob("batch-*.log")):
+            if _number(log) in numbers:
+                log.unlink()
+                continue
+            reports, good = unpack(log.read_bytes(), size_limit)
+            with log.open("r+b") as torn:
+                torn.truncate(good)
+                os.fsync(torn.fileno())
+            yield reports
+            numbers.append(_number(log))
+            self._finish(log, reports)
+        self._number = max(numbers, default=0)
+        self._open()
+
+    def append(self, reports: list[bytes]) -> None:
+        """Put reports on the disk; they are there when this returns, and if it raises, none of them is."""
+        if self._log is None:
+            raise OSError("The journal is closed.")
+        content = pack(reports)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[self._log.write(rest) :]
+            os.fsync(self._log.fileno())
+        except OSError:
+            self._undo()
+            raise
+        self._size += len(content)
+        self._count += len(reports)
+        if self._count >= self._most:
+            self.rotate()
+
+    def _undo(self) -> None:
+        """Take back what was half written; if even that fails, take nothing more."""
+        log, self._log = self._log, None
+        if log is not None:
+            log.truncate(self._size)
+            log.seek(self._size)
+            os.fsync(log.fileno())
+            self._log = log
+
+    def rotate(self) -> None:
+        """Turn the current log into Parquet and begin another."""
+        if self._log is None:
+            return
+        self._log.close()
+        log = self._path(self._number)
+        reports, _ = unpack(log.read_bytes(), 2**32)
+        self._finish(log, reports)
+        self._open()
+
+    def close(self) -> None:
+        """Finish the current log and let go of the folder."""
+        if getattr(self, "_log", None) is not None:
+            self.rotate()
+            assert self._log is not None
+            self._log.close()
+            self._path(self._number).unlink()
+            self._log = None
+        self._lock.close()
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"batch-{number:08d}.log"
+
+    def _open(self) -> None:
+        self._number += 1
+        self._count, self._size = 0, 0
+        self._log = self._path(self._number).open("xb", buffering=0)
+        sync_folder(self.folder)
+
+    @staticmethod
+    def _finish(log: Path, reports: list[bytes]) -> None:
+        if reports:
+            write_reports(log.with_suffix(".parquet"), reports)
+        log.unlink()
+
+
+def _number(file: Path) -> int:
+    return int(file.stem.removeprefix("batch-"))

@@ -1,0 +1,122 @@
+"""What shuffling adds: reports whose order is random protect better together than one by one.
+
+n clients each apply a local randomiser and a trusted shuffler puts the reports into a random order (or an aggregate
+that does not depend on the order is all that is seen). Let one client's row change from x₀ to x₁.
+
+Pure randomisers (Feldman, McMillan, Talwar 2021, Theorem 3.2). With loss ε₀, R(x₀) and R(x₁) are mixtures of two
+distributions Q₀, Q₁ with weights e^ε₀ : 1 and 1 : e^ε₀, and every other client's report is, with probability r =
+e^−ε₀, an even mixture of Q₀ and Q₁. So all is post-processing of counts: with C ~ Bin(n − 1, r), A ~ Bin(C, ½), B ~
+Bernoulli(e^ε₀/(1 + e^ε₀)) the shuffled reports are as close as (A + B, C − A + 1 − B) and (A + 1 − B, C − A + B),
+whose δ(ε) is summed exactly here.
+
+Approximate randomisers, loss (ε₀, δ₀). By Kairouz, Oh, Viswanath 2015, R(x₀) is with probability 1 − δ₀ a draw from
+R′₀, and R(x₁) from R′₁, these two with loss ε₀. For another client's row x, R(x) ≥ e^−ε₀(R(x₀) − E₀) with an excess
+E₀ of mass ≤ δ₀, the same for x₁, so R(x) ≥ e^−ε₀(1 − δ₀)·(R′₀ + R′₁)/2 − E with E of mass ≤ e^−ε₀δ₀: within total
+variation e^−ε₀δ₀ of a report that is an even mixture of Q₀ and Q₁ with probability r = e^−ε₀(1 − δ₀). Replacing all n
+reports moves each side by at most t = δ₀·(1 + (n − 1)e^−ε₀), hence δ(ε) ≤ δ_pure(ε; r) + (1 + e^ε)·t. Gaussian noise
+has a whole curve of (ε₀, δ₀); the best point is taken.
+
+The local guarantee (ε₀, δ₀) always holds as well, so the smaller of both is returned.
+
+>>> from dpeigen.privacy.budget import PureCost
+>>> round(shuffled_epsilon(PureCost(1.0), 10_000, delta=1e-6), 3)
+0.053
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betainc
+from scipy.stats import binom
+
+from dpeigen._validate import check_count, check_delta, complain
+from dpeigen.privacy.budget import ApproximateCost, ConcentratedCost, Cost, GaussianCost, PureCost
+from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon
+
+_TAIL = 14.0  # standard deviations of C that are summed; what is left out counts as δ
+_POINTS = 24  # of a Gaussian's curve
+
+
+def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
+    """δ(ε) of the counts, with the other n − 1 reports being clones at this rate."""
+    if epsilon >= local:
+        return 0.0
+    spread = math.sqrt(n * rate * (1 - rate)) + 1
+    low = max(0, math.floor((n - 1) * rate - _TAIL * spread))
+    high = min(n - 1, math.ceil((n - 1) * rate + _TAIL * spread))
+    c = np.arange(low, high + 1, dtype=np.float64)
+    weights = binom.pmf(c, n - 1, rate)
+    left_out = float(binom.cdf(low - 1, n - 1, rate) + binom.sf(high, n - 1, rate))
+    # The first side is likelier by more than e^ε where a count a of c + 1 exceeds ρ : 1.
+    own, other = -math.expm1(epsilon - local), math.exp(epsilon) - math.exp(-local)  # both divided by e^ε₀/(1 + e^ε₀)
+    least = np.floor(other * (c + 1) / (own + other)) + 1
+    gap = own * _at_least(least - 1, c) - other * _at_least(least, c)
+    total = float(weights @ np.maximum(gap, 0.0)) / (1 + math.exp(-local))
+    return min(1.0, total * (1 + 1e-9) + left_out)
+
+
+def _at_least(a: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """P(Bin(c, ½) ≥ a)."""
+    inside = (a > 0) & (a <= c)
+    tail = betainc(np.where(inside, a, 1.0), np.where(inside, c - a + 1, 1.0), 0.5)
+    return np.where(inside, tail, np.where(a <= 0, 1.0, 0.0))
+
+
+def _approximate_delta(epsilon: float, local: float, delta0: float, n: int) -> float:
+    kept = math.exp(-local)
+    moved = delta0 * (1 + (n - 1) * kept)
+    return min(1.0, _clone_delta(epsilon, local, n, kept * (1 - delta0)) + (1 + math.exp(epsilon)) * moved)
+
+
+def _points(cost: Cost, n: int, delta: float) -> list[tuple[float, float]]:
+    """(ε₀, δ₀) that the cost satisfies and that may be of use."""
+    if isinstance(cost, PureCost):
+        return [(cost.epsilon, 0.0)]
+    if isinstance(cost, ApproximateCost):
+        return [(cost.epsilon, cost.delta)]
+    if isinstance(cost, ConcentratedCost):
+        raise TypeError("A concentrated cost has no amplification by shuffling here; state it as (ε, δ).")
+    small = [delta / (10.0 * n ** (power / 4)) for power in range(_POINTS)]
+    return [(gaussian_epsilon(d, cost.mu), d) for d in small if d > 1e-200]
+
+
+def shuffled_delta(local: Cost, n: int, epsilon: float, *, hint: float = 1e-6) -> float:
+    """The δ that n shuffled reports reach at ε; ``hint``: the δ around which a Gaussian's curve is tried."""
+    n = check_count("n", n, "shuffled_delta", low=1)
+    found = [_approximate_delta(epsilon, e, d, n) for e, d in _points(local, n, hint)]
+    return min([*found, _own_delta(local, epsilon)])
+
+
+def _own_delta(local: Cost, epsilon: float) -> float:
+    if isinstance(local, GaussianCost):
+        return gaussian_delta(epsilon, local.mu)
+    own = getattr(local, "delta", 0.0)
+    return float(own) if epsilon >= getattr(local, "epsilon", math.inf) else 1.0
+
+
+def shuffled_epsilon(local: Cost, n: int, delta: float) -> float:
+    """The ε that n shuffled reports reach at δ."""
+    n = check_count("n", n, "shuffled_epsilon", low=1)
+    if not check_delta(delta, "shuffled_epsilon") > 0:
+        must = "> 0: shuffling adds nothing without a δ"
+        raise ValueError(complain("delta", "shuffled_epsilon", must, delta))
+    best = math.inf
+    if _own_delta(local, getattr(local, "epsilon", math.inf)) <= delta:
+        best = float(getattr(local, "epsilon", math.inf))
+    if isinstance(local, GaussianCost):
+        best = gaussian_epsilon(delta, local.mu)
+    for epsilon0, delta0 in _points(local, n, delta):
+        ceiling = min(best, epsilon0)
+        if _approximate_delta(ceiling, epsilon0, delta0, n) > delta:
+            continue
+        low, high = 0.0, ceiling
+        while high - low > 1e-6 * high and high > 1e-9:
+            middle = (low + high) / 2
+            good = _approximate_delta(middle, epsilon0, delta0, n) <= delta
+            low, high = (low, middle) if good else (middle, high)
+        best = min(best, high)
+    if math.isinf(best):
+        raise ValueError(complain("delta", "shuffled_epsilon", "at least the δ of the local guarantee", delta))
+    return best
