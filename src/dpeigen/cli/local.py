@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,12 +81,12 @@ def randomize(
         )  # fmt: skip
         count = source.count_rows()
         made = _reports(client, source, site)
-        first = list(islice(made, _PER_FILE))  # rows that cannot be read are refused before anything is written
-        write_parameters(_made(out) / PARAMETERS, client.parameters)
-        number = 0
-        while first:
-            write_reports(out / f"reports-{number:05d}.parquet", _shuffled(first))
-            number, first = number + 1, list(islice(made, _PER_FILE))
+        with _all_or_nothing(out) as written:
+            while group := list(islice(made, _PER_FILE)):
+                written.append(out / f"reports-{len(written):05d}.parquet")
+                write_reports(written[-1], _shuffled(group))
+            written.append(out / PARAMETERS)
+            write_parameters(written[-1], client.parameters)
         what = f"1 report of {count} rows" if site else f"{count} reports"
         typer.echo(f"{what}, {client.report_size} bytes each, written to {out}")
         typer.echo(str(client.guarantee))
@@ -109,9 +110,20 @@ def _shuffled(reports: list[bytes]) -> list[bytes]:
     return [reports[i] for i in randomness(None).permutation(len(reports))]
 
 
-def _made(folder: Path) -> Path:
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[list[Path]]:
+    """Files of a folder that are removed again if not all could be made: half of them would cost as much as all."""
+    made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for file in written:
+            file.unlink(missing_ok=True)
+        if made:
+            folder.rmdir()
+        raise
 
 
 def _agreed(path: Path | None, folder: Path) -> LocalParameters:
