@@ -155,15 +155,22 @@ class LocalRandomizer:
 
     Parameters
     ----------
-    n_features : columns of a row.
-    epsilon, delta : the guarantee of one report. δ = 0 asks for pure privacy.
-    bound : public bound on the norm of a row; longer rows are clipped to it. Never take it from the data.
-    mechanism : "auto" ("gaussian" for δ > 0, "privunit" for δ = 0), or one of the two. "privunit" is purely private and
-        for any usual δ also less noisy; it reports one row, not the sum of a site.
-    rows : "clip" longer rows to the bound, or "scale" every row to it: only directions are reported, for PCA of
-        data whose typical row is much shorter than its longest.
-    on_bad_row : "refuse" a row that is not finite, or report "drop-to-zero".
-    random_state : None for the operating system's generator; anything else is for tests and not private.
+    n_features : int
+        Columns of a row.
+    epsilon, delta : float
+        The guarantee of one report. δ = 0 asks for pure privacy.
+    bound : float, default=1.0
+        Public bound on the norm of a row; longer rows are clipped to it. Never take it from the data.
+    mechanism : "auto", "gaussian" or "privunit", default="auto"
+        "auto" is "gaussian" for δ > 0 and "privunit" for δ = 0. "privunit" is purely private and, for any usual δ, also
+        less noisy; it reports one row, not the sum of a site.
+    rows : "clip" or "scale", default="clip"
+        Clip longer rows to the bound, or scale every row to it: only directions are reported, for PCA of data whose
+        typical row is much shorter than its longest.
+    on_bad_row : "refuse" or "drop-to-zero", default="refuse"
+        What to do with a row that is not finite.
+    random_state : default=None
+        None for the operating system's generator; anything else is for tests and not private.
     """
 
     def __init__(

@@ -47,10 +47,13 @@ Floats = NDArray[np.float64]
 class LocalAggregator:
     """The sum of local reports.
 
-    Parameters ---------- randomizer : the `LocalRandomizer` (or its parameters) that the reports are made with.
-    shuffled_delta : if the reports were shuffled, the δ at which to state the central guarantee that follows, beside
-    the
-        local one. Only set it if a shuffler whom the clients trust hid the order and the senders of the reports.
+    Parameters
+    ----------
+    randomizer : LocalRandomizer or LocalParameters
+        What the reports are made with.
+    shuffled_delta : float, default=None
+        If the reports were shuffled, the δ at which to state the central guarantee that follows, beside the local one.
+        Only set it if a shuffler whom the clients trust hid the order and the senders of the reports.
     """
 
     def __init__(self, randomizer: LocalRandomizer | LocalParameters, *, shuffled_delta: float | None = None) -> None:
