@@ -115,6 +115,13 @@ def test_a_report_counts_once(made, reports):
     assert bits(server) == before
 
 
+def test_nobody_can_take_the_place_of_a_report(made, reports):
+    """A forged report with the random bytes of another one does not keep that one out."""
+    forged = resealed(reports[1], 40, reports[0][40:56])
+    server = LocalAggregator(made).add_many([forged, reports[0]])
+    assert (server.n_reports, dict(server.refused)) == (2, {})
+
+
 @given(st.lists(st.integers(0, 2), min_size=30, max_size=30), st.permutations(range(30)))
 def test_any_split_order_and_merging_gives_the_same_bits(made, reports, shards, order):
     whole = LocalAggregator(made).add_many(reports[:30])

@@ -13,7 +13,8 @@ import pytest
 
 from dpeigen.local import LocalAggregator
 from dpeigen.local.calibrate import CapParameters, least_cap, upper_tail
-from dpeigen.local.privunit import LENGTH, SCALE, direction, randomise
+from dpeigen.local.client import MOST_FEATURES
+from dpeigen.local.privunit import LARGEST, LENGTH, SCALE, direction, randomise
 from dpeigen.privacy import gaussian_mu
 from dpeigen.privacy.audit import audit
 from dpeigen.privacy.randomness import DeviceRandomness
@@ -138,6 +139,14 @@ def test_the_coin_is_safe_for_the_smallest_cap(epsilon, m):
     assert 0.99 * epsilon - 1e-9 < loss <= epsilon or (epsilon > 8 and loss <= epsilon)
     shift = math.sqrt(m) / (2 * SCALE)
     assert upper_tail(cap.height - shift) / q < 1 + 1e-4
+
+
+def test_scores_fit_64_bits_for_as_many_columns_as_there_may_be():
+    """A draw that could overflow is drawn again: that must be next to impossible, or it would never end."""
+    m = MOST_FEATURES * (MOST_FEATURES + 1) // 2
+    assert 2 * math.sqrt(m) * SCALE < LARGEST
+    assert LARGEST * (LENGTH + math.sqrt(m)) < 2.0**63
+    assert 1 / (SCALE * (LENGTH - math.sqrt(m) / 2)) < 2.0**-19 / SCALE
 
 
 def test_short_rows_are_sent_with_the_right_sign():

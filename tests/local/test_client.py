@@ -198,8 +198,10 @@ def test_the_pure_randomiser_has_no_sum_of_a_site(rows):
 def test_consent_limits_what_a_server_may_ask_for():
     asked = LocalParameters(3, 4.0, 1e-6).to_dict()
     assert LocalRandomizer.from_parameters(asked, at_most=4.0).parameters == LocalParameters(**asked)
-    with pytest.raises(ValueError, match="consented"):
+    with pytest.raises(ValueError, match=r"epsilon.*consented"):
         LocalRandomizer.from_parameters(asked, at_most=1.0)
+    with pytest.raises(ValueError, match=r"delta.*consented"):  # δ = ½ would be no privacy at all
+        LocalRandomizer.from_parameters({**asked, "delta": 0.5}, at_most=4.0)
 
 
 def test_the_digest_is_that_of_the_values():

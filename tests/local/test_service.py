@@ -228,6 +228,13 @@ def test_a_folder_has_one_service_and_one_set_of_parameters(tmp_path):
     Ingestion(tmp_path / "kept", PARAMETERS).close()
 
 
+def test_posts_are_cut_by_bytes_too():
+    from dpeigen.local.post import _groups
+
+    sizes = [[len(report) for report in group] for group in _groups([b"x" * 10**6] * 5 + [b"y"] * 3, 3)]
+    assert sizes == [[10**6] * 2, [10**6] * 2, [10**6, 1, 1], [1]]
+
+
 def test_packing():
     assert unpack(pack([b"ab", b"", b"c"]), 10) == ([b"ab", b"", b"c"], 15)
     assert unpack(pack([b"abc"]), 2) == ([], 0)

@@ -213,7 +213,7 @@ def serve(
     approved: Annotated[str, typer.Option(help="The digest of the parameters that was approved.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
-    largest_body: Annotated[int, typer.Option(help="Most bytes of a request.")] = 2**24,
+    largest_body: Annotated[int | None, typer.Option(help="Most bytes of a request; 4 MiB by default.")] = None,
     reports_per_second: Annotated[float, typer.Option(help="Most reports a second from one address.")] = 10_000.0,
     reports_per_file: Annotated[int, typer.Option(help="Reports in one Parquet file.")] = 20_000,
 ) -> None:
@@ -232,7 +232,7 @@ def serve(
         )  # fmt: skip
         typer.echo(f"Listening on http://{host}:{port}; reports go to {folder}")
         uvicorn.run(
-            application, host=host, port=port, access_log=False, log_level="warning", limit_concurrency=256,
+            application, host=host, port=port, access_log=False, log_level="warning", limit_concurrency=64,
             timeout_keep_alive=30,
         )  # fmt: skip
 

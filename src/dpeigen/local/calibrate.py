@@ -125,6 +125,6 @@ def _gain(height: float, epsilon: float) -> float:
 
 def least_cap(height: float, coordinates: int, scale: int) -> float:
     """A lower bound on the probability of any cap of this height (proof in `privunit`)."""
-    shift = math.sqrt(coordinates) / (2 * scale) + 2.0**-20 / scale + 1e-12
+    shift = math.sqrt(coordinates) / (2 * scale) + 2.0**-19 / scale + 1e-12
     eta = coordinates * (_TAIL**2 + 1) / (8 * float(scale) ** 2)
     return upper_tail(height + shift) * math.exp(-eta) * (1 - 1e-12) - 1e-300

@@ -85,6 +85,8 @@ class LocalParameters:
         if self.mechanism == "gaussian" and not self.delta:
             remedy = "Give a delta well below 1/n such as 1e-6, or mechanism='privunit'."
             raise ValueError(complain("delta", _OWNER, "> 0 for mechanism='gaussian'", self.delta, remedy))
+        if self.mechanism == "gaussian":
+            _ = self.scale  # refuses noise that does not fit 64-bit integers
 
     @property
     def entries(self) -> int:
@@ -189,17 +191,22 @@ class LocalRandomizer:
         self._on_bad_row = check_choice("on_bad_row", on_bad_row, ["refuse", "drop-to-zero"], _OWNER)
         self._rng = DeviceRandomness() if random_state is None else randomness(random_state)
         self._upper = np.triu_indices(self.parameters.n_features)
-        if self.parameters.mechanism == "gaussian":
-            _ = self.parameters.scale  # refuses here what cannot be done
 
     @classmethod
-    def from_parameters(cls, parameters: Any, *, at_most: float | None = None, **options: Any) -> LocalRandomizer:
-        """From what a server publishes. ``at_most``: the largest ε the owner of the row consents to."""
+    def from_parameters(
+        cls, parameters: Any, *, at_most: float | None = None, delta_at_most: float = 1e-5, **options: Any
+    ) -> LocalRandomizer:
+        """From what a server publishes; ``at_most`` is the largest ε that the owner of the row consents to."""
         given = parameters.to_dict() if isinstance(parameters, LocalParameters) else dict(parameters)
         made = cls(**given, **options)
-        if at_most is not None and made.parameters.epsilon > check_epsilon(at_most, f"{_OWNER}.from_parameters"):
-            must = f"at most {at_most:g}, which is what was consented to"
-            raise ValueError(complain("epsilon", _OWNER, must, made.parameters.epsilon))
+        if at_most is not None:
+            owner, asked = f"{_OWNER}.from_parameters", made.parameters
+            for name, value, most in (
+                ("epsilon", asked.epsilon, check_epsilon(at_most, owner)),
+                ("delta", asked.delta, check_delta(delta_at_most, owner)),
+            ):
+                if value > most:
+                    raise ValueError(complain(name, owner, f"at most {most:g}, which is what was consented to", value))
         return made
 
     @property

@@ -24,6 +24,7 @@ from dpeigen.local.store import replace_file, reports_in, sync_folder, write_rep
 
 _LENGTH = struct.Struct("<I")
 PARAMETERS = "parameters.json"
+_LARGEST_LOG = 2**26  # bytes, after which it becomes Parquet
 
 
 def pack(reports: list[bytes]) -> bytes:
@@ -120,7 +121,7 @@ class Journal:
             raise
         self._size += len(content)
         self._count += len(reports)
-        if self._count >= self._most:
+        if self._count >= self._most or self._size >= _LARGEST_LOG:
             self.rotate()
 
     def _undo(self) -> None:

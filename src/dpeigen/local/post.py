@@ -8,13 +8,13 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from dpeigen._validate import check_count, check_positive
 from dpeigen.local.client import LocalParameters
 
 _LARGEST_ANSWER = 2**20
+_LARGEST_POST = 2**21  # bytes; below what the service takes by default
 
 
 class ServiceError(OSError):
@@ -58,8 +58,13 @@ def post_reports(
 
 
 def _groups(reports: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    source = iter(reports)
-    while group := list(islice(source, size)):
+    group: list[bytes] = []
+    for report in reports:
+        if group and (len(group) == size or sum(map(len, group)) + len(report) > _LARGEST_POST):
+            yield group
+            group = []
+        group.append(report)
+    if group:
         yield group
 
 

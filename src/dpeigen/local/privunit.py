@@ -43,7 +43,8 @@ from dpeigen.privacy.randomness import Randomness
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 SCALE = 2**28
-LENGTH = 2**22  # of w, about
+LENGTH = 2**20  # of w, about
+LARGEST = 2.0**62 / (2 * LENGTH)  # norm of a draw: scores stay in 64 bits, and √m·SCALE is far below for 4096 columns
 _BATCH = 2**16  # numbers drawn at once, at most, unless a single trial needs more
 
 
@@ -68,7 +69,7 @@ def randomise(w: Integers, cap: CapParameters, rng: Randomness) -> Integers:
     while inside is None or outside is None:
         draws = rng.discrete_gaussian(SCALE, m * trials).reshape(-1, m)
         norms = np.sqrt(np.einsum("ij,ij->i", draws.astype(np.float64), draws.astype(np.float64)))
-        draws = draws[norms < 2.0**62 / (2 * LENGTH)]
+        draws = draws[norms < LARGEST]
         high = draws @ w >= threshold
         if inside is None and high.any():
             inside = draws[int(np.argmax(high))]

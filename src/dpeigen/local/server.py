@@ -68,7 +68,7 @@ class LocalAggregator:
         self.n_seeded = 0
         self.refused: Counter[str] = Counter()
         self._sum = ExactSum((known.entries,))
-        self._names: set[bytes] = set()
+        self._seen: set[bytes] = set()
         self._upper = np.triu_indices(known.n_features)
         self._diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
         self._limits: dict[int, Limits] = {}
@@ -120,14 +120,14 @@ class LocalAggregator:
         found = decode(report, self.parameters.header, self._limits[known], self._diagonal)
         if found.rows != known:
             raise RefusedReportError("parameters")
-        if found.name in self._names:
+        if found.identity in self._seen:
             raise RefusedReportError("duplicate")
         return found
 
     def take(self, report: Report) -> None:
         """Add what `read` returned."""
         self._sum.add(report.steps)
-        self._names.add(report.name)
+        self._seen.add(report.identity)
         self.n_reports += 1
         self.n_rows += report.rows
         self.n_seeded += report.seeded
@@ -136,11 +136,11 @@ class LocalAggregator:
         """Take all that another aggregator has taken. Refused as a whole if they share a report."""
         if other.parameters != self.parameters:
             raise ValueError("Aggregators of different parameters cannot be merged.")
-        twice = len(self._names & other._names)
+        twice = len(self._seen & other._seen)
         if twice:
             raise ValueError(f"{twice} reports are in both aggregators; a report counts once. Nothing was merged.")
         self._sum.merge(other._sum)
-        self._names |= other._names
+        self._seen |= other._seen
         self.n_reports += other.n_reports
         self.n_rows += other.n_rows
         self.n_seeded += other.n_seeded
@@ -153,7 +153,7 @@ class LocalAggregator:
             isinstance(other, LocalAggregator)
             and self.parameters == other.parameters
             and (self.n_reports, self.n_rows, self.n_seeded) == (other.n_reports, other.n_rows, other.n_seeded)
-            and self._names == other._names
+            and self._seen == other._seen
             and bool(np.array_equal(self._sum.value, other._sum.value))
         )
 
@@ -164,7 +164,7 @@ class LocalAggregator:
     def save(self, path: str | Path) -> Path:
         """Write the state into one file (safetensors, with a digest), complete or not at all."""
         high, low = self._sum.limbs
-        names = np.frombuffer(b"".join(sorted(self._names)), dtype=np.uint8).reshape(-1, 16)
+        seen = np.frombuffer(b"".join(sorted(self._seen)), dtype=np.uint8).reshape(-1, 16)
         description = {
             "parameters": self.parameters.to_dict(),
             "n_reports": self.n_reports,
@@ -173,7 +173,7 @@ class LocalAggregator:
             "refused": dict(self.refused),
             "shuffled_delta": self.shuffled_delta,
         }
-        return write_state(path, {"high": high, "low": low, "names": names}, description)
+        return write_state(path, {"high": high, "low": low, "seen": seen}, description)
 
     @classmethod
     def load(cls, path: str | Path) -> LocalAggregator:
@@ -182,12 +182,12 @@ class LocalAggregator:
         try:
             made = cls(LocalParameters(**said["parameters"]), shuffled_delta=said["shuffled_delta"])
             made._sum = ExactSum.of_limbs(arrays["high"], arrays["low"], (made.parameters.entries,))
-            made._names = {row.tobytes() for row in arrays["names"]}
+            made._seen = {row.tobytes() for row in arrays["seen"]}
             made.n_reports, made.n_rows, made.n_seeded = (int(said[n]) for n in ("n_reports", "n_rows", "n_seeded"))
             made.refused = Counter({str(k): int(v) for k, v in said["refused"].items() if k in REASONS})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedReleaseError(f"{path} does not hold the state of an aggregator: {error}") from None
-        if len(made._names) != made.n_reports:
+        if len(made._seen) != made.n_reports:
             raise DamagedReleaseError(f"{path} does not hold the state of an aggregator: reports are missing.")
         return made
 
@@ -283,7 +283,7 @@ class LocalAggregator:
             "radius": self.parameters.bound,
             "radius_is": "public",
             "center": "public",
-            "feature_names": None,
+            "feature_seen": None,
             "details": {
                 **details,
                 "parameters": self.parameters.to_dict(),

@@ -70,16 +70,16 @@ class Ingestion:
         """Judge each report; those that are good are on the disk when this returns."""
         refused: Counter[str] = Counter()
         with self._lock:
-            good, names = [], set()
+            good, seen = [], set()
             for report in reports:
                 try:
                     found = self.aggregate.read(report)
-                    if found.name in names:
+                    if found.identity in seen:
                         raise RefusedReportError("duplicate")
                 except RefusedReportError as refusal:
                     refused[refusal.reason] += 1
                     continue
-                names.add(found.name)
+                seen.add(found.identity)
                 good.append((report, found))
             if good:
                 self._journal.append([report for report, _ in good])
@@ -104,13 +104,14 @@ def ingestion_app(
     parameters: LocalParameters,
     *,
     approved: str,
-    largest_body: int = 2**24,
+    largest_body: int | None = None,
     reports_per_second: float = 10_000.0,
     reports_per_file: int = 20_000,
 ) -> Starlette:
     """The application. ``approved`` is the digest of the parameters that were signed off; others are not served.
 
-    ``largest_body`` in bytes and ``reports_per_second`` (for one address; as many again at once) are the limits.
+    ``largest_body`` in bytes (by default 4 MiB, or one report if that is more) and ``reports_per_second`` (for one
+    address; as many again at once) are the limits.
     """
     try:
         from starlette.applications import Starlette
@@ -121,7 +122,8 @@ def ingestion_app(
         raise ImportError("The ingestion service needs Starlette: pip install 'dpeigen[serve]'") from error
 
     owner = "ingestion_app"
-    check_count("largest_body", largest_body, owner, low=size_of(parameters.n_features) + 4)
+    least = size_of(parameters.n_features) + 4
+    most = max(2**22, least) if largest_body is None else check_count("largest_body", largest_body, owner, low=least)
     check_positive("reports_per_second", reports_per_second, owner)
     if approved != parameters.digest:
         remedy = "Have the parameters approved, and give the digest that was approved."
@@ -136,9 +138,9 @@ def ingestion_app(
         return JSONResponse({"error": message}, status, headers={k.replace("_", "-"): v for k, v in headers.items()})
 
     async def reports(request: Request) -> JSONResponse:
-        body = await _body(request, largest_body)
+        body = await _body(request, most)
         if body is None:
-            return refuse(413, "oversized", f"A request may hold {largest_body} bytes.", Connection="close")
+            return refuse(413, "oversized", f"A request may hold {most} bytes.", Connection="close")
         found, used = unpack(body, 2 * service.size)
         if used != len(body) or not found:
             return refuse(400, "not a report", "The body must be reports, each with its length before it.")

@@ -9,7 +9,7 @@
     8       4     columns p
     12      4     rows behind the report
     16      24    ε, δ, bound
-    40      16    a random name, by which a report that comes twice is recognised
+    40      16    random bytes: no two reports are the same, so one that comes twice is recognised
     56      4·m   m = p(p+1)/2 numbers, float32: the upper triangle row by row, each a whole number of grid units
     end     8     BLAKE2b-64 of all before it
 
@@ -101,7 +101,7 @@ class Report:
     steps: NDArray[np.int64]
     rows: int
     seeded: bool
-    name: bytes
+    identity: bytes  # a digest of the whole report: nobody can make another one with the same
 
 
 def size_of(n_features: int) -> int:
@@ -139,7 +139,7 @@ def decode(content: bytes, header: Header, limits: Limits, diagonal: NDArray[np.
         raise RefusedReportError("not a report")
     if len(content) < _HEADER.size + _SUM:
         raise RefusedReportError("truncated")
-    _, version, mechanism, flags, g, p, rows, epsilon, delta, bound, name = _HEADER.unpack_from(content)
+    _, version, mechanism, flags, g, p, rows, epsilon, delta, bound, _ = _HEADER.unpack_from(content)
     if version != VERSION:
         raise RefusedReportError("version")
     if len(content) != size:
@@ -150,7 +150,8 @@ def decode(content: bytes, header: Header, limits: Limits, diagonal: NDArray[np.
     said = Header(mechanism, bool(flags & SCALED), p, epsilon, delta, bound)
     if said != header or flags > SEEDED + SCALED or rows < 1 or g != limits.exponent:
         raise RefusedReportError("parameters")
-    return Report(_steps(content, limits, diagonal), rows, bool(flags & SEEDED), name)
+    identity = hashlib.blake2b(content, digest_size=16).digest()
+    return Report(_steps(content, limits, diagonal), rows, bool(flags & SEEDED), identity)
 
 
 def _steps(content: bytes, limits: Limits, diagonal: NDArray[np.intp]) -> NDArray[np.int64]:

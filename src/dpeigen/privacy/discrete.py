@@ -1,7 +1,7 @@
 """Exact discrete Gaussians of an integer scale, from random 64-bit words, in NumPy alone.
 
-Written here because a device that randomises its own row has NumPy and nothing else; wherever OpenDP is installed its
-vetted sampler is used instead. Exact means: the mass of n is exactly proportional to exp(−n²/2s²), given that the
+Written here because a device that randomises its own row has NumPy and nothing else; everything that is not meant for
+devices uses OpenDP's vetted sampler. Exact means: the mass of n is exactly proportional to exp(−n²/2s²), given that the
 words are uniform and independent.
 
 How: n = ±(k·s + j) with 0 ≤ j < s. Propose a sign, k with probability 2^−(k+1) (zeros at the end of a word) and j
