@@ -22,9 +22,9 @@ from wang_cells import CURVES  # noqa: E402
 
 Floats = NDArray[np.float64]
 RECORDED_FROM = 10**6  # expected.json was recorded with seeds that no run uses
-REPETITIONS = {"figure-1": 20, "figure-2": 3, "table": 2}
+REPETITIONS = {"figure-1": 20, "figure-2": 2, "table": 2}
 QUICK = {"figure-1": 4, "figure-2": 2, "table": 1}
-RECORDED = {"figure-1": 20, "figure-2": 4, "table": 2}
+RECORDED = {"figure-1": 20, "figure-2": 3, "table": 2}
 
 
 def measured(quick: bool, counts: dict[str, int], first_seed: int = 0) -> dict[str, dict[str, Floats]]:
@@ -34,7 +34,7 @@ def measured(quick: bool, counts: dict[str, int], first_seed: int = 0) -> dict[s
         count = counts["figure-1" if cell.s is None else "figure-2"]
         found[cell.key] = wang_cells.figure_errors(cell, range(first_seed, first_seed + count))
         show(cell.key, found[cell.key])
-    rows = ("", np.zeros((0, 0)))
+    rows: tuple[str, Floats] = ("", np.zeros((0, 0)))
     for name, s, epsilon in wang_cells.table_cells(quick):
         if name != rows[0]:
             rows = (name, wang_cells.unit_rows(name))
@@ -60,11 +60,15 @@ def summary(values: Floats) -> dict[str, float]:
     }
 
 
-def allowed(expected: dict[str, float], repetitions: int) -> float:
-    """Five standard errors of the difference, and at least 3%; a few recorded runs know their spread badly."""
+def allowed(key: str, expected: dict[str, float], repetitions: int) -> float:
+    """Five standard errors of the difference (three times that for the few runs of Figure 2), and at least 3%.
+
+    In the tables everything is lost, and whole columns are hit by chance: one of ten moves the error by 0.23.
+    """
+    if key.startswith("table"):
+        return 0.6
     error = expected["deviation"] * float(np.sqrt(1 / repetitions + 1 / expected["repetitions"]))
-    few = 3.0 if expected["repetitions"] < 10 else 1.0
-    return max(5 * few * error, 0.03 * expected["mean"], 0.6 if expected["repetitions"] < 2 else 0.0)
+    return max((15 if key.startswith("figure-2") else 5) * error, 0.03 * expected["mean"])
 
 
 def claims(found: dict[str, dict[str, Floats]]) -> list[str]:
@@ -87,7 +91,7 @@ def main(quick: bool, out: Path) -> bool:
     for key, errors in found.items():
         for curve, values in errors.items():
             record = expected[f"{key}/{curve}"]
-            margin = allowed(record, len(values))
+            margin = allowed(key, record, len(values))
             good = abs(float(values.mean()) - record["mean"]) <= margin
             results[f"{key}/{curve}"] = summary(values) | {"agrees": good}
             if not good:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 MOST_ROWS = 2**20  # behind one report: sums stay in 64-bit integers
-MOST_FEATURES = 4096
+MOST_FEATURES = 8192
 _REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37
 _OWNER = "LocalRandomizer"
 REFERENCES = {

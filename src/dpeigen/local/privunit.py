@@ -4,7 +4,7 @@ Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; the Gaussian form of Asi, Feldm
 those of the best unbiased randomiser up to a factor that tends to 1 with the dimension.
 
 Let w be an integer vector that stands for the direction to be reported, and D the law of m independent exact discrete
-Gaussians of scale S = 2^28. The cap of w is C(w) = {g : ⟨g, w⟩ ≥ γ·S·‖w‖}, q(w) = D(C(w)). With probability p the
+Gaussians of scale S = 2^27. The cap of w is C(w) = {g : ⟨g, w⟩ ≥ γ·S·‖w‖}, q(w) = D(C(w)). With probability p the
 report is g ~ D given C(w), else g ~ D given the complement.
 
 Guarantee: ε-local differential privacy, exactly, for the integers that are sent. The mass of g is D(g) times p/q(w)
@@ -42,9 +42,9 @@ from dpeigen.privacy.randomness import Randomness
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-SCALE = 2**28
+SCALE = 2**27
 LENGTH = 2**20  # of w, about
-LARGEST = 2.0**62 / (2 * LENGTH)  # norm of a draw: scores stay in 64 bits, and √m·SCALE is far below for 4096 columns
+LARGEST = 2.0**62 / (2 * LENGTH)  # norm of a draw: scores stay in 64 bits, and √m·SCALE is far below for 8192 columns
 _BATCH = 2**16  # numbers drawn at once, at most, unless a single trial needs more
 
 
