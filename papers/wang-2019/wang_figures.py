@@ -68,5 +68,5 @@ def _panels(found: Found, panels: list[tuple[str, Any]], path: Path, base: Mappi
     axes[0].set_ylabel(r"$\|\hat V\hat V^T - VV^T\|_F$")
     fixed = ", ".join(f"{name if name != 'eps' else 'ε'} = {value:g}" for name, value in base.items())
     figure.suptitle(f"Unless on the axis: {fixed}", fontsize=10)
-    axes[0].legend(fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
     figure.savefig(path, dpi=110)
