@@ -113,6 +113,16 @@ def test_the_partial_eigensolver_changes_nothing(monkeypatch):
     assert some.projector == pytest.approx(whole.projector, abs=1e-4)
 
 
+def test_single_precision_is_good_enough_for_loose_tolerances(monkeypatch):
+    S, _, _ = sparse_case(80, 8, 3, 0.005, seed=8)
+    fine = fantope_admm(S, 3, 0.004, tolerance=1e-4)
+    monkeypatch.setattr(fantope, "_DENSE", 20)
+    rough = fantope_admm(S, 3, 0.004, tolerance=1e-4)
+    assert rough.converged
+    assert rough.projector == pytest.approx(fine.projector, abs=2e-3)
+    assert rough.gap == pytest.approx(fine.gap, abs=1e-4)
+
+
 def test_no_penalty_is_plain_pca():
     S, _, _ = sparse_case(20, 8, 3, 0.01, seed=2)
     plain = np.linalg.eigh(S)[1][:, -3:].T

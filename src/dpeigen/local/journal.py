@@ -10,7 +10,6 @@ folder open.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import struct
@@ -66,6 +65,8 @@ class Journal:
     """The folder of one service."""
 
     def __init__(self, folder: str | Path, parameters: LocalParameters, *, reports_per_file: int = 20_000) -> None:
+        import fcntl  # not on Windows: everything but the service does without
+
         self.folder = Path(folder)
         self._most = check_count("reports_per_file", reports_per_file, "Journal")
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -33,6 +33,8 @@ def replace_file(path: Path, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make names of files durable, not only their content."""
+    if os.name == "nt":  # where folders cannot be opened, and need not be
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

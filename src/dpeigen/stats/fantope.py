@@ -41,6 +41,7 @@ from dpeigen._validate import check_count, check_positive, complain
 Floats = NDArray[np.float64]
 _DENSE = 256  # up to this many columns a full eigendecomposition is the fastest
 _NARROW = 12  # an iterative eigensolver pays where less than this share of the eigenvectors is wanted
+_ROUGH = 1e-4  # down to this tolerance large eigenproblems are solved in single precision, at half the cost
 _RELAXATION = 1.6
 _BALANCE_UNTIL = 200  # iterations after which ρ stays, so that convergence is guaranteed
 
@@ -165,8 +166,10 @@ class _Admm:
         self._basis: Floats | None = None
         self._rank = len(s)  # how many eigenvectors to ask for
         self._residual = 1.0
+        self._rough = False  # whether single precision will do
 
     def run(self, tolerance: float, most: int) -> bool:
+        self._rough = tolerance >= _ROUGH and len(self.s) > _DENSE
         for self.iterations in range(1, most + 1):
             x, x_single = self._project(
                 self.y - self.u + self.s / self.rho, self.y_single - self.u_single + self.s_single / self.rho
@@ -219,7 +222,7 @@ class _Admm:
         if partial is not None:
             return partial
         while True:
-            values, vectors = _top(w, self._rank)
+            values, vectors = _top(w.astype(np.float32) if self._rough else w, self._rank)
             theta = fantope_threshold(np.concatenate([values, w_single]), self.k)
             above = int(np.count_nonzero(values > theta))
             if above < len(values) or len(values) == q:
@@ -255,7 +258,7 @@ class _Admm:
         z_single = np.clip(self.rho * self.u_single, -self.penalty, self.penalty)
         values = np.concatenate([_largest(self.s - z, self.k), self.s_single - z_single])
         upper = float(np.sort(values)[::-1][: self.k].sum())
-        self._basis = None
+        self._basis, self._rough = None, False
         x, x_single = self._project(self.y, self.y_single)
         value = float(np.sum(self.s * x) + np.sum(self.s_single * x_single))
         return upper - value + self.penalty * float(np.abs(x).sum() + np.abs(x_single).sum())
