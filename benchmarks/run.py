@@ -179,6 +179,13 @@ def matrix_laplace() -> list[Row]:
     return rows
 
 
+def spiked() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from spiked import rows
+
+    return [Row(*row) for row in rows()]
+
+
 def pure() -> list[Row]:
     sys.path.insert(0, str(HERE))
     from pure import rows  # eigenvector sampling beside diffprivlib and OpenDP
@@ -193,9 +200,34 @@ def local() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
-BENCHMARKS = {
-    f.__name__: f for f in (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace, pure, local)
-}
+def robust() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from robust import rows  # Kendall's tau beside a loop over rows
+
+    return [Row(*row) for row in rows()]
+
+
+def streaming() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from streaming import rows  # the one-pass methods
+
+    return [Row(*row) for row in rows()]
+
+
+_ALL = (
+    fit_speed,
+    fit_memory,
+    noise_speed,
+    import_speed,
+    bingham,
+    matrix_laplace,
+    pure,
+    robust,
+    spiked,
+    streaming,
+    local,
+)
+BENCHMARKS = {f.__name__: f for f in _ALL}
 
 
 def machine() -> str:

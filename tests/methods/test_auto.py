@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
-from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, SpatialSign, choose, resolve
+from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, OnePassMethod, SpatialSign, choose, resolve
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import rows_needed
 from dpeigen.privacy import PureCost
@@ -34,7 +36,11 @@ TABLE = [
     (12, {"delta": 1e-6, "relation": "add_remove"}, "matrix-laplace"),
     (30, {"delta": 1e-6, "relation": "add_remove"}, "gaussian"),
     (5, {"bound": None}, "spatial-sign"),
-    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),
+    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),  # the whole covariance: there is nothing to refine
+    (5, {"bound": None, "delta": 1e-6, "k": 2, "epsilon": 50.0}, "refined"),
+    (5, {"bound": None, "delta": 1e-6, "k": 2}, "spatial-sign"),  # too few rows for its radii
+    (5, {"bound": None, "delta": 1e-6, "k": 5, "epsilon": 50.0}, "spatial-sign"),
+    (5, {"bound": None, "k": 2, "epsilon": 50.0}, "spatial-sign"),
     (1, {"bound": None}, "spatial-sign"),
     (5, {"bound": BOX}, "matrix-laplace"),
     (5, {"bound": "private"}, "matrix-laplace"),
@@ -107,8 +113,11 @@ def test_auto_is_the_method_it_names():
 
 def test_resolve_takes_names_and_instances(tools):
     task = facts(tools, 3, delta=1e-6)
+    few = dataclasses.replace(task, n_components=1, n_rows=None)  # one-pass methods follow a few directions
     for name, kind in METHODS.items():
-        assert resolve(name, task) == kind()
+        unbounded = facts(tools, 3, bound=None, delta=1e-6, epsilon=50.0, k=2)
+        fitting = unbounded if name in ("spiked", "refined", "geodesic") else task
+        assert resolve(name, few if issubclass(kind, OnePassMethod) else fitting) == kind()
         assert kind.name == name
         assert kind.reference
     instance = Gaussian(tighten=True)

@@ -69,9 +69,12 @@ def test_words_say_what_a_reader_must_know():
         "spent on   moment: μ = 0.2 (Gaussian) (gaussian)",
         "spent on   rank: ε = 0.05, δ = 1e-08 (stability)",
         "note       one\nnote       two",
-        f"{100 * full().best_attack():.1f}%",
+        "under the assumptions below ONLY",
     ):
         assert part in text
+    assert "nobody guesses" not in text  # no promise to people that holds under a model only
+    plain = dataclasses.replace(full(), basis="worst-case", assumptions=())
+    assert f"{100 * plain.best_attack():.1f}%" in str(plain)
     assert "one row replaced" in str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace"))
     assert "not private" in str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", numerics="seeded"))
 

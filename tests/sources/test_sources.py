@@ -130,7 +130,7 @@ def test_every_source_gives_the_same_integers(make, kind, tmp_path):
 @pytest.mark.parametrize("make", [from_array, from_parquet, from_csv])
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_threads_change_nothing(make, kind, workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "_workers", lambda controller: workers)
+    monkeypatch.setattr(base, "workers", lambda: workers)
     monkeypatch.setattr(base, "_SMALL", 0)
     monkeypatch.setattr(memory_module, "_BLOCK_NUMBERS", 100)
     monkeypatch.setattr(arrow, "_BATCH_ROWS", 50)
@@ -351,7 +351,7 @@ def test_pairs_do_not_depend_on_the_threads(monkeypatch):
     lattice = Lattice(Frame(3, pairs=True), 40.0)
     found = []
     for workers in (1, 4):
-        monkeypatch.setattr(base, "_workers", lambda controller, workers=workers: workers)
+        monkeypatch.setattr(base, "workers", lambda workers=workers: workers)
         monkeypatch.setattr(base, "_SMALL", 0)
         found.append(PairedSource(ArraySource(ROWS), seeded(3)).reduce(SecondMoment(lattice)))
     same(integers(found[0]), integers(found[1]))
@@ -383,7 +383,7 @@ def test_a_source_only_needs_blocks():
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
-    monkeypatch.setattr(base, "_workers", lambda controller: 3)
+    monkeypatch.setattr(base, "workers", lambda: 3)
     monkeypatch.setattr(base, "_SMALL", 0)
     rows = ROWS.copy()
     rows[700, 1] = np.nan

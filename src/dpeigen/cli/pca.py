@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def pca(
     file: Annotated[Path, typer.Argument(help="A CSV (with a header line), Parquet or Feather file, or a folder.")],
-    components: Annotated[int, typer.Option("--components", "-k", help="Number of components.")],
+    components: Annotated[
+        str, typer.Option("--components", "-k", help="Number of components, or 'private' to pay for it.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0. There is no default.")],
     out: Annotated[Path, typer.Option(help="Folder for the release; must not hold one already.")],
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
@@ -46,7 +48,7 @@ def pca(
         from dpeigen import PrivatePCA
 
         estimator = PrivatePCA(
-            components,
+            int(components) if components.lstrip("-").isdecimal() else components,
             epsilon=epsilon,
             delta=delta,
             method=method,

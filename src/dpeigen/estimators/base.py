@@ -71,7 +71,7 @@ class PrivateEstimator(BaseEstimator):
         """The checked parameters, for rows of d columns."""
         return check_bound(self.bound, d, owner), check_center(self.center, d, owner)
 
-    def _task(self, source: Source, n_components: int | None, shrink: bool) -> Task:
+    def _task(self, source: Source, n_components: int | None, shrink: bool, *, count: bool = True) -> Task:
         owner, d = type(self).__name__, source.n_features
         relation = Relation.parse(self.relation, owner)
         check_method(self.method, owner)
@@ -79,7 +79,7 @@ class PrivateEstimator(BaseEstimator):
         bound, center = self._bound_and_center(d, owner)
         if self.ledger is not None:
             Ledger.at(self.ledger).require(Budget(budget.epsilon))  # before a file is read to count its rows
-        n_rows = source.count_rows() if relation is Relation.REPLACE else None
+        n_rows = source.count_rows() if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
             raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
         return Task(
@@ -102,8 +102,9 @@ class PrivateEstimator(BaseEstimator):
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         cost = method.price(task)
         if method.basis != "worst-case":
-            warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=4)
+            warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
+        what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
         try:
             estimate = method.estimate(source, task, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,25 +11,28 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.stream import StreamMixin
 from dpeigen.methods import Method
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.release import Release
 
 Floats = NDArray[np.float64]
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
+class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal component analysis under differential privacy.
 
     Parameters
     ----------
-    n_components : int
-        Number of components k, at most the number of columns.
+    n_components : int or "private"
+        Number of components k, at most the number of columns; "private" pays for it from noisy eigenvalues.
     epsilon : float
         Privacy loss ε > 0. There is no default.
     delta : float, default=0.0
         δ in [0, 1); 0 asks for pure ε-privacy.
     method : str or Method, default="auto"
-        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", or an instance from `dpeigen.methods`.
+        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "refined", "kendall", … ("dp-pca" and "oja" for
+        rows that come once, see `partial_fit`), or an instance from `dpeigen.methods`.
         "auto" looks at public facts only.
     bound : float, (lower, upper), "private" or None, default=None
         A public bound on the length of a row, that is, on its distance from the public centre, or from 0 where there is
@@ -68,7 +72,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     def __init__(
         self,
-        n_components: int,
+        n_components: int | str,
         *,
         epsilon: float,
         delta: float = 0.0,
@@ -93,10 +97,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
         """Release the components of X: array, data frame, Arrow table, or path of a Parquet, Feather or CSV file."""
-        check_count("n_components", self.n_components, type(self).__name__)
+        owner, private = type(self).__name__, isinstance(self.n_components, str) and self.n_components == "private"
+        if not private:
+            check_count("n_components", self.n_components, owner)
         source = self._open(X)
-        k = check_count("n_components", self.n_components, type(self).__name__, high=source.n_features)
-        release = self._release(source, self._task(source, k, shrink=True), "pca")
+        k = 1 if private else check_count("n_components", self.n_components, owner, high=source.n_features)
+        task = replace(self._task(source, k, shrink=True), private_rank=private)
+        self._end_stream()
+        return self._publish(self._release(source, task, "pca"))
+
+    def _publish(self, release: Release) -> PrivatePCA:
+        k = len(release.components)
         total = float(np.trace(release.covariance))
         self.components_ = release.components.copy()
         self.explained_variance_ = release.eigenvalues.copy()

@@ -38,6 +38,7 @@ class Task:
     n_rows: int | None  # None unless public
     on_bad_row: OnBadRow = "refuse"
     shrink: bool = True
+    private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
 
     @property
     def pairs(self) -> bool:

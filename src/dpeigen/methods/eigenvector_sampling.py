@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice
 from dpeigen.methods.base import Task
-from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, rounding_allowance, steps_of
-from dpeigen.privacy import ConcentratedCost, Cost, Randomness, Relation
+from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
+from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, steps_of
+from dpeigen.privacy import ConcentratedCost, Cost, Randomness
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import noise_scale, perturb
 from dpeigen.privacy.sphere import sample_orthonormal
 from dpeigen.stats import project_eigenvalues
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
@@ -63,12 +63,12 @@ class EigenvectorSampling(SamplingMethod):
         return max(1, min(steps_of(task), task.n_features - 1))  # the last of all is determined
 
     def value_scale(self, cost: Cost, task: Task) -> float:
-        return noise_scale(cost, **_reach(task))
+        return eigenvalue_scale(cost, task)
 
     def sample(
         self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
     ) -> tuple[Floats, Floats, float]:
-        noisy = _noisy_eigenvalues(matrix, costs[VALUES], task, rng)
+        noisy = noisy_eigenvalues(matrix, costs[VALUES], task, rng)
         scale = self.value_scale(costs[VALUES], task) / GRID
         concentrations = self._concentrations(noisy, scale, costs[VECTORS], task)
         directions = sample_orthonormal(matrix, concentrations, rng)
@@ -97,19 +97,3 @@ class EigenvectorSampling(SamplingMethod):
             return np.clip(noisy, 0.0, count)
         decreasing = project_eigenvalues(isotonic_decreasing(noisy), trace=count)
         return decreasing if self.reconstruction == "projected" else expected_rayleigh(decreasing, concentrations)
-
-
-def _reach(task: Task) -> dict[str, float]:
-    """Sensitivities of the rounded eigenvalues, in grid steps."""
-    d, two_sided = task.n_features, task.relation is Relation.REPLACE and task.n_features > 1
-    each = GRID * rounding_allowance(task) + 1  # what rounding may add to the change of each eigenvalue
-    return {
-        "l2": (math.sqrt(2) if two_sided else 1.0) * GRID + math.sqrt(d) * each,
-        "l1": (2.0 if two_sided else 1.0) * GRID + d * each,
-    }
-
-
-def _noisy_eigenvalues(matrix: Floats, cost: Cost, task: Task, rng: Randomness) -> Floats:
-    """Eigenvalues, decreasing, with noise, in squared radii."""
-    on_grid = np.array([round(float(v) * GRID) for v in np.linalg.eigvalsh(matrix)[::-1]], dtype=object)
-    return perturb(on_grid, cost, **_reach(task), rng=rng).astype(np.float64) / GRID

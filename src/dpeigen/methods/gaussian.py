@@ -20,7 +20,7 @@ from dpeigen.methods.moment import MomentMethod, Noise
 from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.noise import symmetric_gaussian
-from dpeigen.stats import SecondMoment
+from dpeigen.stats.base import SymmetricSum
 from dpeigen.stats.spectrum import RTransform, gaussian_r_transform
 
 
@@ -44,10 +44,10 @@ class Gaussian(MomentMethod):
         mu = gaussian_share(self.published_cost(task))
         return Budget(max(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), 1e-9), task.budget.delta)
 
-    def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
+    def noise_scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:
         return moment.frobenius_sensitivity(relation) / gaussian_share(cost)
 
-    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+    def noise(self, moment: SymmetricSum, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
         sigma = self.noise_scale(moment, cost, relation)
         if self.constants == "published":
             return Noise(symmetric_gaussian(moment.dimension, sigma, rng, isometric=False), sigma)

@@ -22,7 +22,7 @@ from dpeigen.privacy import Budget, Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import continuous_grid, matrix_laplace
-from dpeigen.stats import SecondMoment
+from dpeigen.stats.base import SymmetricSum
 from dpeigen.stats.spectrum import RTransform, wishart_difference_r_transform
 
 
@@ -35,10 +35,10 @@ class MatrixLaplace(MomentMethod):
     uses_delta = False
     numerics: ClassVar[Numerics] = "idealised"
 
-    def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
+    def noise_scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:
         return moment.trace_sensitivity(relation) / (2 * pure_epsilon(cost))
 
-    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
+    def noise(self, moment: SymmetricSum, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
         d, scale = moment.dimension, self.noise_scale(moment, cost, relation)
         matrix = np.rint(matrix_laplace(d, scale, rng)).astype(np.int64)
         return Noise(matrix, scale * math.sqrt(2 * (d + 1)), continuous_grid(scale))

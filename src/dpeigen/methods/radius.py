@@ -1,4 +1,4 @@
-"""A private radius: the first grid radius that holds about 95% of the rows (a little less when they are few).
+"""A private radius: the first grid radius that holds about 95% (or half) of the rows, a little less when they are few.
 Pure ε-DP, exact integers.
 
 Guarantee. This is the sparse-vector technique with one answer (Lyu, Su, Li 2017) over cumulative counts on a fixed
@@ -28,20 +28,35 @@ from dpeigen.stats.norms import GRID
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
 
 
-def private_radius(source: Source, view: RowView, cost: Cost, relation: Relation, rng: Randomness) -> float:
-    """A radius on the grid; costs ``cost``."""
-    noise_scale = _noise_scale(cost, relation)
+def private_radius(
+    source: Source,
+    view: RowView,
+    cost: Cost,
+    relation: Relation,
+    rng: Randomness,
+    within: slice = slice(None),
+    *,
+    half: bool = False,
+) -> float:
+    """A radius on the grid, or ``within`` a public part of it; costs ``cost``. ``half``: the median (replacement)."""
+    if half and relation is not Relation.REPLACE:
+        raise AssertionError("the proof for the median is for a public number of rows")
+    noise_scale, grid = _noise_scale(cost, relation), GRID[within]
     threshold_noise, noise = (
         int(rng.discrete_laplace(noise_scale, 1)[0]),
-        rng.discrete_laplace(noise_scale, len(GRID)),
+        rng.discrete_laplace(noise_scale, len(grid)),
     )
     histogram = source.reduce(NormHistogram(view))
     if relation is Relation.REPLACE:
-        margins = histogram.cumulative - math.ceil(histogram.count * KEEP / OUT_OF)  # n is public here
+        margins = histogram.cumulative - _target(histogram.count, half)  # n is public here
     else:
         margins = OUT_OF * histogram.cumulative - KEEP * histogram.count
-    passed = margins + slack(cost, relation) + noise >= threshold_noise
-    return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
+    passed = margins[within] + slack(cost, relation) + noise >= threshold_noise
+    return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
+
+
+def _target(count: int, half: bool) -> int:
+    return math.ceil(count / 2) if half else math.ceil(count * KEEP / OUT_OF)
 
 
 def _noise_scale(cost: Cost, relation: Relation) -> float:
@@ -58,18 +73,20 @@ def slack(cost: Cost, relation: Relation) -> int:
     return math.ceil(5 * _noise_scale(cost, relation))
 
 
-def rows_needed(cost: Cost) -> int:
+def rows_needed(cost: Cost, *, half: bool = False) -> int:
     """Rows (or pairs) from which on the counts stand out of the noise, under replacement.
 
     A radius that holds no row is taken with probability at most about e^−5.
     """
     scale = _noise_scale(cost, Relation.REPLACE)
-    return math.ceil((scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * OUT_OF / KEEP)
+    return math.ceil(
+        (scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * (2 if half else OUT_OF / KEEP)
+    )
 
 
-def check_enough_rows(n_terms: int | None, cost: Cost, owner: str) -> None:
+def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool = False) -> None:
     """Refuse, where n is public, when the noise would drown the counts; spends nothing."""
-    needed = rows_needed(cost)
+    needed = rows_needed(cost, half=half)
     if n_terms is not None and n_terms < needed:
         remedy = f"A private radius needs at least {needed} rows (or pairs) here: raise epsilon or give a bound."
         raise ValueError(complain("bound", owner, "public for so few rows", f"{n_terms} rows (or pairs)", remedy))

@@ -18,24 +18,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.radius import private_radius, rows_needed
-from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, allocate
-from dpeigen.privacy.noise import perturb, perturb_with_count
+from dpeigen.methods.scores import clipped_squares
+from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, allocate
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
-from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums, unit_lattice
+from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
 _SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
 _SCORES_SHARE = 0.08  # of ε
-_COUNT_UNIT = LEVELS**2 // 4
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class SpatialSign(Method):
             radius = paid if radius is None else min(paid, radius)
         if radius is None:
             raise AssertionError("a radius is public or paid for")
-        squares, count = _variances(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
+        squares, count = clipped_squares(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
         split = spends(costs, {} if isinstance(costs[_SIGNS], GaussianCost) else {_SIGNS: "matrix Laplace"})
         return self._assemble(directions, squares, frame, task, count=count, radius=radius, split=split)
 
@@ -123,17 +122,3 @@ class SpatialSign(Method):
             numerics="idealised" if pure else "exact",
             notes=("Variances are of scores clipped to the radius: robust, and low for heavy tails.",),
         )
-
-
-def _variances(
-    source: Source, lattice: Lattice, cost: Cost, relation: Relation, rng: Randomness
-) -> tuple[Floats, float]:
-    """Mean squares of the columns in framed units, and the number of terms, public or released."""
-    sums = source.reduce(SquareSums(lattice))
-    reach, area = float(LEVELS**2), lattice.step**2
-    if relation is Relation.REPLACE:
-        count = public_count(sums.count, lattice.frame.rows_per_term)
-        noisy = perturb(sums.squares, cost, l2=math.sqrt(2) * reach, l1=2 * reach, rng=rng)
-    else:
-        noisy, count = perturb_with_count(sums.squares, sums.count, cost, l2=reach, l1=reach, unit=_COUNT_UNIT, rng=rng)
-    return noisy.astype(np.float64) * (area / count), count

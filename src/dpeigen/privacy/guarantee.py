@@ -114,6 +114,8 @@ class Guarantee:
     def __str__(self) -> str:
         neighbour = "one row replaced" if self.relation is Relation.REPLACE else "one row added or removed"
         promise = f"({self.epsilon:g}, {self.delta:g})-differential privacy, {neighbour}"
+        if self.basis == "distributional":
+            promise = f"under the assumptions below ONLY: {promise}"
         lines = [
             promise if self.is_private else f"NOT PRIVATE (the noise is that of {promise})",
             f"mechanism  {self.mechanism}" + (f"  [{self.reference}]" if self.reference else ""),
@@ -121,7 +123,7 @@ class Guarantee:
             f"basis      {self.basis}" + "".join(f"\n             - {a}" for a in self.assumptions),
             f"numerics   {_NUMERICS_WORDS[self.numerics]}",
         ]
-        if self.is_private:
+        if self.is_private and self.basis == "worst-case":
             success = f"{100 * self.best_attack():.1f}% (50% is a coin)"
             lines.append(
                 f"attack     nobody guesses whether a row is one thing or another with success above {success}"

@@ -6,20 +6,17 @@ Workers see a statistic and its public parameters, never the random generator or
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from dpeigen.privacy import Randomness
 from dpeigen.stats import BadRowsError, Statistic
+from dpeigen.stats.threads import single_blas, workers
 
 S = TypeVar("S", bound=Statistic)
 _SMALL = 2**17  # below this many numbers a second thread costs more than it saves
@@ -62,31 +59,14 @@ class Source(ABC):
                 part.update(block)
 
         small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
-        controller = None if small else _controller()
-        workers = 1 if controller is None else _workers(controller)
-        # One BLAS thread per worker: the row arithmetic runs on every core, and nothing is oversubscribed.
-        limits = controller.limit(limits=1, user_api="blas") if controller and workers > 1 else nullcontext()
-        with limits:
-            if workers == 1:
-                return work()
-            with ThreadPoolExecutor(workers) as pool:
-                first, *others = [future.result() for future in [pool.submit(work) for _ in range(workers)]]
+        threads = 1 if small else workers()
+        if threads == 1:
+            return work()
+        with single_blas(), ThreadPoolExecutor(threads) as pool:
+            first, *others = [future.result() for future in [pool.submit(work) for _ in range(threads)]]
         for other in others:
             first.merge(other)
         return first
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """The BLAS libraries of this process; finding them takes milliseconds, and they do not change after import."""
-    return ThreadpoolController()
-
-
-def _workers(controller: ThreadpoolController) -> int:
-    """As many as BLAS itself would use, which respects limits set by joblib or the environment."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    blas = [lib["num_threads"] for lib in controller.info() if lib["user_api"] == "blas"]
-    return max(1, min([cores, *blas]))
 
 
 class PairedSource(Source):

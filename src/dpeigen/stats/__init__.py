@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dpeigen.stats.base import Statistic
     from dpeigen.stats.fantope import SparseProjector, fantope_admm, project_fantope
     from dpeigen.stats.frame import BadRowsError, Frame, ScoreFrame
+    from dpeigen.stats.kendall import KendallTau, kendall_tau
     from dpeigen.stats.lattice import Lattice, unit_lattice
     from dpeigen.stats.moments import RowSums, SecondMoment, SquareSums, second_moment
     from dpeigen.stats.norms import NormHistogram
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BadRowsError",
     "Frame",
+    "KendallTau",
     "Lattice",
     "NormHistogram",
     "RowSums",
@@ -34,6 +36,7 @@ __all__ = [
     "Statistic",
     "captured_variance",
     "fantope_admm",
+    "kendall_tau",
     "principal_angles",
     "project_eigenvalues",
     "project_fantope",
@@ -49,6 +52,7 @@ _HOMES = {
     "base": ["Statistic"],
     "fantope": ["SparseProjector", "fantope_admm", "project_fantope"],
     "frame": ["BadRowsError", "Frame", "ScoreFrame"],
+    "kendall": ["KendallTau", "kendall_tau"],
     "lattice": ["Lattice", "unit_lattice"],
     "moments": ["RowSums", "SecondMoment", "SquareSums", "second_moment"],
     "norms": ["NormHistogram"],

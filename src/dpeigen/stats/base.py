@@ -8,7 +8,9 @@ integers. Statistics are not private: they never leave the library, only release
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from dpeigen.privacy.budget import Relation
 
 S = TypeVar("S", bound="Statistic")
 
@@ -27,3 +29,17 @@ class Statistic(ABC):
     @abstractmethod
     def merge(self: S, other: S) -> S:
         """Take in what another one has seen and return self."""
+
+
+class SymmetricSum(Protocol):
+    """What noise for a symmetric matrix needs to know about the statistic it is for."""
+
+    @property
+    def dimension(self) -> int:
+        """Rows of the matrix."""
+
+    def frobenius_sensitivity(self, relation: Relation) -> float:
+        """The largest change in Frobenius norm, in grid steps."""
+
+    def trace_sensitivity(self, relation: Relation) -> float:
+        """The largest tr P + tr Q when neighbours differ by P − Q with P, Q positive semi-definite, in grid steps."""

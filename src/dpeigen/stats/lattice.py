@@ -5,6 +5,7 @@ integers with ‖z‖ ≤ 2^20, checked exactly on the integers themselves. One 
 little more than radius/2^20, so that rounding to the nearest integer cannot leave the ball. Everything computed from
 z is then a sum of integers that double precision holds exactly, and sensitivities are facts about those integers.
 
+>>> from dpeigen.stats import Frame
 >>> Lattice(Frame(2), radius=1.0).integers(np.array([[3.0, 4.0], [0.0, 0.0]]))
 array([[629145., 838859.],
        [     0.,      0.]])
@@ -19,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
+from dpeigen.stats.frame import RowView, exact_bits, normalised
 
 Floats = NDArray[np.float64]
 LEVELS = 2**20
@@ -77,6 +78,6 @@ class Lattice:
             lattice[outside] = np.nan_to_num(shorter, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def unit_lattice(frame: Frame) -> Lattice:
+def unit_lattice(frame: RowView) -> Lattice:
     """Rows projected on the unit sphere: spatial signs."""
     return Lattice(frame, radius=1.0, shape="sphere")

@@ -1,0 +1,257 @@
+"""``partial_fit``: a release made from rows that come block by block and are seen once.
+
+The ledger reserves the whole budget at the first block and commits when the first batch is spent; later batches hold
+other rows, so they cost nothing more. What is saved between blocks holds no rows and nothing that was not released or
+public before. Whoever goes on twice from one saved state and feeds the same rows pays for them twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+
+from dpeigen import io
+from dpeigen._validate import check_count, complain
+from dpeigen._version import __version__
+from dpeigen.estimators.base import _describe
+from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
+from dpeigen.privacy import randomness
+from dpeigen.privacy.ledger import Ledger
+from dpeigen.sources import ArraySource, Source
+from dpeigen.stats import BadRowsError, Frame
+
+_PUBLIC = ("lower", "upper", "point")  # arrays of a task: column bounds and a public centre
+
+
+@dataclass
+class Running:
+    """A stream with what is needed to describe its release."""
+
+    stream: Stream
+    method: OnePassMethod
+    task: Task
+    names: list[str] | None
+    ledger: Ledger | None
+    ticket: str
+    seeded: bool
+
+    def settle(self) -> None:
+        """Commit the reservation, once."""
+        if self.ledger is not None and self.ticket:
+            self.ledger.commit(self.ticket)
+            self.ticket = ""
+
+
+def _one_pass(estimator: Any) -> bool:
+    method = estimator.method
+    kind = METHODS.get(method) if isinstance(method, str) else type(method)
+    if not (isinstance(kind, type) and issubclass(kind, OnePassMethod)):
+        raise AttributeError(
+            f"partial_fit is for methods that see each row once: method='dp-pca' or 'oja'. Got method={method!r}."
+        )
+    return True
+
+
+class StreamMixin:
+    """``partial_fit``, ``save_stream`` and ``resume_stream``."""
+
+    _stream: Running | None
+
+    @available_if(_one_pass)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+        """Take in one more block of rows, of any size, and release anew whenever a batch has brought news.
+
+        For method="dp-pca" and "oja". Rows are used once, in batches by their positions, in constant memory; those that
+        wait for their batch to fill are all that is kept. ``release_`` and the fitted attributes are there as soon as
+        there is something of everything in them, and hold what was paid for so far: a stream may stop at any time.
+        ``n_samples_seen_`` is the number of rows in finished batches.
+        """
+        source = self._block_source(X)
+        fresh = "_stream" not in self.__dict__
+        running: Running = self._start_stream(source) if fresh else self._stream  # type: ignore[assignment]
+        self._stream, taken, stopped = running, 0, False
+        try:
+            if isinstance(source, ArraySource) and running.task.on_bad_row == "refuse":
+                for block in source.blocks():  # all of it before any of it is used
+                    Frame(running.task.n_features).image(block)
+            for block in source.blocks():
+                running.stream.feed(block)
+                taken += len(block)
+                if running.stream.spent:
+                    running.settle()
+        except BadRowsError:
+            if fresh and not running.stream.spent:
+                self._end_stream()
+                if running.ledger is not None:
+                    running.ledger.cancel(running.ticket)
+                raise
+            stopped = True
+        finally:
+            if "_stream" in self.__dict__:
+                self.n_samples_seen_ = running.stream.rows_used
+        if stopped:  # outside the handler: the text of the first error may say that nothing was spent
+            raise ValueError(
+                f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
+                f"{running.stream.rows_used} are used and {running.stream.pending} wait for their batch), and what was "
+                f"released stays paid for. Clean the rest and go on with row {taken} of it, or set "
+                "on_bad_row='drop-to-zero'."
+            )
+        if running.stream.ready and running.stream.spent:
+            self._publish(_released(running, source))  # type: ignore[attr-defined]
+        return self
+
+    def _block_source(self, X: Any) -> Source:
+        """A source for a block, checked against the columns of the first one; a single row is a block too."""
+        running: Running | None = self.__dict__.get("_stream")
+        if isinstance(X, (str, Path, Source)) or type(X).__module__.split(".")[0] == "pyarrow":
+            known = {name: value for name, value in vars(self).items() if name.endswith("_in_")}
+            source: Source = self._open(X)  # type: ignore[attr-defined]
+            if running is not None:  # the first block has said what the columns are
+                vars(self).pop("feature_names_in_", None)
+                vars(self).update(known)
+                names = running.names
+                if source.n_features != running.task.n_features or (
+                    names and source.feature_names not in (None, names)
+                ):
+                    raise ValueError(
+                        f"X must have the {running.task.n_features} columns of the stream, in their order."
+                    )
+            return source
+        array = self._table(  # type: ignore[attr-defined]
+            X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, reset=running is None
+        )
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
+        names = getattr(self, "feature_names_in_", None)
+        return ArraySource(array, None if names is None else list(names))
+
+    def _start_stream(self, source: Source) -> Running:
+        me: Any = self
+        owner = type(self).__name__
+        k = check_count("n_components", me.n_components, owner, high=source.n_features)
+        task = me._task(source, k, shrink=True, count=False)
+        method = resolve(me.method, task)
+        if not isinstance(method, OnePassMethod):
+            raise AssertionError("`partial_fit` is there for one-pass methods only")
+        rng = randomness(me.random_state)
+        ledger = None if me.ledger is None else Ledger.at(me.ledger)
+        what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "")
+        ticket = ledger.reserve(method.price(task), what, task.relation) if ledger else ""
+        return Running(method.start(task, rng), method, task, source.feature_names, ledger, ticket, rng.seeded)
+
+    def _end_stream(self) -> None:
+        self.__dict__.pop("_stream", None)
+        self.__dict__.pop("n_samples_seen_", None)
+
+    def _check_fitted(self) -> None:
+        running: Running | None = self.__dict__.get("_stream")
+        if running is not None and not hasattr(self, "release_"):
+            stream = running.stream
+            raise NotFittedError(
+                f"The stream has used {stream.rows_used} rows and {stream.pending} wait; the first release needs "
+                f"{stream.rows_to_release}. Go on with partial_fit."
+            )
+        super()._check_fitted()  # type: ignore[misc]
+
+    def save_stream(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Save a running stream into the folder ``path``: safetensors and JSON, only public and released numbers.
+
+        Rows that wait for their batch are not saved. Go on after `resume_stream` with the row that follows the first
+        ``n_samples_seen_``. A state can be resumed once. Rows fed to this stream after it was saved must not be fed to
+        the resumed one.
+        """
+        running: Running | None = self.__dict__.get("_stream")
+        if running is None:
+            raise NotFittedError("There is no stream: call partial_fit first.")
+        if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
+            raise FileExistsError(f"{path} holds something already. Choose another folder, or overwrite=True.")
+        arrays, facts = running.stream.state()
+        if running.stream.spent:
+            running.settle()
+        task = running.task
+        public: dict[str, Any] = {}
+        if isinstance(task.bound, tuple):
+            public |= dict(zip(_PUBLIC, task.bound, strict=False))
+        if isinstance(task.center, np.ndarray):
+            public["point"] = task.center
+        description = {
+            "kind": "stream",
+            "method": running.method.name,
+            "options": asdict(running.method),  # type: ignore[call-overload]
+            "task": {
+                "n_features": task.n_features,
+                "n_components": task.n_components,
+                "epsilon": task.budget.epsilon,
+                "delta": task.budget.delta,
+                "bound": None if isinstance(task.bound, tuple) else task.bound,
+                "center": None if isinstance(task.center, np.ndarray) else task.center,
+                "on_bad_row": task.on_bad_row,
+            },
+            "facts": facts,
+            "feature_names": running.names,
+            "seeded": running.seeded,
+            "dpeigen": __version__,
+        }
+        return io.write_folder(path, {**arrays, **{f"task.{name}": a for name, a in public.items()}}, description)
+
+    @classmethod
+    def resume_stream(
+        cls, path: str | Path, *, ledger: str | Ledger | None = None, again: bool = False, random_state: Any = None
+    ) -> Any:
+        """The estimator of a stream saved by `save_stream`, ready for the next block.
+
+        The stream's budget was reserved when it began; ``ledger`` is for what the estimator does afterwards. A state is
+        resumed once: two streams that go on from it and see the same rows spend them twice. ``again=True`` says that
+        the first one was never fed.
+        """
+        arrays, description = io.read_folder(path)
+        marker = Path(path) / "resumed"
+        if marker.exists() and not again:
+            raise ValueError(
+                f"{path} was resumed before. Rows fed to two streams are paid for twice: use again=True only if the "
+                "first resumption was not fed."
+            )
+        try:
+            if description["kind"] != "stream":
+                raise ValueError(complain("path", "resume_stream", "the folder of a saved stream", str(path)))
+            task = description["task"]
+            public = {name: arrays.pop(f"task.{name}", None) for name in _PUBLIC}
+            method = METHODS[description["method"]](**description["options"])
+            estimator: Any = cls(  # type: ignore[call-arg]
+                task["n_components"],
+                epsilon=task["epsilon"],
+                delta=task["delta"],
+                method=method,
+                bound=task["bound"] if public["lower"] is None else (public["lower"], public["upper"]),
+                center=task["center"] if public["point"] is None else public["point"],
+                random_state=random_state,
+                on_bad_row=task["on_bad_row"],
+            )
+            estimator.n_features_in_ = int(task["n_features"])
+            names = description["feature_names"]
+            if names is not None:
+                estimator.feature_names_in_ = np.array(names, dtype=object)
+            source = ArraySource(np.empty((0, estimator.n_features_in_)), names)
+            running = estimator._start_stream(source)
+            running.stream.restore(arrays, description["facts"])
+            running.seeded |= bool(description["seeded"])
+        except (KeyError, TypeError, IndexError) as error:
+            raise io.DamagedReleaseError(f"{path} does not hold a saved stream: {error}") from None
+        marker.touch()
+        estimator.ledger = ledger
+        estimator._stream = running
+        estimator.n_samples_seen_ = running.stream.rows_used
+        if running.stream.ready:
+            estimator._publish(_released(running, source))
+        return estimator
+
+
+def _released(running: Running, source: Source) -> Any:
+    method, task = running.method, running.task
+    cost = method.price(task)
+    return _describe(running.stream.estimate(), method, task, cost, "pca", source, seeded=running.seeded)

@@ -1,0 +1,45 @@
+"""``gaussian-data-scaled``: Gaussian noise for rows scaled by the longest of them. NOT private; a baseline of papers.
+
+Guarantee: none. The longest row is read from the data and decides the noise and the scale of the release, and nothing
+pays for it: whoever sees the noise level sees the length of one row. It is DP-Gauss* of Cai, Xia and Zha 2024, and
+stands beside DP-Gauss, which is `Gaussian(constants="published")` with the bound of `stats.spiked.dp_gauss_radius`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpeigen._validate import complain
+from dpeigen.methods.base import Estimate, Task
+from dpeigen.methods.framing import frame_rows
+from dpeigen.methods.gaussian import Gaussian
+from dpeigen.privacy import Randomness
+from dpeigen.sources import PairedSource, Source
+from dpeigen.stats.raw import RawMoment
+
+
+@dataclass(frozen=True)
+class DataScaledGaussian(Gaussian):
+    """DP-Gauss*: the Gaussian mechanism with the data's own largest norm as the bound."""
+
+    constants: str = "published"
+
+    name = "gaussian-data-scaled"
+    reference = "Cai, Xia and Zha 2024, section 6.1 (DP-Gauss*)"
+    needs_bound = False
+    basis = "none"
+
+    def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
+        return ("the noise is scaled by the longest row, which is read from the data and not paid for",)
+
+    def check(self, task: Task) -> None:
+        if task.bound is not None:
+            remedy = "With a public bound use method='gaussian', which is private."
+            raise ValueError(complain("bound", task.owner, f"None for method={self.name!r}", "a bound", remedy))
+        super().check(replace(task, bound=1.0))
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        frame, _ = frame_rows(task)
+        paired = PairedSource(source, rng) if task.pairs else source
+        longest = max(paired.reduce(RawMoment(frame)).longest * float(frame.unit[0]), 1e-140)
+        return super().estimate(source, replace(task, bound=longest), rng)

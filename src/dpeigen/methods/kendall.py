@@ -1,0 +1,274 @@
+"""``kendall``: principal directions from generalised Kendall's tau, for outliers and heavy tails. No bound, no centre.
+
+Guarantee: for every data set, under replacement of one row: (ε, δ)-DP with δ > 0 (exact discrete Gaussian noise), or
+ε-DP with δ = 0 (two-sided Wishart noise, "idealised"). The mean of g·gᵀ over pairs of rows, ‖g‖ ≤ b, has Frobenius
+sensitivity 2√2·b²/n, rounding included (`stats.kendall`); the printed 4·b²/n is not needed. For an elliptical law its
+eigenvectors are those of the covariance (Kim and Jung 2025, Proposition 3.1). Rows enter in pairs of a public design:
+all pairs, or a circulant one over a secret random order, which has the same sensitivity for less work.
+
+Variances at no cost: for the spherical transform relative to their sum, by inverting φ (`stats.elliptical`); for the
+winsorised one in the data's units, as if the rows were Gaussian. Paid for: winsorised squares of scores of disjoint
+differences along the released directions (Remark 2.1), ℓ2 sensitivity √2·r², ℓ1 2·r², at a paid median radius.
+
+``constants="published"``: σ = 4·b²·√(2·ln(1.25/δ))/(n·ε), which gives less than ε; `price` says how much.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._validate import check_choice, check_count, complain
+from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.framing import RADIUS_SHARE, frame_rows, location, spends
+from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.radius import check_enough_rows, private_radius
+from dpeigen.methods.scores import clipped_squares
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, allocate, gaussian_epsilon
+from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy.randomness import check_scale
+from dpeigen.sources import PairedSource, Source
+from dpeigen.stats import Frame, KendallTau, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
+from dpeigen.stats.elliptical import relative_variances, winsorized_variances
+from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.pairs import Scale, Table, Transform, pairs_per_row
+from dpeigen.stats.spectrum import fix_signs
+
+Floats = NDArray[np.float64]
+_TAU, _RADIUS, _SCORES, _VARIANCES = "Kendall's tau", "radius", "radius for the scores", "variances"
+_SCORES_SHARE = 0.08  # of ε
+_EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
+_PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that
+_MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows inside parts
+_PART = 8192  # rows of a part, the blocks that `PairedSource` yields
+
+
+@dataclass(frozen=True)
+class Kendall(Method):
+    """Directions from signs of differences.
+
+    Parameters
+    ----------
+    transform : "spherical"; "winsorized"; or a bounded function ξ ≥ 0 of distances |x − y|/√2. It is looked up in a
+        table of its values at 256 public points in each octave, and never sees a distance of the data.
+    radius : for "winsorized" a public radius or "private" (paid: the median distance); for a function its bound, at
+        which its values are cut.
+    design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
+        of 8,192 rows, for data larger than memory; "auto" takes all up to 20,000 rows and then about 2·10⁸ pairs.
+    constants : "sharp", or "published" as printed; the guarantee then states what they give.
+    variances : "free" (relative for "spherical", Gaussian for "winsorized", of tau itself for a function), "paid", or
+        "auto": paid for a covariance, unless it is winsorised, and free for components.
+    location : "none", "paid" where the centre is private, or "auto": paid for a covariance only. Differences need none.
+    """
+
+    transform: str | Scale = "spherical"
+    radius: float | str | None = None
+    design: str | int = "auto"
+    constants: str = "sharp"
+    variances: str = "auto"
+    location: str = "auto"
+
+    name = "kendall"
+    reference = "Kim and Jung 2025"
+    needs_bound = False
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """The budget, split by purpose."""
+        if self.constants == "published":
+            return {_TAU: self._published_cost(task)}
+        pure: dict[str, float] = {_RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
+        main = {_TAU: 1.0}
+        if self._pays_for_variances(task):
+            main[_VARIANCES] = 0.3
+            if not isinstance(task.bound, float):
+                pure[_SCORES] = _SCORES_SHARE
+        if self._pays_for_location(task):
+            center_pure, center_main = center_shares(task)
+            pure, main = pure | center_pure, main | center_main
+        d = task.n_features
+        return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
+
+    def _pays_for_variances(self, task: Task) -> bool:
+        whole = task.n_components is None and self.transform != "winsorized"
+        return self.variances == "paid" or (self.variances == "auto" and whole and self.constants == "sharp")
+
+    def _pays_for_location(self, task: Task) -> bool:
+        wanted = self.location == "paid" or (self.location == "auto" and task.n_components is None)
+        return task.private_center and wanted and self.constants == "sharp"
+
+    def _published_cost(self, task: Task) -> Cost:
+        sigma = 4 * math.sqrt(2 * math.log(1.25 / task.budget.delta)) / task.budget.epsilon  # times b²/n
+        return GaussianCost(2 * (math.sqrt(2) if task.n_features > 1 else 1.0) / sigma)
+
+    def price(self, task: Task) -> Budget:
+        if self.constants == "sharp":
+            return self.budget(task)
+        mu = gaussian_share(self._published_cost(task))
+        return Budget(max(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), 1e-9), task.budget.delta)
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        owner = type(self).__name__
+        if task.relation is not Relation.REPLACE:
+            remedy = "Use relation='replace', or method='spatial-sign'."
+            raise ValueError(complain("relation", task.owner, "'replace' for method='kendall'", "add_remove", remedy))
+        check_choice("constants", self.constants, ["sharp", "published"], owner)
+        check_choice("variances", self.variances, ["auto", "free", "paid"], owner)
+        check_choice("location", self.location, ["auto", "none", "paid"], owner)
+        if isinstance(self.design, str):
+            check_choice("design", self.design, ["auto", "all", "blocks"], owner)
+        else:
+            check_count("design", self.design, owner)
+        if isinstance(self.radius, str):
+            check_choice("radius", self.radius, ["private"], owner)
+            if self.transform != "winsorized":
+                must = "a number or None: 'private' is for transform='winsorized'"
+                raise ValueError(complain("radius", owner, must, self.radius))
+        self._transform(1.0 if self.radius == "private" else self.radius)
+        if self.constants == "published":
+            self._check_published(task)
+        self._check_noise(task)
+
+    def _check_published(self, task: Task) -> None:
+        paid = isinstance(self.radius, str) or "paid" in (self.variances, self.location)
+        if paid or task.budget.is_pure:
+            must = "'sharp' where anything but tau is paid for, and for delta=0"
+            raise ValueError(complain("constants", type(self).__name__, must, self.constants))
+
+    def _check_noise(self, task: Task) -> None:
+        costs, n = self.shares(task), task.n_rows
+        for purpose, cost in costs.items():
+            if purpose in (_RADIUS, _SCORES):
+                check_enough_rows(None if n is None else n // 2, cost, task.owner, half=True)
+            elif purpose.startswith("radius"):
+                check_enough_rows(n, cost, task.owner)
+            elif isinstance(cost, PureCost):  # the widest of the pure noises: tau, centre, variances
+                check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
+            else:
+                check_scale(2 * LEVELS**2 / gaussian_share(cost))
+
+    def _transform(self, radius: Any) -> Transform:
+        owner = type(self).__name__
+        transform = Transform.of(self.transform, radius, owner)
+        if transform.function is None:
+            return transform
+        if math.isinf(transform.radius):
+            raise ValueError(complain("radius", owner, "given, a bound on the values of your transform", None))
+        return replace(transform, function=Table(transform.function, transform.radius))
+
+    # --- reading and spending --------------------------------------------------------------------------------------
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs = self.shares(task)
+        frame, _ = frame_rows(task, weighted=False)
+        frame = replace(frame, pairs=False)
+        differences = replace(frame, pairs=True)
+        radius = self.radius
+        if isinstance(radius, str):
+            paid = private_radius(PairedSource(source, rng), differences, costs[_RADIUS], task.relation, rng, half=True)
+            radius = paid * float(differences.unit[0])
+        transform = self._transform(radius)
+        tau = self._read(source, frame, transform, task, rng)
+        method = Gaussian() if isinstance(costs[_TAU], GaussianCost) else MatrixLaplace()
+        noise = method.noise(tau, costs[_TAU], task.relation, rng)
+        unit = 1.0 / (tau.count * tau.steps)  # from here on in units of b²
+        noisy, deviation = noise.added_to(tau.gram) * unit, noise.deviation * unit
+        raw, vectors = np.linalg.eigh((noisy + noisy.T) / 2)
+        d = task.n_features
+        phi = shrink_eigenvalues(raw, method.r_transform(d, deviation), math.sqrt(d) * deviation)
+        phi = project_eigenvalues(phi, trace=1.0)[::-1]
+        directions = fix_signs(vectors.T[::-1])
+        k = d if task.n_components is None else task.n_components
+        if _VARIANCES in costs:
+            directions = directions[:k]
+            variances = self._paid_variances(source, differences, directions, costs, task, rng)
+        else:
+            variances = self._free_variances(phi, transform)
+        mean = self._mean(source, frame, costs, task, rng)
+        details = {
+            "tau_eigenvalues": [float(v) * transform.unit for v in raw[::-1]],
+            "tau_bound": float(transform.radius),
+            "tau_noise_norm": method.noise_norm(d, deviation, 0.025) * transform.unit,
+            "tau_share": task.n_rows * tau.reach / (2 * tau.count) if task.n_rows else 1.0,
+            "pairs": tau.count,
+            "variances": "paid" if _VARIANCES in costs else "relative" if transform.kind == "spherical" else "free",
+        }
+        split = spends(costs, {} if isinstance(costs[_TAU], GaussianCost) else {_TAU: "matrix Laplace"})
+        return self._assemble(directions, variances, mean, details, split, task)
+
+    def _read(self, source: Source, frame: Frame, transform: Transform, task: Task, rng: Randomness) -> KendallTau:
+        n, design = task.n_rows or 0, self.design
+        band = max(64, _PAIRS // max(n, 1))
+        if design == "auto":
+            design = "all" if n <= _EXACT_ROWS else "blocks" if 8 * n * task.n_features > _MEMORY else band
+        if design == "blocks":
+            return PairedSource(source, rng).reduce(KendallTau(frame, transform, _PART, min(band, _PART // 4)))
+        rows = np.concatenate([np.asarray(frame.image(block)) for block in source.blocks()])
+        circulant = None if design == "all" else int(design)
+        if circulant is not None and pairs_per_row(n, circulant) < n - 1:
+            rows = rows[rng.permutation(len(rows))]  # sorted rows would meet their likes only
+        whole = Frame(task.n_features)  # the rows are framed already
+        return KendallTau(whole, transform, len(rows), circulant).update(rows)
+
+    def _free_variances(self, phi: Floats, transform: Transform) -> Floats:
+        if transform.kind == "spherical":
+            return relative_variances(phi)
+        if transform.kind == "winsorized":
+            return winsorized_variances(phi * transform.unit, transform.radius)
+        return phi * transform.unit
+
+    def _paid_variances(
+        self, source: Source, frame: Frame, directions: Floats, costs: dict[str, Cost], task: Task, rng: Randomness
+    ) -> Floats:
+        """Variances along the directions, then the mean variance of what is left as often as there are directions."""
+        d, k = task.n_features, len(directions)
+        view = ScoreFrame(frame, directions, residual=k < d)
+        pairs = PairedSource(source, rng)
+        if isinstance(task.bound, float):
+            radius = task.bound / math.sqrt(2.0)
+        else:
+            radius = private_radius(pairs, view, costs[_SCORES], task.relation, rng, half=True)
+        squares, _ = clipped_squares(pairs, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
+        phi = np.append(squares[:k], np.full(d - k, squares[-1] / (d - k))) if k < d else squares
+        return winsorized_variances(phi, radius) * float(frame.unit[0]) ** 2
+
+    def _mean(self, source: Source, frame: Frame, costs: dict[str, Cost], task: Task, rng: Randomness) -> Floats | None:
+        if not task.private_center:
+            return location(frame, None, task)
+        if "centre" not in costs:
+            return None
+        return private_center(source, frame, frame_rows(task, weighted=False)[1], costs, task.relation, rng)[0]
+
+    def _assemble(
+        self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, split: Any, task: Task
+    ) -> Estimate:
+        k, d = len(directions), task.n_features
+        order = np.argsort(-variances[:k], kind="stable")
+        directions, values = directions[order], variances[:k][order]
+        left = float(variances[k:].mean()) if k < d else 0.0
+        covariance = (directions.T * (values - left)) @ directions + left * np.eye(d)
+        keep = d if task.n_components is None else task.n_components
+        notes = ["Pairs of rows that nearly coincide take longer: the time depends on the data."]
+        if details["variances"] == "relative":
+            notes.append("Variances are relative: together they are 1.")
+        if mean is None and task.private_center:
+            notes.append("No centre was paid for: differences need none, and scores are measured from the origin.")
+        return Estimate(
+            components=directions[:keep],
+            eigenvalues=values[:keep],
+            noise_variance=float(np.append(values[keep:], variances[k:]).mean()) if keep < d else 0.0,
+            covariance=(covariance + covariance.T) / 2,
+            mean=mean,
+            n_rows=None if task.n_rows is None else float(task.n_rows),
+            radius=details["tau_bound"] if self.transform == "winsorized" else None,
+            split=split,
+            numerics="exact" if any(isinstance(s.cost, GaussianCost) for s in split) else "idealised",
+            notes=tuple(notes),
+            details=details,
+        )

@@ -1,0 +1,213 @@
+"""``oja``: Oja's algorithm one row at a time, noise on every step, rows shuffled. One pass.
+
+Guarantee: (ε, δ)-DP for every data set and every order of the stream, δ > 0, one row replaced. Rows are taken in blocks
+by their positions; disjoint blocks compose in parallel (`methods.streaming`). Inside a block a random permutation, from
+the operating system's generator and independent of the data, picks the rows that pay for variances and orders the
+others. Step t releases y_t = c(x_t; w) + noise, w depending on y_1..y_{t−1} only, c an integer vector in a ball of
+radius L about 0: ℓ2 sensitivity 2L, so each step is a μ₀-Gaussian local randomiser, whatever came before. Two
+calibrations, and the one with the larger μ₀, hence less noise, is used:
+
+- plain: a row is in one step only, so μ₀ = μ(ε, δ) (parallel composition; the order plays no part);
+- shuffled: n steps in random order (Feldman, McMillan, Talwar 2021, which allows each randomiser to depend on what
+  was released before), with the numeric bound of `privacy.shuffling` for approximate randomisers, valid for all n and
+  all μ₀: the largest μ₀ whose δ(ε) for this block's n is at most δ.
+
+Given the permutation's split of a block the row that differs is in one part, each part is (ε, δ)-DP, and a mixture of
+such splits is too. With ``batch`` > 1 a step takes the sum of so many rows: plain calibration, and noise for one row
+spread over all of them, which is mostly far better.
+
+The gradient x(xᵀw) of a row with |x| ≤ R lies in the ball of radius R²/2 about (R²/2)w: for unit x it is the projection
+of w on a line, which is on the sphere with diameter w. So noise for a diameter of R² is enough, half of that of
+clipping at R² about 0, where the diameter is 2R². Single steps draw continuous noise ("idealised") on integers and
+round to a grid; sums of a batch and variances have exact discrete noise.
+
+Algorithm 2 of Liu, Kong, Jain, Oh 2022; the paper's own constants are not given.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._validate import check_count, check_positive, complain
+from dpeigen.methods.base import Task
+from dpeigen.methods.framing import check_radii, framing_shares
+from dpeigen.methods.radius import rows_needed as radius_rows
+from dpeigen.methods.streaming import (
+    LARGEST_BATCH,
+    OnePassMethod,
+    Stream,
+    components_of,
+    refuse_few_rows,
+)
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, allocate, gaussian_mu
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy.randomness import check_scale
+from dpeigen.privacy.shuffling import shuffled_delta
+from dpeigen.stats.lattice import LEVELS
+
+Floats = NDArray[np.float64]
+VARIANCE_SHARE = 0.1  # of the rows of a block
+_FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
+ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
+CLEAR = 10.0  # rows per unit of noise for an answer to be worth having
+
+
+@dataclass(frozen=True)
+class Oja(OnePassMethod):
+    """Oja's algorithm with noisy steps.
+
+    Parameters
+    ----------
+    batch : rows of a step; 1 as published. "auto": about a hundred steps for each direction.
+    clip : gradients are clipped to this length; by default the bound's square is limit enough.
+    gap : λ₁ − λ₂, if it is known: the stream then starts anywhere. By default a first batch pays for a noisy moment,
+        which gives the gaps and a start.
+    h : the numerator of the learning rate, above ½.
+    block : rows that are shuffled together; more of them mean less noise and more memory.
+    """
+
+    batch: int | str = 1
+    clip: float | None = None
+    gap: float | None = None
+    h: float = 1.0
+    block: int = 2**16
+
+    name = "oja"
+    reference = "Liu, Kong, Jain, Oh 2022; Feldman, McMillan, Talwar 2021"
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        owner = type(self).__name__
+        if self.batch != "auto":
+            if isinstance(self.batch, str):
+                raise ValueError(complain("batch", owner, "'auto' or an integer ≥ 1", self.batch))
+            check_count("batch", self.batch, owner)
+        for name in ("clip", "gap"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name), owner)
+        if check_positive("h", self.h, owner) <= 0.5:
+            raise ValueError(complain("h", owner, "> 0.5: slower rates do not converge", self.h))
+        check_count("block", self.block, owner, low=100)
+        room = int((1 - VARIANCE_SHARE) * self._largest(task)) // (2 if task.pairs else 1) // components_of(task)
+        if isinstance(self.batch, int) and self.batch > room:
+            remedy = "A block must hold a step of every direction: use a larger block, or batch='auto'."
+            raise ValueError(complain("batch", owner, f"≤ {room} here", self.batch, remedy))
+        if task.n_rows is not None and not self.enough(task, task.n_rows):
+            refuse_few_rows(task, max(self.rows_needed(task), task.n_rows + 1), self.name, "Oja(batch='auto'), ")
+        check_radii(task, self.framing(task))
+        if isinstance(task.bound, float) and not 1e-60 <= task.bound <= 1e60:  # its fourth power must be a number
+            raise ValueError(complain("bound", task.owner, "between 1e-60 and 1e60 for method='oja'", task.bound))
+        mu = gaussian_mu(task.budget.epsilon, task.budget.delta)
+        check_scale(2 * LEVELS * ROW_UNIT / mu)
+        check_scale(2 * LEVELS**2 / mu)
+
+    # --- plans, from public facts ----------------------------------------------------------------------------------
+
+    def framing(self, task: Task) -> dict[str, Cost]:
+        """What a first batch pays for a centre and a radius: the whole budget."""
+        pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
+        whole = math.fsum(pure.values())
+        if not main:
+            return {name: PureCost(task.budget.epsilon * share / whole) for name, share in pure.items()}
+        pure = {name: 0.4 * share / whole for name, share in pure.items()}
+        return allocate(task.budget, pure=pure, main=main, coordinates=2 * task.n_features)
+
+    def first_rows(self, task: Task) -> dict[str, int]:
+        """Rows of the batches before the first block."""
+        rows: dict[str, int] = {}
+        per_term = 2 if task.pairs else 1
+        known = self._largest(task) // 4 if task.n_rows is None else int(_FIRST_SHARE * task.n_rows)
+        costs = self.framing(task)
+        if costs:
+            least = max([50, *(2 * radius_rows(c) for name, c in costs.items() if name.startswith("radius"))])
+            noise = [
+                math.ceil(20 * math.sqrt(task.n_features) / c.mu) for c in costs.values() if isinstance(c, GaussianCost)
+            ]
+            rows["frame"] = max(max([least, *noise]) * per_term, min(known, self._largest(task)))
+        if self.gap is None:
+            mu = gaussian_mu(task.budget.epsilon, task.budget.delta)
+            least = math.ceil(10 * math.sqrt(task.n_features) / mu)
+            rows["spectrum"] = max(least * per_term, min(known, self._largest(task)))
+        return rows
+
+    def _largest(self, task: Task) -> int:
+        return max(1000, min(self.block, LARGEST_BATCH // task.n_features))
+
+    def step_rows(self, task: Task, block: int) -> int:
+        """Rows (or pairs) of a step."""
+        if self.batch != "auto":
+            return int(self.batch)
+        rows = task.n_rows if task.n_rows is not None else 4 * block
+        return max(1, int((1 - VARIANCE_SHARE) * min(rows, 4 * block)) // (100 * components_of(task)))
+
+    def block_rows(self, task: Task) -> int:
+        """Rows of a block: equal blocks of all there are, or ``block``."""
+        most = self._largest(task)
+        if task.n_rows is None:
+            return most
+        rows = max(2, task.n_rows - sum(self.first_rows(task).values()))
+        size = rows // math.ceil(rows / most)
+        return size // 2 * 2 if task.pairs else size
+
+    def local(self, budget: Budget, n: int, step: int) -> tuple[float, str]:
+        """μ₀ of a step among n rows, and the calibration it comes from."""
+        plain = gaussian_share(allocate(budget, main={"steps": 1.0}, coordinates=2**20)["steps"])
+        if step > 1:
+            return plain, "plain"
+        shuffled = _shuffled_mu(budget, n)
+        return (shuffled, "shuffled") if shuffled > 1.001 * plain else (plain, "plain")
+
+    def enough(self, task: Task, n_rows: int) -> bool:
+        """Whether even data that lie on a line, the clearest there are, would stand out of the noise of n rows."""
+        k, per_term = components_of(task), 2 if task.pairs else 1
+        given = replace(task, n_rows=n_rows)
+        block = self.block_rows(given) // per_term
+        step = self.step_rows(given, block)
+        rows = n_rows - sum(self.first_rows(given).values())
+        steps = (1 - VARIANCE_SHARE) * rows / per_term / step / k
+        if steps < 10:
+            return False
+        least = math.sqrt(CLEAR * task.n_features / steps) / step  # the μ₀ it takes
+        if least <= gaussian_mu(task.budget.epsilon, task.budget.delta) * (1 - 1e-6):
+            return True
+        n = max(2, int((1 - VARIANCE_SHARE) * block))
+        epsilon, delta = task.budget.epsilon, task.budget.delta
+        return step == 1 and shuffled_delta(GaussianCost(least), n, epsilon, hint=delta) <= delta
+
+    def rows_needed(self, task: Task) -> int:
+        """The fewest rows that are enough, within 5%."""
+        low, high = 100, 1000
+        while not self.enough(task, high):
+            low, high = high, 2 * high
+        while high - low > low // 20 + 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.enough(task, middle) else (middle, high)
+        return high
+
+    def start(self, task: Task, rng: Randomness) -> Stream:
+        from dpeigen.methods.oja_steps import OjaStream
+
+        return OjaStream(self, task, rng)
+
+
+@lru_cache(maxsize=256)
+def _shuffled_mu(budget: Budget, n: int) -> float:
+    """The largest μ₀, within 0.1%, for which n Gaussian local randomisers in random order are (ε, δ)-DP."""
+
+    def safe(mu: float) -> bool:
+        return shuffled_delta(GaussianCost(mu), n, budget.epsilon, hint=budget.delta) <= budget.delta
+
+    low = gaussian_mu(budget.epsilon, budget.delta)  # safe in any order
+    high = 2 * low
+    while safe(high):
+        low, high = high, 2 * high
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if safe(middle) else (low, middle)
+    return low

@@ -1,0 +1,195 @@
+"""``n_components="private"``: the number of components from noisy eigenvalues, then any method with that number.
+
+Guarantee: that of the method, for the composition of both. First the eigenvalues of the second moment of rows clipped
+to a radius (public, or paid for; about a centre that is public or paid for) are released with noise for their real
+sensitivity (`methods.eigenvalues`): worst-case, whatever the data are. The number is a function of these noisy
+eigenvalues and public facts (`stats.spiked.count_spikes`); the noise is part of the rule. Radius and centre, once
+released, are facts for the method that follows. It gets the largest ε for which everything composes to the
+budget; the split in the guarantee lists every share. Composition with a number that is itself released asks that the
+method cost the same whatever the number is: `check` compares, and methods that draw directions spend pure ε here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from dpeigen._validate import check_choice, complain
+from dpeigen.methods.base import Estimate, Floats, Method, Task, public_count
+from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
+from dpeigen.methods.framing import check_radii, frame_source, framing_shares, released_count, spends
+from dpeigen.methods.sampling import COUNT, GRID, VALUES, SamplingMethod
+from dpeigen.privacy import (
+    Budget,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    PureCost,
+    Randomness,
+    Relation,
+    Spend,
+    allocate,
+    compose_delta,
+)
+from dpeigen.privacy.guarantee import Basis
+from dpeigen.privacy.randomness import check_scale
+from dpeigen.sources import Source
+from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.spiked import count_spikes
+
+PREFIX = "number of components: "
+_REST = "what follows"
+_SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
+_TIMES = 40  # steps of bisection
+
+
+@dataclass(frozen=True)
+class PrivateRank(Method):
+    """A method with a private number of components.
+
+    Parameters
+    ----------
+    inner : the method that estimates, once the number is known.
+    rule : "edge", the eigenvalues that stand out of the bulk and the noise, or "ratio", the largest noisy ratio of
+        neighbouring eigenvalues (Cai, Xia and Zha 2024, §7.1).
+    """
+
+    inner: Method
+    rule: str = "edge"
+
+    needs_bound: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.inner.name
+
+    @property
+    def reference(self) -> str:  # type: ignore[override]
+        return self.inner.reference
+
+    @property
+    def basis(self) -> Basis:  # type: ignore[override]
+        return self.inner.basis
+
+    def assumptions(self, task: Task) -> tuple[str, ...]:
+        stated = self.inner.assumptions(replace(task, n_components=None))
+        return (*stated, "the released number of components is right") if stated else ()
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """What the number of components costs, by purpose."""
+        pure, main = framing_shares(task, paid_radius=not _public_bound(task), center=task.private_center)
+        main |= {VALUES: _SHARE, _REST: 1 - _SHARE}
+        if task.relation is Relation.ADD_REMOVE:
+            main[COUNT] = _COUNT_SHARE
+        costs = allocate(task.budget, pure=pure, main=main, coordinates=4 * task.n_features + 4)
+        del costs[_REST]
+        return costs
+
+    def price(self, task: Task) -> Budget:
+        return task.budget
+
+    def check(self, task: Task) -> None:
+        check_choice("rule", self.rule, ["edge", "ratio"], "PrivateRank")
+        if getattr(self.inner, "constants", "sharp") == "published":
+            must = "'sharp' with n_components='private'"
+            raise ValueError(complain("constants", type(self.inner).__name__, must, "published"))
+        if not (hasattr(self.inner, "spends") or hasattr(self.inner, "shares")):
+            must = f"a number for method={self.inner.name!r}, whose shares are not known before it runs"
+            raise ValueError(complain("n_components", task.owner, must, "private"))
+        if isinstance(self.inner, PrivateRank):
+            raise ValueError(complain("inner", "PrivateRank", "a method with a number of components", self.inner))
+        if task.n_features < 2:
+            raise ValueError(complain("n_components", task.owner, "a number where there is one column", "private"))
+        super().check(task)
+        for k in (1, _most(task)):
+            self.inner.check(replace(task, n_components=k, private_rank=False))
+        costs = self.shares(task)
+        check_radii(task, costs)
+        check_scale(eigenvalue_scale(costs[VALUES], task))
+        profiles = set()
+        for k in sorted({1, min(2, _most(task)), min(3, _most(task)), _most(task)}):
+            inner = self._inner_task(task, k, 1.0, _any_center(task))
+            self.inner.check(inner)
+            profiles.add(_profile(_costs(self.inner, inner)))
+        if len(profiles) > 1:
+            must = f"a number for method={self.inner.name!r}, whose cost depends on it"
+            raise ValueError(complain("n_components", task.owner, must, "private"))
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs = self.shares(task)
+        framed, frame, radius, _ = frame_source(source, task, costs, rng, weighted=False)
+        moment = framed.reduce(SecondMoment(Lattice(frame, radius)))
+        if task.relation is Relation.ADD_REMOVE:
+            count = released_count(moment.count, costs[COUNT], rng)
+        else:
+            count = public_count(moment.count, frame.rows_per_term)
+        unit = (moment.lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
+        values = noisy_eigenvalues(moment.gram.astype(np.float64) / LEVELS**2, costs[VALUES], task, rng) * unit
+        root = 1.0 if isinstance(costs[VALUES], GaussianCost) else math.sqrt(2)
+        deviation = root * eigenvalue_scale(costs[VALUES], task) / GRID * unit
+        k = count_spikes(values, task.n_features, max(1, round(count)), deviation, self.rule)
+        center = frame.center if task.private_center else task.center
+        inner_task = self._inner_task(task, k, radius * float(frame.unit[0]), center)
+        found = self.inner.estimate(source, inner_task, rng)
+        return replace(
+            found,
+            split=(*self._spends(task), *found.split),
+            numerics="idealised",
+            details={**found.details, "private_rank": k, "noisy_eigenvalues": values.tolist(),
+                     "noisy_eigenvalues_deviation": deviation},
+        )  # fmt: skip
+
+    def _spends(self, task: Task) -> tuple[Spend, ...]:
+        return tuple(replace(s, purpose=PREFIX + s.purpose) for s in spends(self.shares(task), {}))
+
+    def _inner_task(self, task: Task, k: int, radius: float, center: Floats | str | None) -> Task:
+        """The task that is left: radius and centre are facts now, and the budget is what composes with the shares."""
+        paid = self._spends(task)
+        bound = task.bound if _public_bound(task) or task.bound is None else radius
+        fixed = replace(task, n_components=k, private_rank=False, bound=bound, center=center)
+        # How draws compose depends on their number, and so would their cost with δ.
+        delta = 0.0 if isinstance(self.inner, SamplingMethod) else task.budget.delta
+
+        def fits(epsilon: float) -> bool:
+            trial = replace(fixed, budget=Budget(epsilon, delta))
+            most = task.budget.epsilon * (1 - 1e-9)
+            return compose_delta([*paid, *_costs(self.inner, trial)], most) <= task.budget.delta * (1 - 1e-6)
+
+        low, high = 0.0, task.budget.epsilon
+        for _ in range(_TIMES):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        if low == 0.0:
+            raise AssertionError("some budget is always left")
+        return replace(fixed, budget=Budget(low, delta))
+
+
+def _most(task: Task) -> int:
+    return max(1, task.n_features // 2)
+
+
+def _public_bound(task: Task) -> bool:
+    return isinstance(task.bound, (float, tuple))
+
+
+def _any_center(task: Task) -> Floats | str | None:
+    return np.zeros(task.n_features) if task.private_center else task.center
+
+
+def _costs(method: Method, task: Task) -> list[Spend]:
+    listed = getattr(method, "spends", None)
+    if listed is not None:
+        return list(listed(task))
+    return [Spend(name, "", cost) for name, cost in method.shares(task).items()]  # type: ignore[attr-defined]
+
+
+def _profile(costs: list[Spend]) -> tuple[float, ...]:
+    """What the composition of the costs depends on: Gaussian, concentrated and pure totals."""
+    mu = math.fsum(s.cost.mu**2 for s in costs if isinstance(s.cost, GaussianCost))
+    rho = math.fsum(s.cost.rho for s in costs if isinstance(s.cost, ConcentratedCost))
+    pure = sorted(s.cost.epsilon for s in costs if isinstance(s.cost, PureCost))
+    return tuple(float(f"{v:.6g}") for v in (mu, rho, *pure))

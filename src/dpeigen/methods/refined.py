@@ -1,0 +1,214 @@
+"""``refined``: principal directions at the noise of the signal, not of the longest direction. Worst-case, no bound.
+
+Guarantee: (ε, δ)-DP, δ > 0, for every data set, both relations, with exact integer statistics and exact discrete
+noise. Proof: it is an adaptive composition of
+
+1. ``rounds`` + 1 sign moments Σzzᵀ, z = Tx/|Tx| on the integer sphere lattice. T = I + Uᵀ(diag(t) − I)U is a function
+   of earlier releases; the image of a row depends on T and that row alone (`stats.stretch`). Whatever T is, |z| ≤ 1,
+   so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴ − 2(z·y)²) or 1 (add/remove).
+2. two radii, of the parts of rows inside and outside the first directions, by the sparse-vector technique on a fixed
+   geometric grid: ε-DP each (`methods.radius`).
+3. the mean squares of the stretched scores, clipped to a radius that is a function of releases: ℓ2 sensitivity √2·R²
+   or R² (`stats.moments.SquareSums`).
+
+Gaussian shares compose exactly, μ² = Σμᵢ², with each mechanism chosen by what was released before it (Dong, Roth, Su
+2022, Theorem 3.2); pure shares join by their dominating pair (`privacy.accounting`). How many directions to stretch
+by (none: the method is then `spatial-sign` with its budget in parts), how far, and how to put the releases together
+are functions of releases and of public numbers (`stats.refinement`).
+
+Why. The noise of a second moment grows with the square of the longest direction, but the error of an angle between a
+strong direction and a weak one is noise divided by the strong variance. Shrinking strong directions by T before
+dividing each row by its length makes both halves of a row equally long: the noise of the cross moment falls from
+(a² + b²) to 2ab, a and b the typical lengths of the two parts. The sketch that this replaces clips both parts of a row
+apart; that has a sensitivity of 2ab at the largest a and b instead (a′ = −a, b′ = b).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri
+
+from dpeigen._validate import check_count
+from dpeigen.methods.base import Estimate, Method, Task, public_count
+from dpeigen.methods.framing import check_radii, frame_rows, location, spends
+from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.radius import private_radius
+from dpeigen.methods.scores import clipped_squares
+from dpeigen.privacy import Cost, Randomness, Relation, allocate, gaussian_mu
+from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy.randomness import check_scale
+from dpeigen.sources import PairedSource, Source
+from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.refinement import (
+    Directions,
+    SignRelease,
+    best_split,
+    rescale,
+    update,
+    worth_stretching,
+)
+from dpeigen.stats.spectrum import fix_signs
+from dpeigen.stats.stretch import Stretched
+
+Floats = NDArray[np.float64]
+_SIGNS, _VARIANCES = "directions", "variances"
+_INSIDE, _OUTSIDE = "radius inside the first directions", "radius outside them"
+RADIUS_SHARE = 0.04  # of ε, each
+_VARIANCE_SHARE = 0.1  # of the main budget
+_TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+_USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
+
+
+@dataclass(frozen=True)
+class Refined(Method):
+    """Directions from signs of rows that are stretched by what earlier releases have shown.
+
+    Parameters
+    ----------
+    rounds : how many sign moments follow the first; 0 is spatial signs with these radii and variances.
+    """
+
+    rounds: int = 2
+
+    name = "refined"
+    reference = "two-stage spatial signs; the signal-adaptive rates are those of Cai, Xia and Zha 2024"
+    needs_bound = False
+    needs_delta = True
+
+    def shares(self, task: Task) -> dict[str, Cost]:
+        """The budget, split by purpose: between sign moments by the error model, at public numbers."""
+        d, k = task.n_features, _wanted(task)
+        pure = {_INSIDE: RADIUS_SHARE, _OUTSIDE: RADIUS_SHARE}
+        main = {_VARIANCES: _VARIANCE_SHARE}
+        n = _USUAL_ROWS if task.n_terms is None else task.n_terms
+        noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)
+        split = best_split(noise, d, k, self.rounds) if k < d else (1.0,)
+        main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) * share for i, share in enumerate(split)}
+        if task.private_center:
+            center_pure, center_main = center_shares(task)
+            pure, main = pure | center_pure, main | center_main
+        coordinates = len(split) * d * (d + 1) // 2 + 4 * d + 4
+        return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        check_count("rounds", self.rounds, "Refined", low=0, high=5)
+        costs = self.shares(task)
+        check_radii(task, costs)
+        for purpose, cost in costs.items():
+            if not purpose.startswith("radius"):
+                check_scale(2 * LEVELS**2 / gaussian_share(cost))
+
+    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+        costs, wanted, d = self.shares(task), _wanted(task), task.n_features
+        if task.pairs:
+            source = PairedSource(source, rng)
+        frame, cap = frame_rows(task, weighted=False)
+        if task.private_center:
+            center, _ = private_center(source, frame, cap, costs, task.relation, rng)
+            frame = replace(frame, center=center)
+
+        def radius(purpose: str, view: RowView) -> float:
+            paid = private_radius(source, view, costs[purpose], task.relation, rng)
+            return paid if cap is None else min(paid, cap)
+
+        found, basis, releases = Directions.none(d), np.zeros((0, d)), list[SignRelease]()
+        inner = outer = 0.0
+        for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
+            cost = costs[_signs_purpose(stage)]
+            known = found if releases and len(releases[-1].basis) else self._worth(found, releases, costs, stage)
+            releases.append(_signs(source, Stretched(frame, known.basis, known.factors), cost, task, rng))
+            found, basis = update(known, releases, wanted)
+            if stage == 0:
+                outer = radius(_OUTSIDE, Stretched(frame, found.basis, np.zeros(len(found.basis))))
+                inner = radius(_INSIDE, ScoreFrame(frame, found.basis, residual=not len(found.basis)))
+                found = rescale(found, inner, outer)
+        refined = len(found.basis)
+        factors = _even(np.append(found.levels, np.ones(wanted - refined)), d - wanted)
+        scores = ScoreFrame(Stretched(frame, basis, factors), basis, residual=wanted < d)
+        tail = _tail(task, gaussian_share(costs[_VARIANCES]))
+        reach = _reach(outer, refined, wanted, d, tail)
+        squares, count = clipped_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
+        squares[:wanted] /= factors**2
+        return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
+                         details={"refined_directions": refined, "radius_inside": inner * float(frame.unit[0]),
+                                  "radius_outside": outer * float(frame.unit[0])})  # fmt: skip
+
+    def _worth(self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> Directions:
+        """What to stretch the next rows by: nothing at first, and nothing while it does not promise to pay."""
+        if not stage:
+            return found
+        relative = gaussian_share(costs[_signs_purpose(stage - 1)]) / gaussian_share(costs[_signs_purpose(stage)])
+        return worth_stretching(found, releases[-1].deviation * relative)
+
+
+def _wanted(task: Task) -> int:
+    return task.n_features if task.n_components is None else task.n_components
+
+
+def _signs_purpose(stage: int) -> str:
+    return f"{_SIGNS} {stage + 1}"
+
+
+def _signs(source: Source, view: Stretched, cost: Cost, task: Task, rng: Randomness) -> SignRelease:
+    """A noisy mean of the signs of stretched rows."""
+    empty = SecondMoment(unit_lattice(view))
+    noise = Gaussian().noise(empty, cost, task.relation, rng)
+    moment = source.reduce(empty)
+    noisy = noise.added_to(moment.gram) / LEVELS**2
+    if task.relation is Relation.REPLACE:
+        count = public_count(moment.count, view.rows_per_term)
+    else:
+        count = max(1.0, float(np.trace(noisy)))  # every row but a zero row adds 1 to the trace
+    return SignRelease(noisy / count, noise.deviation / LEVELS**2 / count, view.directions, view.factors)
+
+
+def _even(levels: Floats, others: int) -> Floats:
+    """Factors that make every score as long as the remainder of ``others`` directions of variance 1."""
+    return np.sqrt(max(others, 1) / levels)
+
+
+def _tail(task: Task, mu: float) -> float:
+    """Which share of rows to clip for the variances, from public numbers: less where there is less noise to fear.
+
+    Clipping a share of Gaussian rows costs the variances about a third of it; noise costs √2·R²/(n·μ) of R²/(k + 1).
+    """
+    k = _wanted(task)
+    n = _USUAL_ROWS if task.n_terms is None else task.n_terms
+    costs = {tail: tail / 3 + math.sqrt(2) * float(chdtri(k + 1, tail)) / (n * mu) for tail in _TAILS}
+    return min(costs, key=lambda tail: costs[tail])
+
+
+def _reach(outer: float, refined: int, wanted: int, d: int, tail: float) -> float:
+    """A radius that all but about a share ``tail`` of rows with even scores keep, given that of their parts outside."""
+    rest = outer**2 / float(chdtri(max(d - refined, 1), 0.05))  # the variance of a direction that does not stand out
+    inside = max(d - wanted, 1) * float(chdtri(wanted, tail))
+    return math.sqrt(rest * (inside + (float(chdtri(d - wanted, tail)) if wanted < d else 0.0)))
+
+
+def _assemble(basis: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
+    k, d = len(basis), task.n_features
+    variances = np.maximum(squares, 0.0) * float(frame.unit[0]) ** 2
+    order = np.argsort(-variances[:k], kind="stable")
+    components, eigenvalues = fix_signs(basis[order]), variances[:k][order]
+    left = float(variances[k] / (d - k)) if k < d else 0.0
+    covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(d)
+    return Estimate(
+        components=components,
+        eigenvalues=eigenvalues,
+        noise_variance=left,
+        covariance=(covariance + covariance.T) / 2,
+        mean=location(frame, None, task),
+        radius=None,
+        numerics="exact",
+        notes=("Variances are of scores clipped to a radius: robust, and low for heavy tails.",),
+        **rest,
+    )

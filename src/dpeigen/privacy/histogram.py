@@ -1,0 +1,140 @@
+"""Histograms over unboundedly many bins: only bins that hold something are looked at, only those that stand out shown.
+
+Every item has one label in each of m columns; the bins of a column are its labels. Each occupied bin gets exact
+discrete noise, and its label and noisy count are released if that count reaches the threshold t. Empty bins, of which
+there are infinitely many, are never released.
+
+Guarantee, for every data set. Let D, D′ be neighbours and F the bins occupied in either. Let M̂ add noise to all of F
+and show what reaches t. M̂ is an ordinary additive mechanism on counts that differ by (replace) −1 and +1 in each
+column, so with discrete Laplace noise of scale 2m/ε it is ε-DP and with discrete Gaussian noise of scale √(2m)/μ it is
+μ-Gaussian DP (add/remove: m/ε, √m/μ). The real mechanism M differs from M̂ on D only when one of the bins of F that
+are empty in D, at most one in each column, reaches t by its noise alone: with probability at most m·P(noise ≥ t) ≤
+``failure``. So if M̂ together with everything else that is done to the same rows is (ε, δ)-DP, then with M in its place
+it is (ε, δ + (1 + e^ε)·failure)-DP, because M(D) ≤ M̂(D) + f ≤ e^ε·M̂(D′) + δ + f ≤ e^ε·(M(D′) + f) + δ + f.
+`tail_delta` and `failure_of` convert. Thresholds: P(noise ≥ t) = e^{−t/b}/(1 + e^{−1/b}) for discrete Laplace noise
+and integer t ≥ 1; for discrete Gaussian noise it is at most that of the continuous one at t − 1 grid step (Canonne,
+Kamath, Steinke 2020, Proposition 25). Only the 2m bins that differ matter for the allowance of discrete noise.
+
+After Bun, Nissim, Stemmer 2016 and Karwa, Vadhan 2018, Lemma 2.3. The time taken depends on how many bins are
+occupied.
+
+>>> from dpeigen.privacy.randomness import SystemRandomness
+>>> labels = np.repeat([7.0, -3.0], [900, 2])[:, None]
+>>> found = stable_histograms(labels, PureCost(1.0), failure_of(1e-6, 1.0), Relation.REPLACE, SystemRandomness())
+>>> list(found[0])
+[7.0]
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import ApproximateCost, Cost, GaussianCost, PureCost, Relation, Spend, pure_epsilon
+from dpeigen.privacy.randomness import Randomness
+
+Floats = NDArray[np.float64]
+_UNIT = int(LEAST_SENSITIVITY)  # grid steps per item where the noise is Gaussian
+_MOST_ITEMS = 2**29  # counts in grid steps, with noise, stay inside 64-bit integers
+_AT_ONCE = 4096  # items
+_NARROW = 64  # columns with at most this many bins per item are counted in one pass
+
+
+def tail_delta(failure: float, epsilon: float) -> float:
+    """What a chance ``failure`` of an empty bin being taken for a full one adds to δ at ε."""
+    return failure * (1 + math.exp(epsilon))
+
+
+def failure_of(delta: float, epsilon: float) -> float:
+    """The chance that a share δ of the budget pays for at ε; the inverse of `tail_delta`."""
+    return delta * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
+def tail_spend(purpose: str, failure: float, epsilon: float) -> Spend:
+    """The record of that share of δ; its ε stands for 0."""
+    return Spend(purpose, "chance of an empty bin", ApproximateCost(epsilon * 2.0**-42, tail_delta(failure, epsilon)))
+
+
+def noise_scale(cost: Cost, columns: int, relation: Relation) -> float:
+    """The scale of the noise on a count, in items, for so many histograms together."""
+    moved = (2 if relation is Relation.REPLACE else 1) * columns
+    exact = math.sqrt(moved) / cost.mu if isinstance(cost, GaussianCost) else moved / pure_epsilon(cost)
+    return math.nextafter(exact, math.inf)
+
+
+def threshold(cost: Cost, columns: int, failure: float, relation: Relation) -> float:
+    """The least noisy count, in items, that is shown."""
+    if not 0 < failure < 0.5:
+        raise ValueError(f"The failure probability must lie strictly between 0 and 1/2. Got {failure!r} instead.")
+    scale, each = noise_scale(cost, columns, relation), failure / columns
+    if isinstance(cost, GaussianCost):
+        return scale * -float(ndtri(each)) * (1 + 1e-12) + 2 / _UNIT
+    return float(math.ceil(max(1.0, scale * -math.log(each * (1 + math.exp(-1 / scale))) * (1 + 1e-12))))
+
+
+def stable_histograms(
+    labels: Floats, cost: Cost, failure: float, relation: Relation, rng: Randomness
+) -> list[dict[float, float]]:
+    """For each column of ``labels`` (items × columns, finite whole numbers) the bins that stand out, with noisy counts.
+
+    Costs ``cost`` for all columns together, and `tail_delta` of ``failure``.
+    """
+    if not isinstance(cost, (GaussianCost, PureCost)):
+        raise TypeError(f"A histogram is paid for in pure ε or in μ, not by {cost}")
+    items, columns = labels.shape
+    if items > _MOST_ITEMS:
+        raise ValueError(f"A histogram holds at most {_MOST_ITEMS} items. Got {items}.")
+    scale, least = noise_scale(cost, columns, relation), threshold(cost, columns, failure, relation)
+    bins = _occupied(labels)
+    sizes = [len(names) for names, _ in bins]
+    counts = np.concatenate([counts for _, counts in bins]) if columns else np.zeros(0, dtype=np.int64)
+    if isinstance(cost, GaussianCost):
+        noise = rng.discrete_gaussian(math.nextafter(scale * _UNIT, math.inf), len(counts))
+        unit = _UNIT
+    else:
+        noise, unit = rng.discrete_laplace(scale, len(counts)), 1
+    noisy = counts * unit + noise
+    shown = noisy >= math.ceil(least * unit)
+    found = []
+    for (names, _), end in zip(bins, np.cumsum(sizes), strict=True):
+        part = slice(end - len(names), end)
+        kept = shown[part]
+        found.append({float(n): float(c) / unit for n, c in zip(names[kept], noisy[part][kept], strict=True)})
+    return found
+
+
+def most_popular(histogram: dict[float, float]) -> float | None:
+    """The label of the largest noisy count; None where no bin stood out."""
+    return max(histogram, key=histogram.__getitem__) if histogram else None
+
+
+def _occupied(labels: Floats) -> list[tuple[Floats, NDArray[np.int64]]]:
+    """Labels and counts of the occupied bins, column by column, labels in increasing order."""
+    items, columns = labels.shape
+    if not items:
+        return [(np.zeros(0), np.zeros(0, dtype=np.int64)) for _ in range(columns)]
+    low, high = labels.min(axis=0), labels.max(axis=0)
+    with np.errstate(over="ignore"):
+        width = high - low
+    narrow = (width < _NARROW) & (np.abs(low) < 2**52) & (np.abs(high) < 2**52)
+    whole = [(np.zeros(0), np.zeros(0, dtype=np.int64))] * columns
+    chosen = np.flatnonzero(narrow)
+    if len(chosen):
+        # One pass for all ordinary columns: sorting each of them would be the slowest step of a batch.
+        offsets = np.arange(len(chosen)) * float(_NARROW) - low[chosen]
+        table = np.zeros((len(chosen), _NARROW), dtype=np.int64)
+        for start in range(0, items, _AT_ONCE):
+            part = labels[start : start + _AT_ONCE]
+            cells = (part if narrow.all() else part[:, chosen]) + offsets
+            table += np.bincount(cells.astype(np.intp).ravel(), minlength=table.size).reshape(table.shape)
+        for row, column in enumerate(chosen):
+            at = np.flatnonzero(table[row])
+            whole[column] = (low[column] + at, table[row, at])
+    for column in np.flatnonzero(~narrow):
+        names, counts = np.unique(labels[:, column], return_counts=True)
+        whole[column] = (names, counts.astype(np.int64))
+    return whole

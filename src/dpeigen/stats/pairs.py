@@ -1,0 +1,301 @@
+"""Sums of bounded signs of differences over pairs of rows: ξ, the tiles, the near pairs, and the rounding allowance.
+
+No loop over pairs: with weights ω = ξ²/|x − y|² the sum of g·gᵀ is XᵀLX, L the Laplacian of the weights, which is two
+matrix products for each tile of pairs. That identity cancels where two rows are much nearer to each other than to the
+centre of the data, so such pairs (and rows of absurd size) are summed from their differences instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpeigen._validate import check_positive, complain
+from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
+from dpeigen.stats.threads import in_threads
+
+Floats = NDArray[np.float64]
+Scale = Callable[[Floats], ArrayLike]
+_TILE = 256  # rows: a tile of weights is half a MiB
+_GROUPS = 16  # partial sums, added in a fixed order whatever the number of threads
+_NEAR = 2.0**-8  # pairs nearer than this share of |x|² + |y|² are summed from differences
+_TINY, _HUGE = 2.0**-600, 2.0**200  # squared distances and entries, in units of the data's spread
+_DIRECT = 4096  # pairs at a time
+SMALLEST_FLOAT = float(np.nextafter(0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Transform:
+    """ξ, and its bound b (``radius``): 1, min(radius, s), or a function of s cut off at the radius."""
+
+    kind: Literal["spherical", "winsorized", "custom"] = "spherical"
+    radius: float = 1.0
+    function: Scale | None = None
+
+    @classmethod
+    def of(cls, transform: str | Scale, radius: float | None, owner: str) -> Transform:
+        """The transform of a name or a function, checked. A function without a bound has radius infinity."""
+        if radius is not None:
+            radius = check_positive("radius", radius, owner)
+            if not 1 / LARGEST_FACT <= radius <= LARGEST_FACT:
+                must = f"between {1 / LARGEST_FACT:g} and {LARGEST_FACT:g}"
+                raise ValueError(complain("radius", owner, must, radius))
+        if callable(transform):
+            return cls("custom", math.inf if radius is None else radius, transform)
+        if transform == "spherical":
+            if radius is not None:
+                raise ValueError(complain("radius", owner, "None for transform='spherical'", radius))
+            return cls()
+        if transform == "winsorized":
+            if radius is None:
+                remedy = "About the median distance of two rows over √2 is a good choice."
+                raise ValueError(complain("radius", owner, "given for transform='winsorized'", None, remedy))
+            return cls("winsorized", radius)
+        must = "'spherical', 'winsorized' or a function of distances"
+        raise ValueError(complain("transform", owner, must, transform))
+
+    def gains(self, norms: Floats) -> Floats:
+        """ξ(s)/b for s > 0, in [0, 1]."""
+        if self.kind == "spherical":
+            return np.ones_like(norms)
+        if self.kind == "winsorized":
+            return np.minimum(norms / self.radius, 1.0)
+        if self.function is None:
+            raise AssertionError("a custom transform has a function")
+        values = np.broadcast_to(np.asarray(self.function(norms), dtype=np.float64), norms.shape)
+        return values if math.isinf(self.radius) else np.nan_to_num(np.clip(values / self.radius, 0.0, 1.0), nan=0.0)
+
+    @property
+    def unit(self) -> float:
+        """What sums in units of b² are multiplied by to be in the data's."""
+        return 1.0 if math.isinf(self.radius) else self.radius**2
+
+
+class Table:
+    """A function of one's own, looked up in a table of its values at public points, and linear between them.
+
+    The function never sees a distance of the data: it may depend on the other entries of its argument, keep a state or
+    raise, and what it does at a distance still depends on that distance alone. A relative change ρ of the distance
+    changes the value by at most 2^9·ρ of its bound.
+    """
+
+    _CELLS = 256  # in an octave
+
+    def __init__(self, function: Scale, bound: float) -> None:
+        octaves, cells = np.arange(-1074, 1025), np.arange(self._CELLS) / self._CELLS
+        points = np.ldexp(0.5 + cells / 2, octaves[:, None]).reshape(-1)
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(np.maximum(points, np.nextafter(0.0, 1.0))), dtype=np.float64)
+        if values.shape not in ((), points.shape):
+            raise ValueError(f"A transform must give one value for each distance. Got shape {values.shape}.")
+        bounded = np.nan_to_num(np.clip(np.broadcast_to(values, points.shape), 0.0, bound), nan=0.0)
+        self._values = np.append(bounded, bounded[-1])
+
+    def __eq__(self, other: object) -> bool:  # a copy back from another process is the same table
+        return isinstance(other, Table) and np.array_equal(self._values, other._values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, distances: Floats) -> Floats:
+        mantissas, exponents = np.frexp(distances)
+        places = (mantissas - 0.5) * (2 * self._CELLS)
+        cells = np.floor(places)
+        index = (np.maximum(exponents, -1074) + 1074) * self._CELLS + cells.astype(np.int64)
+        below = self._values[np.clip(index, 0, len(self._values) - 2)]
+        above = self._values[np.clip(index, 0, len(self._values) - 2) + 1]
+        return below + (places - cells) * (above - below)
+
+
+def pairs_per_row(rows: int, design: int | None) -> int:
+    """The most pairs that one of so many rows is in; ``design`` None for all pairs."""
+    return rows - 1 if design is None or 2 * design >= rows - 1 else 2 * design
+
+
+def n_pairs(rows: int, design: int | None) -> int:
+    return rows * pairs_per_row(rows, design) // 2
+
+
+def allowance(rows: int, n_features: int, design: int | None = None, *, custom: bool = False) -> float:
+    """How far the computed mean is from the exact one at most, in Frobenius norm and units of b², for any data.
+
+    u = 2^−53. A pair in a tile has |x|² + |y|² ≤ 2^8·D, D = |x − y|²; its D, computed as |x|² + |y|² − 2x·y with d + 2
+    terms, is off by at most 2(d + 4)u·2^8·D, and so is its weight; ξ² of a `Table` moves by 2^10 times half as much.
+    The products and sums with the weight add at most depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u, depth the most additions
+    that one product goes through: below 2^11 in BLAS calls, then tiles and groups. Subtracting the centre turns a
+    difference by at most 2^6·u. Pairs summed from differences are off by (d + 8)u and go through 2^12 additions and as
+    many as there are chunks. All is doubled for second-order terms.
+    """
+    pairs = n_pairs(rows, design)
+    reach = pairs_per_row(rows, design)
+    depth = 2**11 + 2 * _GROUPS + reach / _tile(reach) + rows / _tile(reach) / _GROUPS + rows / 2**10
+    tiled = 2.0**9 * ((n_features + 4) * (1 + 2.0**9 * custom) + depth) + 2.0**6
+    direct = n_features + 8 + 2**10 * (n_features + 8) * custom + _DIRECT + 2 * pairs / _DIRECT + _GROUPS
+    return 2 * 2.0**-53 * (tiled + direct)
+
+
+def _tile(reach: int) -> int:
+    return int(np.clip(reach, 64, _TILE))
+
+
+# --- the sum over pairs -------------------------------------------------------------------------------------------
+
+
+def pair_sum(rows: Floats, transform: Transform, design: int | None = None) -> Floats:
+    """Σ g·gᵀ/b² over all pairs, or over those of a circulant design."""
+    d = rows.shape[1]
+    if len(rows) < 2:
+        return np.zeros((d, d))
+    with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+        work = _PairSum(rows, transform, design)
+        groups = [work.starts[g::_GROUPS] for g in range(min(_GROUPS, len(work.starts)))]
+        parts = in_threads(work.group, groups)
+        total, degrees, direct = (np.sum([part[k] for part in parts], axis=0) for k in range(3))
+        total = total + total.T
+        for start in range(0, len(rows), 2**10):
+            y = work.rows[start : start + 2**10, :d]
+            total -= y.T @ (y * degrees[start : start + 2**10, None])
+        total = direct - total
+    return (total + total.T) / 2
+
+
+class _PairSum:
+    """Rows about a robust centre, in units of their spread, and the tiles of pairs."""
+
+    def __init__(self, raw: Floats, transform: Transform, design: int | None) -> None:
+        self.raw, self.transform = raw, transform
+        n, d = raw.shape
+        self.n, self.d = n, d
+        self.cyclic = pairs_per_row(n, design) < n - 1
+        self.band = design if self.cyclic and design is not None else n - 1
+        self.tile = min(_tile(pairs_per_row(n, design)), n)
+        self.starts = list(range(0, n, self.tile))
+        center, self.exponent = _center_and_exponent(raw)
+        # Columns: the rows, ones, squared norms. Rows of absurd size get norm NaN, which no comparison lets pass.
+        self.rows = np.zeros((n, d + 2))
+        for start in range(0, n, 2**12):
+            y = np.ldexp(raw[start : start + 2**12] - center, -self.exponent)
+            fine = np.abs(y).max(axis=1, initial=0.0) < _HUGE
+            block = self.rows[start : start + 2**12]
+            block[:, :d] = np.where(fine[:, None], y, 0.0)
+            block[:, d] = 1.0
+            block[:, d + 1] = np.where(fine, np.einsum("ij,ij->i", block[:, :d], block[:, :d]), np.nan)
+        if transform.kind == "winsorized":
+            self.cap = 0.5 / np.ldexp(transform.radius, -self.exponent) ** 2
+
+    def group(self, starts: list[int]) -> tuple[Floats, Floats, Floats]:
+        """Σ Yᵀ·W·Y, the row and column sums of W, and the sum of near pairs, over some rows of tiles."""
+        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+            total, degrees, near = np.zeros((self.d, self.d)), np.zeros(self.n), _NearPairs(self)
+            for start in starts:
+                self._row_of_tiles(start, total, degrees, near)
+            return total, degrees, near.sum()
+
+    def _row_of_tiles(self, start: int, total: Floats, degrees: Floats, near: _NearPairs) -> None:
+        d, stop = self.d, min(start + self.tile, self.n)
+        here = self.rows[start:stop]
+        left = np.concatenate([-2.0 * here[:, :d], here[:, d + 1 :], here[:, d : d + 1]], axis=1)
+        pulled = np.zeros((stop - start, d + 1))
+        last = stop - 1 + self.band if self.cyclic else self.n - 1
+        for first in range(start, last + 1, self.tile):
+            end = min(first + self.tile, last + 1)
+            index = np.arange(first, end) % self.n
+            there = self.rows[first:end] if end <= self.n else self.rows[index]
+            squared = left @ there.T
+            close = self._near(squared, here[:, d + 1], there[:, d + 1])
+            weights = self._weights(squared)
+            inside = self._inside(start, stop, first, end)
+            if inside is not None:
+                weights[~inside] = 0.0
+                close = close & inside
+            if close.any():
+                i, j = np.nonzero(close)
+                weights[close] = 0.0
+                near.add(i + start, index[j])
+            pulled += weights @ there[:, : d + 1]
+            degrees[index] += weights.sum(axis=0)
+        degrees[start:stop] += pulled[:, d]
+        total += here[:, :d].T @ pulled[:, :d]
+
+    def _inside(self, start: int, stop: int, first: int, end: int) -> NDArray[np.bool_] | None:
+        """Which pairs of the tile belong to the design; None for all."""
+        if first >= stop and end - 1 - start <= self.band:
+            return None
+        lag = np.arange(first, end)[None, :] - np.arange(start, stop)[:, None]
+        return np.asarray((lag >= 1) & (lag <= self.band))
+
+    def _near(self, squared: Floats, norms: Floats, others: Floats) -> NDArray[np.bool_]:
+        """Which pairs of the tile are to be summed from their differences."""
+        if squared.min() > max(_NEAR * (norms.max() + others.max()), _TINY):  # NaN says no
+            return np.zeros((1, 1), dtype=bool)
+        return np.asarray(~(squared > np.maximum(_NEAR * (norms[:, None] + others[None, :]), _TINY)))
+
+    def _weights(self, squared: Floats) -> Floats:
+        """ω = ξ²/(b²·D) for each pair of the tile, D in units of the spread."""
+        weights = np.reciprocal(squared)
+        if self.transform.kind == "winsorized":
+            np.minimum(weights, self.cap, out=weights)
+        elif self.transform.kind == "custom":
+            lengths = np.ldexp(np.sqrt(np.maximum(squared, 0.0) / 2.0), self.exponent)
+            gains = self.transform.gains(np.clip(np.nan_to_num(lengths, nan=1.0), SMALLEST_FLOAT, LARGEST_FLOAT))
+            weights *= gains
+            weights *= gains
+        return weights
+
+
+class _NearPairs:
+    """Σ g·gᵀ/b² of listed pairs, from their differences."""
+
+    def __init__(self, tiles: _PairSum) -> None:
+        self.raw, self.transform = tiles.raw, tiles.transform
+        self.total = np.zeros((tiles.d, tiles.d))
+        self.waiting: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+        self.count = 0
+
+    def add(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> None:
+        """Take pairs."""
+        self.waiting.append((i, j))
+        self.count += len(i)
+        if self.count >= _DIRECT:
+            self.sum()
+
+    def sum(self) -> Floats:
+        """The sum so far."""
+        if self.waiting:
+            i, j = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
+            self.waiting, self.count = [], 0
+            for at in range(0, len(i), _DIRECT):
+                part = slice(at, at + _DIRECT)
+                g = self._signs(i[part], j[part])
+                self.total += g @ g.T
+        return self.total
+
+    def _signs(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
+        """g/b of pairs, as columns. Powers of two keep every size of row in range."""
+        difference = self.raw[i].T - self.raw[j].T
+        wide = ~np.isfinite(difference).all(axis=0)
+        if wide.any():
+            difference[:, wide] = self.raw[i[wide]].T / 2 - self.raw[j[wide]].T / 2
+        _, exponents = np.frexp(np.abs(difference).max(axis=0))
+        scaled = np.ldexp(difference, -exponents)
+        norms = np.sqrt(np.einsum("ij,ij->j", scaled, scaled))
+        lengths = np.ldexp(norms / math.sqrt(2.0), exponents + wide)
+        gains = self.transform.gains(np.clip(lengths, SMALLEST_FLOAT, LARGEST_FLOAT))
+        return np.where(norms > 0, scaled * (gains / norms), 0.0)
+
+
+def _center_and_exponent(rows: Floats) -> tuple[Floats, int]:
+    """A centre and the power of two of the spread: medians of at most 1,001 rows.
+
+    They only decide how accurately tiles are summed and how many pairs are summed from differences.
+    """
+    some = rows[:: max(1, -(-len(rows) // 1001))]
+    some = some[: (len(some) - 1) // 2 * 2 + 1]  # an odd number: the median is one of them
+    center = np.median(some, axis=0)
+    sizes = np.abs(some - center).max(axis=1, initial=0.0)
+    size = float(np.median(sizes)) or float(sizes.max())
+    return center, int(np.frexp(size)[1]) if math.isfinite(size) else 1024

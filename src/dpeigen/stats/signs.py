@@ -1,0 +1,70 @@
+"""How the moment of spatial signs is compressed, for elliptical rows with a few strong directions.
+
+Let rows have variances α₁..αⱼ along j directions and β in each of the m others, and z = x/|x|. Then E[zzᵀ] has the
+same eigenvectors as the covariance A and, for Gaussian (hence all elliptical) rows,
+
+    E[zᵢ²] = ∫ αᵢEᵢ(t)P(t) dt,   Eᵢ = 1/(1 + 2αᵢt),   P = Πᵢ √Eᵢ,
+
+because 1/|x|² = ∫ e^{−t|x|²} dt. An entry Aᵢₗ off the diagonal, to first order, enters with the weight cᵢₗ = ∫ EᵢEₗP dt
+= (E[zᵢ²] − E[zₗ²])/(αᵢ − αₗ). Everything here is a function of released numbers; nothing depends on Gaussian rows for
+privacy.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_POINTS = 800
+
+
+def compression(levels: Floats, rest: float, others: int, repeats: int = 1) -> tuple[Floats, Floats]:
+    """(E[zᵢ²], cᵢₗ), the last index standing for each of the ``others`` directions with variance ``rest``.
+
+    Each of the levels is that of ``repeats`` directions.
+    """
+    alphas = np.append(levels, rest)
+    counts = np.append(np.full(len(levels), repeats), others)
+    low = math.log(1e-7 / float(alphas @ counts))
+    high = math.log(1e7 / float(alphas[counts > 0].min())) + 60 / float(counts.sum())
+    log_t = np.linspace(low, high, _POINTS)
+    t = np.exp(log_t)
+    scaled = 2 * alphas[:, None] * t
+    damped = 1 / (1 + scaled)
+    weight = np.exp(-0.5 * (counts @ np.log1p(scaled))) * t * (log_t[1] - log_t[0])
+    return (alphas[:, None] * damped) @ weight, (damped * weight) @ damped.T
+
+
+def solve_levels(shares: Floats, others: int) -> Floats:
+    """α for β = 1 from the shares E[zᵢ²] of j directions, which with those of the others sum to 1.
+
+    Fixed point of αᵢ ← αᵢ · (wanted ratio)/(ratio at α). Noisy shares are first put inside (0, 1).
+    """
+    shares = np.maximum(shares, 1e-9)
+    total = float(shares.sum())
+    if total > 1 - 1e-9:
+        shares = shares * ((1 - 1e-9) / total)
+    wanted = shares / ((1 - shares.sum()) / others)
+    alphas = wanted.copy()
+    for _ in range(80):
+        found, _ = compression(alphas, 1.0, others)
+        step = wanted / (found[:-1] / found[-1])
+        alphas = np.clip(alphas * step, 1e-12, 1e15)
+        if np.abs(np.log(step)).max(initial=0.0) < 1e-6:
+            break
+    return alphas
+
+
+def stretches(levels: Floats, others: int) -> Floats:
+    """Factors t for directions of variance λᵢ > 1 among ``others`` of variance 1: least noise where it counts.
+
+    Noise on the sign moment of Tx, T with these factors, moves direction i by an angle ∝ tr(TAT)/(tᵢ·(λᵢ − 1)). The
+    sum of squares is least for tᵢ² ∝ 1/((λᵢ − 1)√λᵢ), scaled so that both halves of the trace are equal.
+    """
+    if not len(levels):
+        return np.zeros(0)
+    squares = 1 / ((levels - 1) * np.sqrt(levels))
+    return np.sqrt(squares * (others / float(squares @ levels)))

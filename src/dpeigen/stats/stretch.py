@@ -1,0 +1,56 @@
+"""Rows stretched along released directions, one row at a time: z = x + Σⱼ (tⱼ − 1)·(uⱼ·x)·uⱼ.
+
+Scores are exact sums of integers (`frame.exact_scores`), and the rest is one multiplication and one addition per
+entry and direction in a fixed order, so the image of a row depends on that row and on released numbers alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.stats.frame import LARGEST_FLOAT, Frame, exact_scores
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretched:
+    """Framed rows with their parts along orthonormal ``directions`` multiplied by ``factors``."""
+
+    frame: Frame
+    directions: Floats  # j × d, released
+    factors: Floats  # j, from released numbers
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Stretched)
+            and self.frame == other.frame
+            and np.array_equal(self.directions, other.directions)
+            and np.array_equal(self.factors, other.factors)
+        )
+
+    @property
+    def n_columns(self) -> int:
+        return self.frame.n_features
+
+    @property
+    def rows_per_term(self) -> int:
+        return self.frame.rows_per_term
+
+    def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
+        return None
+
+    def image(self, block: Any) -> Floats:
+        rows = self.frame.image(block)
+        if not len(self.directions):
+            return rows
+        scores = exact_scores(rows, self.directions, residual=False)
+        rows = rows.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            for j, direction in enumerate(self.directions):
+                rows += (scores[:, j] * (self.factors[j] - 1))[:, None] * direction
+        return np.clip(np.nan_to_num(rows, nan=0.0), -LARGEST_FLOAT, LARGEST_FLOAT)

@@ -1,0 +1,228 @@
+"""dp-pca: near the truth, noise that follows the gradients, one row in one batch, plans, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivatePCA
+from dpeigen.methods import DPPCA
+from dpeigen.methods.dp_pca import gain
+from dpeigen.methods.streaming import deflated, exact_scores, mixed_blocks, orthonormal
+from dpeigen.privacy import Spend, compose_pld
+from dpeigen.privacy.randomness import SystemRandomness
+from dpeigen.sources import ArraySource
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*seeded.*")
+
+
+def spiked(n, d, seed=0, deviations=(4.0, 2.5), offset=0.0):
+    scale = np.ones(d)
+    scale[: len(deviations)] = deviations
+    return np.random.default_rng(seed).normal(size=(n, d)) * scale + offset
+
+
+def fit(X, k=1, method=None, epsilon=2.0, seed=0, **options):
+    options = {"delta": 1e-6, "method": method or DPPCA(), "random_state": seed, **options}
+    return PrivatePCA(k, epsilon=epsilon, **options).fit(X)
+
+
+def sine(component, axis=0):
+    return math.sqrt(max(0.0, 1 - component[axis] ** 2))
+
+
+@pytest.mark.parametrize("center", [None, "private", "pairs"])
+def test_components_and_variances(center):
+    X = spiked(120_000, 6, offset=0.0 if center is None else 50.0)
+    pca = fit(X, 2, center=center)
+    assert sine(pca.components_[0], 0) < 0.05
+    assert sine(pca.components_[1], 1) < 0.08
+    np.testing.assert_allclose(pca.explained_variance_, [16, 6.25], rtol=0.15)
+    assert 0.8 < pca.noise_variance_ < 1.3
+    if center == "private":
+        np.testing.assert_allclose(pca.mean_, 50, atol=0.4)
+
+
+def test_sorted_rows_and_units_do_not_matter():
+    X = spiked(60_000, 4)
+    ordered = X[np.argsort(X[:, 0])]
+    assert sine(fit(ordered, center=None).components_[0]) < 0.1
+    tiny = fit(X * 1e-60, center=None)
+    assert sine(tiny.components_[0]) < 0.1
+    assert 10 < tiny.explained_variance_[0] * 1e120 < 20
+
+
+def test_noise_follows_the_gradients():
+    """Rows ±v + σ·noise: the error falls with σ, that of `gaussian` does not."""
+    v = np.ones(10) / math.sqrt(10)
+    errors = {"dp-pca": [], "gaussian": []}
+    for sigma in (1e-1, 1e-3):
+        rng = np.random.default_rng(1)
+        X = rng.choice([-1.0, 1.0], size=(60_000, 1)) * v + sigma * rng.normal(size=(60_000, 10))
+        for method, found in errors.items():
+            bound = 1 + 5 * sigma if method == "gaussian" else None
+            c = fit(X, method=method, bound=bound, center=None, epsilon=1.0).components_[0]
+            found.append(np.linalg.norm(c - (c @ v) * v))
+    assert errors["dp-pca"][1] < errors["dp-pca"][0] / 20
+    assert errors["dp-pca"][1] < 0.5 * errors["gaussian"][1]
+
+
+def test_constant_rows_and_rows_on_a_line():
+    line = np.outer(np.random.default_rng(2).choice([-1.0, 1.0], 40_000), [0.6, 0.8, 0.0])
+    pca = fit(line, center=None)
+    assert abs(pca.components_[0] @ [0.6, 0.8, 0.0]) > 0.999
+    np.testing.assert_allclose(pca.explained_variance_, 1.0, rtol=0.01)
+    zero = fit(np.zeros((40_000, 3)), center=None)
+    np.testing.assert_allclose(zero.explained_variance_, 0.0, atol=1e-6)
+
+
+def test_a_given_gap_and_batch_are_used():
+    pca = fit(spiked(50_000, 4), method=DPPCA(gap=9.75, batch=3000), center=None)
+    details = pca.release_.facts["details"]
+    assert details["batch"] == 3000
+    assert details["steps"] == [50_000 // 3000 - 1]  # the last batch is for the variances
+    assert sine(pca.components_[0]) < 0.15
+
+
+def test_each_half_is_worth_the_budget():
+    pytest.importorskip("dp_accounting")
+    pca = fit(spiked(50_000, 4), epsilon=1.0, center=None)
+    details = pca.release_.facts["details"]
+    for half in ("first_half", "second_half"):
+        spent = compose_pld([Spend.from_dict(s) for s in details[half]], 1e-6)
+        assert 0.999 < spent <= 1.0 + 4e-4
+    assert pca.guarantee_.spent_epsilon == 1.0
+
+
+def test_every_row_is_in_one_batch_at_most(tools, monkeypatch):
+    from dpeigen.methods import dp_pca
+
+    X = np.column_stack([spiked(30_000, 2), np.arange(30_000.0)])
+    seen = []
+    honest = dp_pca._Run.use
+
+    def spy(self, rows):
+        seen.append(rows[:, -1].copy())
+        honest(self, rows)
+
+    monkeypatch.setattr(dp_pca._Run, "use", spy)
+    fit(X, center=None)
+    numbers = np.concatenate(seen)
+    assert len(np.unique(numbers)) == len(numbers)
+    assert len(numbers) > 0.9 * len(X)
+
+
+def test_a_changed_row_changes_one_gradient(tools):
+    """Bit for bit, whatever the row: scores, deflation and products look at one row at a time."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(500, 7))
+    directions = orthonormal(rng.normal(size=(3, 7)))
+
+    def gradients(rows):
+        scores = exact_scores(rows, directions)
+        with np.errstate(over="ignore"):
+            return deflated(rows, scores, directions[:2]) * scores[:, 2, None]
+
+    changed = rows.copy()
+    changed[123] = [1e308, -1e308, 1e-308, 0, 5, 1, 1]
+    before, after = gradients(rows), gradients(changed)
+    assert (before == after).all(axis=1).sum() == 499
+    np.testing.assert_array_equal(gradients(rows[100:200]), before[100:200])
+    np.testing.assert_allclose(exact_scores(rows, directions), rows @ directions.T, atol=1e-5)
+
+
+def test_the_order_of_reading_is_a_permutation_and_uses_secure_randomness():
+    X = np.arange(20_000.0)[:, None]
+    read = np.concatenate(list(mixed_blocks(ArraySource(X), SystemRandomness())))[:, 0]
+    np.testing.assert_array_equal(np.sort(read), X[:, 0])
+    assert np.abs(np.corrcoef(read, X[:, 0])[0, 1]) < 0.05
+    assert (read != np.concatenate(list(mixed_blocks(ArraySource(X), SystemRandomness())))[:, 0]).any()
+
+
+def test_gain_is_the_best_share():
+    for error, noise, most in ((10.0, 0.01, 0.5), (0.01, 0.5, 1.0)):
+        share, left = gain(error, noise, most)
+        grid = np.linspace(0, most, 2001)
+        assert left <= ((1 - grid) ** 2 * error + grid**2 * noise).min() + 1e-12
+        assert share <= most
+    error = 1.0
+    for t in range(1, 100):
+        share, error = gain(error, 1.0, 1.0)
+        assert share == pytest.approx(1 / (1 + t))  # the rate of Theorem 2.2
+
+
+def test_too_few_rows_say_how_many_before_anything_is_spent(tmp_path):
+    from dpeigen import Ledger
+
+    ledger = Ledger.create(tmp_path / "l", epsilon=2.0, delta=1e-6)
+    X = spiked(3000, 4)
+    with pytest.raises(ValueError, match=r"'X' parameter of PrivatePCA .* needs at least (\d+) rows") as refusal:
+        fit(X, epsilon=1.0, ledger=ledger)
+    assert ledger.history() == []
+    needed = int(str(refusal.value).split("at least ")[1].split(" rows")[0])
+    fit(spiked(needed, 4), epsilon=1.0, ledger=ledger)
+    with pytest.raises(ValueError, match="needs at least"):
+        fit(spiked(needed - 1, 4), epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "match"),
+    [
+        (DPPCA(), {"relation": "add_remove"}, "'relation' parameter .* 'replace'.*move every batch"),
+        (DPPCA(), {"delta": 0.0}, "'delta' parameter"),
+        (DPPCA(), {"bound": "private"}, "'bound' parameter .* public or None"),
+        (DPPCA(gap=-1.0), {}, "'gap' parameter of DPPCA"),
+        (DPPCA(h=0.5), {}, "'h' parameter of DPPCA must be > 0.5"),
+        (DPPCA(batch=10), {}, "'batch' parameter of DPPCA must be ≥"),
+    ],
+)
+def test_refusals(method, options, match):
+    with pytest.raises(ValueError, match=match):
+        fit(spiked(100, 3), method=method, **options)
+
+
+def test_bad_rows():
+    X = spiked(30_000, 3)
+    X[17, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        fit(X, center=None)
+    assert sine(fit(X, center=None, on_bad_row="drop-to-zero").components_[0]) < 0.2
+
+
+def test_a_public_bound_limits_rows():
+    X = spiked(40_000, 3)
+    X[:2000] = [0.0, 0.0, 1e6]  # 5% of outliers
+    assert sine(fit(X, bound=12.0, center=None).components_[0]) < 0.2
+    box = fit(X, bound=([-12.0] * 3, [12.0] * 3), center=None)
+    assert box.components_.shape == (1, 3)
+
+
+def test_a_source_that_breaks_after_the_first_batch_keeps_what_was_paid(tmp_path):
+    from dpeigen import Ledger
+    from dpeigen.sources import Source
+    from dpeigen.sources.base import UnreadableRowsError
+
+    class Breaking(Source):
+        def __init__(self, after):
+            self.after, self.n_rows, self.n_features = after, 40_000, 3
+
+        def blocks(self):
+            for start in range(0, self.n_rows, 1000):
+                if start >= self.after:
+                    raise UnreadableRowsError("a damaged file")
+                yield spiked(1000, 3, seed=start)
+
+    for after, kind, state in ((0, UnreadableRowsError, "cancelled"), (30_000, ValueError, "reserved")):
+        ledger = Ledger.create(tmp_path / str(after), epsilon=2.0, delta=1e-6)
+        with pytest.raises(kind, match="damaged file"):
+            fit(Breaking(after), center=None, ledger=ledger)
+        assert [entry["state"] for entry in ledger.history()] == [state]
+
+
+@pytest.mark.parametrize("method", ["dp-pca", "oja"])
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 2)])
+def test_all_components_of_few_columns(method, d, k):
+    X = np.random.default_rng(5).normal(size=(30_000, d)) * [3.0, 1.0][:d]
+    pca = fit(X, k, method=method, bound=None if method == "dp-pca" else 8.0, center=None)
+    np.testing.assert_allclose(pca.explained_variance_, [9.0, 1.0][:d], rtol=0.2)
+    assert pca.noise_variance_ == 0.0
