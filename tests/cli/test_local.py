@@ -49,6 +49,9 @@ def test_sparse_state_and_shuffling(table, tmp_path):
     again = run("aggregate", reports, "-k", 1, "--state", state)
     assert "500 duplicate" in again.output
     assert LocalAggregator.load(state).n_reports == 500
+    late = run("aggregate", reports, "-k", 1, "--state", state, "--shuffled-delta", "1e-6")
+    assert late.exit_code == 2
+    assert "not said to be shuffled" in " ".join(late.output.split())
 
 
 def test_bad_reports_are_counted_and_do_not_matter(table, tmp_path):

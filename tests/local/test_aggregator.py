@@ -191,14 +191,14 @@ def test_nothing_comes_from_no_reports(made):
 
 
 def test_releases(made, reports, tmp_path):
-    server = LocalAggregator(made, shuffled_delta=1e-6).add_many(reports)
+    server = LocalAggregator(made, shuffled_delta=1e-6).add_many(reports[:400])
     assert server.moment.tolist() == server.moment.T.tolist()
     release = server.pca(2)
     assert release.guarantee.trust == "local"
     assert release.components.shape == (2, 3)
     told = release.facts["details"]["shuffled_guarantee"]
     assert told["trust"] == "shuffled"
-    assert told["epsilon"] == pytest.approx(shuffled_epsilon(GaussianCost(made.parameters.share), 401, 1e-6))
+    assert told["epsilon"] == pytest.approx(shuffled_epsilon(GaussianCost(made.parameters.share), 400, 1e-6))
     covariance = server.covariance().covariance
     assert np.linalg.eigvalsh(covariance).min() > -1e-12
     assert np.trace(covariance) <= 1 + 1e-9
@@ -209,8 +209,37 @@ def test_releases(made, reports, tmp_path):
 def test_shuffling_helps_where_there_are_many(client):
     """The same reports, stated locally and shuffled."""
     pure = LocalAggregator(client(2, epsilon=1.0, delta=0), shuffled_delta=1e-6)
-    pure.n_reports = 10_000
+    pure.n_reports = pure.n_rows = 10_000
     assert pure.shuffled_guarantee.epsilon < 0.06 < pure.guarantee.epsilon
+
+
+def test_the_sum_of_a_site_ends_the_shuffled_guarantee(made, reports):
+    server = LocalAggregator(made, shuffled_delta=1e-6).add_many(reports[:400])
+    assert server.shuffled_guarantee is not None
+    server.add(reports[400])  # seven rows in one report
+    assert server.shuffled_guarantee is None
+    assert server.pca(1).facts["details"]["shuffled_guarantee"] is None
+
+
+def test_batches_that_were_shuffled_apart_do_not_hide_each_other(made, reports, tmp_path):
+    def batch(low, high, delta=1e-6):
+        return LocalAggregator(made, shuffled_delta=delta).add_many(reports[low:high])
+
+    assert batch(0, 300).merge(batch(300, 400)).n_shuffled == 100
+    assert batch(0, 0).merge(batch(0, 300)).n_shuffled == 300
+    merged = batch(0, 300).merge(batch(300, 400))
+    assert merged.shuffled_guarantee.epsilon == batch(300, 400).shuffled_guarantee.epsilon
+    assert batch(0, 300).merge(batch(300, 400, None)).shuffled_guarantee is None
+    assert batch(0, 300, None).merge(batch(300, 400)).shuffled_guarantee is None
+    resumed = LocalAggregator.load(batch(0, 300).save(tmp_path / "state"))
+    assert resumed.n_shuffled == 300
+    assert resumed.add_many(reports[300:350]).n_shuffled == 50
+
+
+@pytest.mark.parametrize("delta", [0, 0.0, -1e-6, 1.0, math.nan])
+def test_shuffling_needs_a_delta(made, delta):
+    with pytest.raises(ValueError, match="delta"):
+        LocalAggregator(made, shuffled_delta=delta)
 
 
 def test_components_are_found(client):

@@ -143,7 +143,8 @@ def aggregate(
     sparse: Annotated[bool, typer.Option("--sparse", help="Components that share few columns.")] = False,
     penalty: Annotated[float | None, typer.Option(help="Of --sparse; by default from the noise level.")] = None,
     shuffled_delta: Annotated[
-        float | None, typer.Option(help="If the reports were shuffled: the δ of the central guarantee to state.")
+        float | None,
+        typer.Option(help="If the reports were shuffled together: the δ of the central guarantee to state."),
     ] = None,
     state: Annotated[
         Path | None, typer.Option(help="File that keeps the sum: resumed from if it exists, and written.")
@@ -170,6 +171,9 @@ def aggregate(
             resumed = LocalAggregator.load(state)
             if resumed.parameters != known:
                 raise ValueError(f"--state {state} was made with other parameters.")
+            if shuffled_delta is not None and resumed.n_reports and resumed.shuffled_delta is None:
+                remedy = "Leave out --shuffled-delta, or begin another state."
+                raise ValueError(f"--state {state} holds reports that were not said to be shuffled. {remedy}")
             resumed.shuffled_delta = server.shuffled_delta
             server = resumed
         with Progress(console=_show.error_console(), transient=True, disable=as_json) as progress:
@@ -199,6 +203,8 @@ def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
     shuffled = server.shuffled_guarantee
     if shuffled is not None:
         console.print(f"shuffled   ({shuffled.epsilon:.4g}, {shuffled.delta:g}) to all but the shuffler", markup=False)
+    elif server.shuffled_delta is not None:
+        console.print("shuffled   no guarantee: some reports are sums of sites, which can be told apart", markup=False)
     console.print(_show.components_table(release))
     refused = ", ".join(f"{n} {reason}" for reason, n in server.refused.items()) or "none"
     console.print(f"{server.n_reports} reports of {server.n_rows} rows taken; refused: {refused}", markup=False)

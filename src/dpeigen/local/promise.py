@@ -34,7 +34,11 @@ def local_guarantee(parameters: LocalParameters, *, seeded: bool = False, sites:
 
 
 def shuffled_guarantee(parameters: LocalParameters, n_reports: int, delta: float, *, seeded: bool = False) -> Guarantee:
-    """What everyone but the shuffler learns, if the reports were shuffled: (ε, δ) for one of n reports."""
+    """What everyone but the shuffler learns, if the reports were shuffled: (ε, δ) for one of n reports of single rows.
+
+    The theorem is for n people who all use the same randomiser. The sum of a site is made by another one (and shows
+    its number of rows), so an aggregate that holds one has no such guarantee.
+    """
     epsilon = shuffled_epsilon(local_cost(parameters), n_reports, delta)
     return Guarantee(
         epsilon=epsilon,
@@ -45,5 +49,8 @@ def shuffled_guarantee(parameters: LocalParameters, n_reports: int, delta: float
         trust="shuffled",
         numerics="seeded" if seeded else "exact",
         reference="Feldman, McMillan, Talwar 2021",
-        notes=(f"{n_reports} reports in an order that nobody but a trusted shuffler knows.",),
+        notes=(
+            f"{n_reports} reports in an order that nobody but a trusted shuffler knows.",
+            "Every person sent one report, and the number counts honest reports only: made-up ones hide nobody.",
+        ),
     )

@@ -52,8 +52,10 @@ class LocalAggregator:
     randomizer : LocalRandomizer or LocalParameters
         What the reports are made with.
     shuffled_delta : float, default=None
-        If the reports were shuffled, the δ at which to state the central guarantee that follows, beside the local one.
-        Only set it if a shuffler whom the clients trust hid the order and the senders of the reports.
+        If the reports were shuffled, the δ > 0 at which to state the central guarantee that follows, beside the local
+        one. Only set it if a shuffler whom the clients trust hid the order and the senders of all the reports that this
+        aggregator is given, together. What is merged, or added to a saved state, counts as shuffled apart: the
+        guarantee is that of the smallest batch, and of none if one side does not say that it was shuffled.
     """
 
     def __init__(self, randomizer: LocalRandomizer | LocalParameters, *, shuffled_delta: float | None = None) -> None:
@@ -62,7 +64,10 @@ class LocalAggregator:
             must = "a LocalRandomizer or its parameters"
             raise TypeError(complain("randomizer", "LocalAggregator", must, type(randomizer).__name__))
         self.parameters = known
-        self.shuffled_delta = None if shuffled_delta is None else check_delta(shuffled_delta, "LocalAggregator")
+        if shuffled_delta is not None and not check_delta(shuffled_delta, "LocalAggregator") > 0:
+            must = "> 0: shuffling adds nothing without a δ"
+            raise ValueError(complain("shuffled_delta", "LocalAggregator", must, shuffled_delta))
+        self.shuffled_delta = None if shuffled_delta is None else float(shuffled_delta)
         self.n_reports = 0
         self.n_rows = 0
         self.n_seeded = 0
@@ -72,6 +77,7 @@ class LocalAggregator:
         self._upper = np.triu_indices(known.n_features)
         self._diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
         self._limits: dict[int, Limits] = {}
+        self._smallest, self._before = 0, 0  # of the batches shuffled apart: the smallest; reports in all but the last
 
     # --- taking reports in -----------------------------------------------------------------------------------------
 
@@ -133,15 +139,23 @@ class LocalAggregator:
         self.n_seeded += report.seeded
 
     def merge(self, other: LocalAggregator) -> LocalAggregator:
-        """Take all that another aggregator has taken. Refused as a whole if they share a report."""
+        """Take all that another aggregator has taken. Refused as a whole if they share a report.
+
+        Two batches that were shuffled apart hide nobody of one among the other: n of the shuffled guarantee is that of
+        the smaller one, and unless both were shuffled there is none.
+        """
         if other.parameters != self.parameters:
             raise ValueError("Aggregators of different parameters cannot be merged.")
         twice = len(self._seen & other._seen)
         if twice:
             raise ValueError(f"{twice} reports are in both aggregators; a report counts once. Nothing was merged.")
+        self._smallest = min(filter(None, (self.n_shuffled, other.n_shuffled)), default=0)
+        if other.shuffled_delta is None:
+            self.shuffled_delta = None
         self._sum.merge(other._sum)
         self._seen |= other._seen
         self.n_reports += other.n_reports
+        self._before = self.n_reports
         self.n_rows += other.n_rows
         self.n_seeded += other.n_seeded
         self.refused += other.refused
@@ -172,6 +186,7 @@ class LocalAggregator:
             "n_seeded": self.n_seeded,
             "refused": dict(self.refused),
             "shuffled_delta": self.shuffled_delta,
+            "n_shuffled": self.n_shuffled,
         }
         return write_state(path, {"high": high, "low": low, "seen": seen}, description)
 
@@ -184,6 +199,7 @@ class LocalAggregator:
             made._sum = ExactSum.of_limbs(arrays["high"], arrays["low"], (made.parameters.entries,))
             made._seen = {row.tobytes() for row in arrays["seen"]}
             made.n_reports, made.n_rows, made.n_seeded = (int(said[n]) for n in ("n_reports", "n_rows", "n_seeded"))
+            made._smallest, made._before = int(said["n_shuffled"]), made.n_reports
             made.refused = Counter({str(k): int(v) for k, v in said["refused"].items() if k in REASONS})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedReleaseError(f"{path} does not hold the state of an aggregator: {error}") from None
@@ -200,10 +216,18 @@ class LocalAggregator:
 
     @property
     def shuffled_guarantee(self) -> Guarantee | None:
-        """What the reports promise together if they were shuffled; None if nobody said they were."""
-        if self.shuffled_delta is None or not self.n_reports:
+        """What the reports promise together if they were shuffled; None if nobody said they were.
+
+        None too if a report is the sum of a site: it says how many rows it has, by which it can be told apart.
+        """
+        if self.shuffled_delta is None or not self.n_reports or self.n_rows != self.n_reports:
             return None
-        return shuffled_guarantee(self.parameters, self.n_reports, self.shuffled_delta, seeded=self.n_seeded > 0)
+        return shuffled_guarantee(self.parameters, self.n_shuffled, self.shuffled_delta, seeded=self.n_seeded > 0)
+
+    @property
+    def n_shuffled(self) -> int:
+        """How many reports were shuffled together, if they were: the smallest of the batches."""
+        return min(filter(None, (self._smallest, self.n_reports - self._before)), default=0)
 
     @property
     def moment(self) -> Floats:
