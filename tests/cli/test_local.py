@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from dpeigen import load_release
 from dpeigen.cli.app import app
-from dpeigen.local import LocalAggregator, write_reports
+from dpeigen.local import LocalAggregator, LocalParameters, write_reports
 
 
 def run(*arguments):
@@ -26,7 +27,13 @@ def table(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [["--delta", "1e-6"], [], ["--delta", "1e-6", "--site"], ["--rows", "scale", "--columns", "a,b"]]
+    "options",
+    [
+        ["--delta", "1e-6"],
+        [],
+        ["--delta", "1e-6", "--site", "--most-rows", 1000],
+        ["--rows", "scale", "--columns", "a,b"],
+    ],
 )
 def test_from_rows_to_components(table, tmp_path, options):
     made = run("randomize", table, "--epsilon", 8, "--out", tmp_path / "reports", *options)
@@ -69,6 +76,31 @@ def test_parameters_are_written_with_their_digest(tmp_path):
     made = run("parameters", "--features", 4, "--epsilon", 1, "--out", path)
     assert made.exit_code == 0
     assert json.loads(path.read_text())["digest"] == made.output.strip()
+    other = tmp_path / "sites.json"
+    sites = run("parameters", "--features", 4, "--epsilon", 1, "--delta", "1e-6", "--most-rows", 50, "--out", other)
+    assert json.loads(other.read_text())["parameters"]["most_rows"] == 50
+    content = path.read_text()
+    again = run("parameters", "--features", 4, "--epsilon", 2, "--out", path)
+    assert again.exit_code == 2
+    assert "exists already" in again.output
+    assert (path.read_text(), sites.exit_code) == (content, 0)
+
+
+def test_the_order_of_reports_is_random_over_all_files(tmp_path, monkeypatch):
+    """Almost no noise: the rows can be read from the reports, and the second half is not in the second file."""
+    monkeypatch.setattr("dpeigen.cli.local._PER_FILE", 20)
+    path, reports = tmp_path / "rows.csv", tmp_path / "reports"
+    np.savetxt(path, np.arange(1, 41) / 40, header="a", comments="")
+    assert run("randomize", path, "--epsilon", 50, "--delta", "0.1", "--out", reports).exit_code == 0
+    agreed = LocalParameters(**json.loads((reports / "parameters.json").read_text())["parameters"])
+    made = [r for file in sorted(reports.glob("*.parquet")) for r in pq.read_table(file)["report"].to_pylist()]
+    found = [LocalAggregator(agreed).add_many([report]).moment[0, 0] for report in made]
+    assert len(found) == 40
+    truth = (np.arange(1, 41) / 40) ** 2
+    assert np.corrcoef(np.sort(found), truth)[0, 1] > 0.9  # the reports tell the rows
+    assert (
+        abs(np.mean(found[20:]) - np.mean(found[:20])) < 0.45
+    )  # 0.5 or more if in order; else above by a chance below 1e-5
 
 
 def edited(table, tmp_path):
@@ -84,6 +116,11 @@ CALLS = {
     "epsilon": (lambda t, d: ["randomize", t, "--epsilon", -1, "--out", d / "r"], 2, "epsilon"),
     "bound": (lambda t, d: ["randomize", t, "--epsilon", 1, "--bound", 0, "--out", d / "r"], 2, "bound"),
     "pure site": (lambda t, d: ["randomize", t, "--epsilon", 1, "--site", "--out", d / "r"], 2, "mechanism"),
+    "unlimited site": (
+        lambda t, d: ["randomize", t, "--epsilon", 1, "--delta", "1e-6", "--site", "--out", d / "r"],
+        2,
+        "most_rows",
+    ),
     "no reports": (lambda t, d: ["aggregate", d / "none", "-k", 1], 3, "No such"),
     "no parameters": (lambda t, d: ["aggregate", d, "-k", 1], 2, "no parameters"),
     "edited parameters": (edited, 2, "was changed"),

@@ -23,7 +23,7 @@ from dpeigen.privacy.shuffling import shuffled_epsilon
 
 @pytest.fixture(scope="module")
 def made(client):
-    return client(3, epsilon=2.0, delta=1e-6)
+    return client(3, epsilon=2.0, delta=1e-6, most_rows=7)
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +122,16 @@ def test_nobody_can_take_the_place_of_a_report(made, reports):
     assert (server.n_reports, dict(server.refused)) == (2, {})
 
 
+def test_a_report_speaks_for_the_agreed_number_of_rows_and_no_more(made, client, rows):
+    """A fake one that claims a million rows would be the aggregate."""
+    liar = client(3, epsilon=2.0, delta=1e-6, most_rows=2**20, seed=9)
+    server = LocalAggregator(made)
+    assert not server.add(liar.report_rows(np.tile([1.0, 0.0, 0.0], (8, 1))))
+    assert dict(server.refused) == {"parameters": 1}
+    assert server.add(liar.report_rows(rows[:7]))
+    assert not LocalAggregator(client(3, epsilon=2.0, delta=1e-6)).add(made.report_rows(rows[:2]))
+
+
 @given(st.lists(st.integers(0, 2), min_size=30, max_size=30), st.permutations(range(30)))
 def test_any_split_order_and_merging_gives_the_same_bits(made, reports, shards, order):
     whole = LocalAggregator(made).add_many(reports[:30])
@@ -140,7 +150,7 @@ def test_merging_refuses_other_parameters_and_shared_reports(made, client, repor
         one.merge(two)
     assert one.n_reports == 10
     with pytest.raises(ValueError, match="different parameters"):
-        one.merge(LocalAggregator(client(3, epsilon=1.0)))
+        one.merge(LocalAggregator(client(3, epsilon=1.0, most_rows=7)))
 
 
 def test_saved_and_resumed(made, reports, tmp_path):
@@ -257,7 +267,7 @@ def test_components_are_found(client):
 def test_sparse_components(client):
     X = np.zeros((2000, 30))
     X[:, :3] = np.random.default_rng(3).normal(size=(2000, 1)) * np.array([0.5, -0.4, 0.3])
-    made = client(30, epsilon=6.0, delta=1e-6)
+    made = client(30, epsilon=6.0, delta=1e-6, most_rows=1000)
     server = LocalAggregator(made).add_many([made.report_rows(X[:1000]), made.report_rows(X[1000:])])
     release = server.sparse_pca(1, penalty=0.02)
     assert set(np.flatnonzero(release.components[0])) == {0, 1, 2}

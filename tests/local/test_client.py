@@ -90,7 +90,7 @@ def test_without_noise_a_report_is_the_clipped_square(row, clipped):
 
 
 def test_a_site_reports_the_lattice_sum_of_its_rows(rows):
-    made = LocalRandomizer(3, epsilon=1.0, delta=1e-6, random_state=Silent())
+    made = LocalRandomizer(3, epsilon=1.0, delta=1e-6, most_rows=400, random_state=Silent())
     server = LocalAggregator(made).add_many([made.report_rows(rows)])
     exact = SecondMoment(Lattice(Frame(3), 1.0)).update(rows)
     assert server.n_rows == len(rows)
@@ -98,7 +98,7 @@ def test_a_site_reports_the_lattice_sum_of_its_rows(rows):
 
 
 def test_sites_and_rows_go_into_one_aggregate(client, rows):
-    made = client(epsilon=20.0)
+    made = client(epsilon=20.0, most_rows=249)
     server = LocalAggregator(made)
     server.add_many([made.report_rows(rows[:150]), made.report_rows(rows[150:399]), made.report(rows[399])])
     assert (server.n_reports, server.n_rows) == (3, 400)
@@ -109,7 +109,7 @@ def test_sites_and_rows_go_into_one_aggregate(client, rows):
 
 
 def test_one_site_has_far_less_noise_than_its_rows_one_by_one(client, rows):
-    made = client()
+    made = client(most_rows=400)
     one = LocalAggregator(made).add_many([made.report_rows(rows)])
     many = LocalAggregator(made).add_many([made.report(row) for row in rows])
     assert one.noise_deviation == pytest.approx(many.noise_deviation / math.sqrt(len(rows)))
@@ -193,6 +193,14 @@ def test_a_row_that_is_not_finite(bad):
 def test_the_pure_randomiser_has_no_sum_of_a_site(rows):
     with pytest.raises(ValueError, match="one report for each row"):
         LocalRandomizer(3, epsilon=1.0, delta=0).report_rows(rows)
+
+
+def test_a_site_keeps_to_the_agreed_number_of_rows(rows):
+    with pytest.raises(ValueError, match=r"rows of X.*most_rows.*is 399"):
+        LocalRandomizer(3, epsilon=1.0, delta=1e-6, most_rows=399).report_rows(rows)
+    with pytest.raises(ValueError, match="most_rows"):
+        LocalParameters(3, 1.0, 0.0, most_rows=2)
+    assert LocalParameters(3, 1.0, 1e-6, most_rows=2).digest != LocalParameters(3, 1.0, 1e-6).digest
 
 
 def test_consent_limits_what_a_server_may_ask_for():

@@ -65,11 +65,11 @@ class Service:
         self.process.wait(30)
         self.process.stderr.close()
 
-    def send(self, body, path="/reports", method="POST"):
+    def send(self, body, path="/reports", method="POST", headers=None):
         """A raw request: (status, body of the answer). An iterator is sent in chunks, without a length."""
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            line.request(method, path, body=body)
+            line.request(method, path, body=body, headers=headers or {})
             answer = line.getresponse()
             return answer.status, answer.read()
         finally:
@@ -145,6 +145,8 @@ def test_limits(tmp_path, reports):
         assert service.send(iter([b"x" * 15000] * 2))[0] == 413
         assert service.send(pack(reports[:70]))[0] == 200
         assert service.send(pack(reports[70:130]))[0] == 429
+        assert service.send(pack(reports[70:130]), headers={"X-Forwarded-For": "198.51.100.7"})[0] == 429
+        assert service.send(b"\0" * 20000)[0] == 400  # five thousand reports of nothing
         answer = post_reports(service.url, reports[70:130])  # the client waits as it is told
         assert answer == {"accepted": 60, "refused": {}}
     finally:
@@ -218,6 +220,75 @@ def test_a_disk_that_is_full_is_not_acknowledged(tmp_path, reports, monkeypatch)
     assert kept(tmp_path / "kept") == LocalAggregator(PARAMETERS).add_many(reports[:5])
 
 
+@pytest.mark.parametrize("failing", ["write_reports", "sync_folder"])
+def test_a_log_that_cannot_become_parquet_yet_costs_nothing(tmp_path, reports, monkeypatch, failing):
+    """The disk has no room for the Parquet file, or not even for another log; later it has."""
+    folder = tmp_path / "kept"
+    service = Ingestion(folder, PARAMETERS, reports_per_file=10)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"dpeigen.local.journal.{failing}", full)
+        for start in (0, 12, 24):
+            assert service.take(reports[start : start + 12])["accepted"] == 12
+        assert not list(folder.glob("*.parquet"))
+        assert kept(folder) == service.aggregate == LocalAggregator(PARAMETERS).add_many(reports[:36])
+    assert service.take(reports[36:50])["accepted"] == 14
+    assert list(folder.glob("*.parquet"))
+    assert kept(folder) == LocalAggregator(PARAMETERS).add_many(reports[:50])
+    service.close()
+    assert not list(folder.glob("*.log"))
+    assert kept(folder) == LocalAggregator(PARAMETERS).add_many(reports[:50])
+
+
+def test_a_folder_that_could_not_be_finished_is_let_go_and_recovered(tmp_path, reports, monkeypatch):
+    service = Ingestion(tmp_path / "kept", PARAMETERS)
+    service.take(reports[:5])
+    with monkeypatch.context() as patch:
+        patch.setattr("dpeigen.local.journal.write_reports", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        service.close()
+    again = Ingestion(tmp_path / "kept", PARAMETERS)
+    assert again.aggregate.n_reports == 5
+    again.close()
+
+
+def test_the_logs_of_a_running_or_killed_service_are_aggregated(tmp_path, reports):
+    folder = tmp_path / "kept"
+    service = Ingestion(folder, PARAMETERS, reports_per_file=10)
+    service.take(reports[:10])
+    service.take(reports[10:14])
+    log = next(folder.glob("*.log"))
+    content = log.read_bytes()
+    assert kept(folder) == LocalAggregator(PARAMETERS).add_many(reports[:14])
+    (folder / "batch-00000001.log").write_bytes(pack(reports[:10]))  # killed before it was removed
+    found = kept(folder)
+    assert (found.n_reports, dict(found.refused)) == (14, {})
+    assert log.read_bytes() == content
+    service.close()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
+    import asyncio
+
+    from dpeigen.local import ingestion_app
+
+    app = ingestion_app(tmp_path / "kept", PARAMETERS, approved=PARAMETERS.digest, seconds_per_body=0.05)
+    answers = []
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        answers.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/reports", "headers": [], "query_string": b"", "client": None}
+    asyncio.run(app(scope, receive, send))
+    assert answers[0]["status"] == 408
+    app.state.service.close()
+
+
 def test_a_folder_has_one_service_and_one_set_of_parameters(tmp_path):
     service = Ingestion(tmp_path / "kept", PARAMETERS)
     with pytest.raises(ValueError, match="in use"):
@@ -250,7 +321,11 @@ def test_rate_limit():
     assert limit.wait("a", 5) == 0
     assert limit.wait("a", 1000) > 0
     now[0] = 100.0
-    assert limit.wait("a", 1000) == 0  # one large batch may take a whole bucket
+    assert limit.wait("a", 1000) == 0  # one large batch may take more than a bucket, and is in debt for it
+    now[0] = 197.9
+    assert limit.wait("a", 1) == pytest.approx(0.2)  # 20 − 1000 + 979
+    now[0] = 198.2
+    assert limit.wait("a", 1) == 0
     for i in range(20_000):
         limit.wait(str(i), 1)
     assert len(limit._left) <= 10_001

@@ -25,6 +25,7 @@ Delta = Annotated[float, typer.Option(help="δ of one report; 0 asks for pure pr
 Bound = Annotated[float, typer.Option(help="Public bound on the length of a row; longer rows are clipped to it.")]
 Mechanism = Annotated[str, typer.Option(help="auto, gaussian or privunit.")]
 Rows = Annotated[str, typer.Option("--rows", help="clip longer rows to the bound, or scale every row to it.")]
+MostRows = Annotated[int, typer.Option(help="Most rows behind one report; more than 1 if sites report sums.")]
 Agreed = Annotated[Path, typer.Option("--parameters", help="File made by 'dpeigen local parameters'.")]
 
 
@@ -37,13 +38,16 @@ def parameters(
     bound: Bound = 1.0,
     mechanism: Mechanism = "auto",
     rows: Rows = "clip",
+    most_rows: MostRows = 1,
 ) -> None:
     """Write the parameters that clients and server agree on, and print the digest to be approved."""
     with one_line_errors():
         from dpeigen.local.client import LocalParameters
         from dpeigen.local.journal import write_parameters
 
-        agreed = LocalParameters(features, epsilon, delta, bound, mechanism, rows)
+        agreed = LocalParameters(features, epsilon, delta, bound, mechanism, rows, most_rows)
+        if out.exists():
+            fail(USAGE, f"--out {out} exists already, and reports may have been made with it. Choose another file.")
         write_parameters(out, agreed)
         typer.echo(agreed.digest)
 
@@ -57,8 +61,9 @@ def randomize(
     bound: Bound = 1.0,
     mechanism: Mechanism = "auto",
     rows: Rows = "clip",
+    most_rows: MostRows = 1,
     site: Annotated[
-        bool, typer.Option("--site", help="One report for all rows: the site is trusted with them.")
+        bool, typer.Option("--site", help="One report for all rows, up to --most-rows: the site is trusted with them.")
     ] = False,
     on_bad_row: Annotated[str, typer.Option(help="Rows that are not finite: refuse or drop-to-zero.")] = "refuse",
     columns: Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.")] = None,
@@ -77,14 +82,14 @@ def randomize(
         source = open_files(file, None if columns is None else [name.strip() for name in columns.split(",")])
         client = LocalRandomizer(
             source.n_features, epsilon=epsilon, delta=delta, bound=bound, mechanism=mechanism, rows=rows,
-            on_bad_row=on_bad_row,
+            most_rows=most_rows, on_bad_row=on_bad_row,
         )  # fmt: skip
         count = source.count_rows()
         made = _reports(client, source, site)
         with _all_or_nothing(out) as written:
             while group := list(islice(made, _PER_FILE)):
                 written.append(out / f"reports-{len(written):05d}.parquet")
-                write_reports(written[-1], _shuffled(group))
+                write_reports(written[-1], group)
             written.append(out / PARAMETERS)
             write_parameters(written[-1], client.parameters)
         what = f"1 report of {count} rows" if site else f"{count} reports"
@@ -93,21 +98,17 @@ def randomize(
 
 
 def _reports(client: LocalRandomizer, source: Any, site: bool) -> Iterator[bytes]:
+    """Reports of all rows in random order, over all files: the place of a report does not name its row."""
     import numpy as np
 
-    if site:
-        yield client.report_rows(np.concatenate(list(source.blocks())))
-        return
-    for block in source.blocks():
-        for row in np.asarray(block):
-            yield client.report(row)
-
-
-def _shuffled(reports: list[bytes]) -> list[bytes]:
-    """In random order, within a file, so that the place of a report does not name its row."""
     from dpeigen.privacy import randomness
 
-    return [reports[i] for i in randomness(None).permutation(len(reports))]
+    table = np.concatenate(list(source.blocks()))  # smaller than the reports by far
+    if site:
+        yield client.report_rows(table)
+        return
+    for i in randomness(None).permutation(len(table)):
+        yield client.report(table[i])
 
 
 @contextmanager
@@ -239,7 +240,7 @@ def serve(
         typer.echo(f"Listening on http://{host}:{port}; reports go to {folder}")
         uvicorn.run(
             application, host=host, port=port, access_log=False, log_level="warning", limit_concurrency=64,
-            timeout_keep_alive=30,
+            timeout_keep_alive=30, proxy_headers=False,  # or a sender could name any address as its own
         )  # fmt: skip
 
 

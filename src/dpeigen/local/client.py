@@ -67,6 +67,7 @@ class LocalParameters:
     bound: float = 1.0
     mechanism: str = "auto"
     rows: str = "clip"
+    most_rows: int = 1  # behind one report: what one liar can claim to speak for
 
     def __post_init__(self) -> None:
         """Check everything; "auto" becomes the mechanism it stands for."""
@@ -85,6 +86,10 @@ class LocalParameters:
         if self.mechanism == "gaussian" and not self.delta:
             remedy = "Give a delta well below 1/n such as 1e-6, or mechanism='privunit'."
             raise ValueError(complain("delta", _OWNER, "> 0 for mechanism='gaussian'", self.delta, remedy))
+        put(self, "most_rows", check_count("most_rows", self.most_rows, _OWNER, high=MOST_ROWS))
+        if self.mechanism != "gaussian" and self.most_rows > 1:
+            remedy = "Give a delta > 0, or leave most_rows at 1."
+            raise ValueError(complain("most_rows", _OWNER, "1 unless mechanism='gaussian'", self.most_rows, remedy))
         if self.mechanism == "gaussian":
             _ = self.scale  # refuses noise that does not fit 64-bit integers
 
@@ -143,7 +148,7 @@ class LocalParameters:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        names = ("n_features", "epsilon", "delta", "bound", "mechanism", "rows")
+        names = ("n_features", "epsilon", "delta", "bound", "mechanism", "rows", "most_rows")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -169,6 +174,9 @@ class LocalRandomizer:
     rows : "clip" or "scale", default="clip"
         Clip longer rows to the bound, or scale every row to it: only directions are reported, for PCA of data whose
         typical row is much shorter than its longest.
+    most_rows : int, default=1
+        Most rows that one report may stand for. More than 1 only if sites report sums: a made-up report weighs as much
+        as the rows that it claims.
     on_bad_row : "refuse" or "drop-to-zero", default="refuse"
         What to do with a row that is not finite.
     random_state : default=None
@@ -184,10 +192,11 @@ class LocalRandomizer:
         bound: float = 1.0,
         mechanism: str = "auto",
         rows: str = "clip",
+        most_rows: int = 1,
         on_bad_row: str = "refuse",
         random_state: Any = None,
     ) -> None:
-        self.parameters = LocalParameters(n_features, epsilon, delta, bound, mechanism, rows)
+        self.parameters = LocalParameters(n_features, epsilon, delta, bound, mechanism, rows, most_rows)
         self._on_bad_row = check_choice("on_bad_row", on_bad_row, ["refuse", "drop-to-zero"], _OWNER)
         self._rng = DeviceRandomness() if random_state is None else randomness(random_state)
         self._upper = np.triu_indices(self.parameters.n_features)
@@ -245,7 +254,11 @@ class LocalRandomizer:
             remedy = "Give a delta > 0, or send one report for each row."
             raise ValueError(complain("mechanism", "report_rows", must, self.parameters.mechanism, remedy))
         table = self._table(np.asarray(X), "X")
-        count = check_count("rows of X", len(table), "report_rows", high=MOST_ROWS)
+        count = check_count("rows of X", len(table), "report_rows")
+        if count > self.parameters.most_rows:
+            remedy = f"Agree on most_rows of {count} or more: reports of more rows are refused."
+            must = f"at most most_rows, which is {self.parameters.most_rows}"
+            raise ValueError(complain("rows of X", "report_rows", must, count, remedy))
         total = np.zeros(self.parameters.entries, dtype=np.int64)
         size = max(1, min(EXACT_ROWS, 2**22 // self.n_features))
         for start in range(0, count, size):

@@ -1,7 +1,8 @@
 """Where the ingestion service keeps reports: on the disk before they are acknowledged, and in Parquet soon after.
 
 A folder holds ``parameters.json``, ``batch-N.log`` (reports as they came, each with its length before it; synced
-before a batch is acknowledged) and ``batch-N.parquet`` (the same, once a log is full). A Parquet file appears
+before a batch is acknowledged) and ``batch-N.parquet`` (the same, once a log is full). A full log is not written to
+again; it becomes a Parquet file when the disk allows, which is tried again until it does. A Parquet file appears
 complete or not at all, and only then is its log removed, so whatever instant the process is killed at, every
 acknowledged report is in exactly one of the two when the folder is opened again: a log that has a Parquet file is
 dropped, and the torn end of a log, which was never acknowledged, is cut off. One process at a time may have the
@@ -11,9 +12,11 @@ folder open.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from dpeigen.local.store import replace_file, reports_in, sync_folder, write_rep
 
 _LENGTH = struct.Struct("<I")
 PARAMETERS = "parameters.json"
+_LOGGER = logging.getLogger(__name__)
 _LARGEST_LOG = 2**26  # bytes, after which it becomes Parquet
 
 
@@ -31,16 +35,30 @@ def pack(reports: list[bytes]) -> bytes:
     return b"".join(_LENGTH.pack(len(report)) + report for report in reports)
 
 
-def unpack(content: bytes, most: int) -> tuple[list[bytes], int]:
-    """The reports of at most ``most`` bytes each, and how many bytes of the content they take up."""
-    found, at = [], 0
-    while at + _LENGTH.size <= len(content):
+def unpack(content: bytes, most: int, count: int | None = None) -> tuple[list[bytes], int]:
+    """The (first ``count``) reports of at most ``most`` bytes each, and how many bytes of the content they take up."""
+    found: list[bytes] = []
+    at = 0
+    while at + _LENGTH.size <= len(content) and (count is None or len(found) < count):
         (length,) = _LENGTH.unpack_from(content, at)
         if length > most or at + _LENGTH.size + length > len(content):
             break
         at += _LENGTH.size + length
         found.append(content[at - length : at])
     return found, at
+
+
+def unfinished(folder: Path, most: int) -> Iterator[tuple[Path, list[bytes]]]:
+    """The whole reports of the logs of a folder, read only: the service may be running.
+
+    Call it before listing Parquet files, and skip logs that have one in the list: a log is removed after its Parquet
+    file is there, so that no report is missed.
+    """
+    contents = {}
+    for log in sorted(folder.glob("batch-*.log")):
+        with suppress(FileNotFoundError):
+            contents[log] = log.read_bytes()
+    return ((log, unpack(found, most)[0]) for log, found in contents.items())
 
 
 def write_parameters(path: Path, parameters: LocalParameters) -> None:
@@ -84,6 +102,7 @@ class Journal:
             raise ValueError(f"{self.folder} holds reports made with other parameters. Use another folder.")
         self._log: FileIO | None = None
         self._number, self._count, self._size = 0, 0, 0
+        self._full: list[Path] = []
 
     def recover(self, size_limit: int) -> Iterator[list[bytes]]:
         """All reports in the folder, batch by batch; afterwards the journal is ready to append."""
@@ -135,39 +154,62 @@ class Journal:
             self._log = log
 
     def rotate(self) -> None:
-        """Turn the current log into Parquet and begin another."""
-        if self._log is None:
+        """Begin another log and turn the full ones into Parquet; what fails is tried again at the next call.
+
+        It never raises: the reports are on the disk already, in logs that are read when the folder is opened again.
+        """
+        old, path = self._log, self._path(self._number)
+        if old is None:
             return
-        self._log.close()
-        log = self._path(self._number)
-        reports, _ = unpack(log.read_bytes(), 2**32)
-        self._finish(log, reports)
-        self._open()
+        try:
+            self._open()
+        except OSError as error:  # the old log is still there and goes on
+            _LOGGER.warning("No new log could be begun, the old one goes on: %s", error)
+            return
+        self._full.append(path)
+        with suppress(OSError):
+            old.close()
+        self._finish_full()
+
+    def _finish_full(self) -> None:
+        while self._full:
+            try:
+                reports, _ = unpack(self._full[0].read_bytes(), 2**32)
+                self._finish(self._full[0], reports)
+            except Exception as error:  # of the disk, of memory or of Arrow: none of them may fail an append
+                _LOGGER.warning("%s is kept as it is for now: %s", self._full[0].name, error)
+                return
+            del self._full[0]
 
     def close(self) -> None:
-        """Finish the current log and let go of the folder."""
+        """Finish the logs, as far as the disk allows, and let go of the folder."""
         if getattr(self, "_log", None) is not None:
-            self.rotate()
             assert self._log is not None
             self._log.close()
-            self._path(self._number).unlink()
             self._log = None
+            self._full.append(self._path(self._number))
+            self._finish_full()
         self._lock.close()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"batch-{number:08d}.log"
 
     def _open(self) -> None:
-        self._number += 1
-        self._count, self._size = 0, 0
-        self._log = self._path(self._number).open("xb", buffering=0)
-        sync_folder(self.folder)
+        path = self._path(self._number + 1)
+        log = path.open("xb", buffering=0)
+        try:
+            sync_folder(self.folder)
+        except OSError:
+            log.close()
+            path.unlink()
+            raise
+        self._log, self._number, self._count, self._size = log, self._number + 1, 0, 0
 
     @staticmethod
     def _finish(log: Path, reports: list[bytes]) -> None:
         if reports:
             write_reports(log.with_suffix(".parquet"), reports)
-        log.unlink()
+        log.unlink(missing_ok=True)
 
 
 def _number(file: Path) -> int:

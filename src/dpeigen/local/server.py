@@ -5,8 +5,9 @@ malformed, truncated, oversized, not finite, off the grid, out of range, made wi
 refused by itself, counted by reason, and leaves the sum as it was, bit for bit. Sums are of integers, so that the
 order of reports, the way they are split between machines and the order of merging do not matter.
 
-What it cannot see is a lie: a client may report a row that it does not have. The range that honest reports stay in
-bounds what one such report can do, to about one honest report's noise.
+What it cannot see is a lie: a client may report a row that it does not have. A report may claim ``most_rows`` rows and
+no more, and the range that honest reports stay in bounds what it can do for each row that it claims: the norm of a lie
+is at most the largest that honest noise has, but a liar may put all of it along one direction.
 
 >>> from dpeigen.local.client import LocalRandomizer
 >>> client = LocalRandomizer(2, epsilon=4.0, delta=1e-6)
@@ -31,11 +32,12 @@ from numpy.typing import NDArray
 from dpeigen._validate import check_count, check_delta, complain
 from dpeigen._version import __version__
 from dpeigen.io import DamagedReleaseError
-from dpeigen.local.client import MOST_ROWS, LocalParameters, LocalRandomizer
+from dpeigen.local.client import LocalParameters, LocalRandomizer
+from dpeigen.local.journal import unfinished
 from dpeigen.local.promise import local_guarantee, shuffled_guarantee
 from dpeigen.local.sparse import default_penalty, sparse_components
 from dpeigen.local.store import read_state, report_files, reports_in, write_state
-from dpeigen.local.wire import REASONS, Limits, RefusedReportError, Report, decode, peek_rows
+from dpeigen.local.wire import REASONS, Limits, RefusedReportError, Report, decode, peek_rows, size_of
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.exact import ExactSum
@@ -99,8 +101,10 @@ class LocalAggregator:
     def add_files(self, path: str | Path, progress: Callable[[int, int], None] | None = None) -> LocalAggregator:
         """Take the reports of a Parquet or Arrow file, or of all such files in a folder.
 
+        In the folder of a service, running or not, also those that it acknowledged and has in a log so far.
         ``progress(done, total)`` is called after each file. A file that cannot be read counts as one refusal.
         """
+        logs = unfinished(Path(path), 2 * size_of(self.n_features)) if Path(path).is_dir() else iter(())
         files = report_files(path)
         for done, file in enumerate(files, 1):
             try:
@@ -110,6 +114,9 @@ class LocalAggregator:
                 self.refused[refusal.reason] += 1
             if progress:
                 progress(done, len(files))
+        for log, found in logs:
+            if log.with_suffix(".parquet") not in files:
+                self.add_many(found)
         return self
 
     def read(self, report: Any) -> Report:
@@ -117,8 +124,7 @@ class LocalAggregator:
         if not isinstance(report, bytes):
             raise RefusedReportError("not bytes")
         rows = peek_rows(report)
-        several = self.parameters.mechanism == "gaussian"
-        known = rows if 1 <= rows <= (MOST_ROWS if several else 1) else 1
+        known = rows if 1 <= rows <= self.parameters.most_rows else 1
         if known not in self._limits:
             if len(self._limits) > 1000:
                 self._limits.clear()

@@ -11,6 +11,7 @@ size while they are read, senders in reports per second. It keeps no addresses a
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -42,17 +43,20 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def wait(self, sender: str, cost: float) -> float:
-        """0 if the sender may send this much now, else the seconds to wait. What it may not send is not counted."""
+        """0 if the sender may send this much now, else the seconds to wait. What it may not send is not counted.
+
+        More than a bucket holds is let through when the bucket is full, and leaves a debt that is waited off.
+        """
         now = self._clock()
         with self._lock:
             left, since = self._left.pop(sender, (self._burst, now))
             left = min(self._burst, left + (now - since) * self._rate)
-            cost = min(cost, self._burst)
-            allowed = cost <= left
+            needed = min(cost, self._burst)
+            allowed = needed <= left
             self._left[sender] = (left - cost if allowed else left, now)
             if len(self._left) > _SENDERS:
                 self._left.popitem(last=False)
-            return 0.0 if allowed else (cost - left) / self._rate
+            return 0.0 if allowed else (needed - left) / self._rate
 
 
 class Ingestion:
@@ -107,11 +111,12 @@ def ingestion_app(
     largest_body: int | None = None,
     reports_per_second: float = 10_000.0,
     reports_per_file: int = 20_000,
+    seconds_per_body: float = 30.0,
 ) -> Starlette:
     """The application. ``approved`` is the digest of the parameters that were signed off; others are not served.
 
     ``largest_body`` in bytes (by default 4 MiB, or one report if that is more) and ``reports_per_second`` (for one
-    address; as many again at once) are the limits.
+    address; as many again at once) are the limits. A body that takes longer than ``seconds_per_body`` is refused.
     """
     try:
         from starlette.applications import Starlette
@@ -125,6 +130,7 @@ def ingestion_app(
     least = size_of(parameters.n_features) + 4
     most = max(2**22, least) if largest_body is None else check_count("largest_body", largest_body, owner, low=least)
     check_positive("reports_per_second", reports_per_second, owner)
+    check_positive("seconds_per_body", seconds_per_body, owner)
     if approved != parameters.digest:
         remedy = "Have the parameters approved, and give the digest that was approved."
         raise ValueError(
@@ -138,13 +144,17 @@ def ingestion_app(
         return JSONResponse({"error": message}, status, headers={k.replace("_", "-"): v for k, v in headers.items()})
 
     async def reports(request: Request) -> JSONResponse:
-        body = await _body(request, most)
+        try:
+            body = await asyncio.wait_for(_body(request, most), seconds_per_body)
+        except (TimeoutError, asyncio.TimeoutError):
+            return refuse(408, "truncated", f"A request may take {seconds_per_body:g} seconds.", Connection="close")
         if body is None:
             return refuse(413, "oversized", f"A request may hold {most} bytes.", Connection="close")
-        found, used = unpack(body, 2 * service.size)
+        found, used = unpack(body, 2 * service.size, 2 * len(body) // least + 1)  # not a million empty ones
         if used != len(body) or not found:
             return refuse(400, "not a report", "The body must be reports, each with its length before it.")
-        seconds = limit.wait(request.client.host if request.client else "", len(found))
+        cost = max(len(found), len(body) / least)
+        seconds = limit.wait(request.client.host if request.client else "", cost)
         if seconds > 0:
             wait = str(int(seconds) + 1)
             return JSONResponse({"error": "Too many reports."}, 429, headers={"Retry-After": wait})
