@@ -249,9 +249,11 @@ def test_a_folder_that_could_not_be_finished_is_let_go_and_recovered(tmp_path, r
     with monkeypatch.context() as patch:
         patch.setattr("dpeigen.local.journal.write_reports", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         service.close()
-    again = Ingestion(tmp_path / "kept", PARAMETERS)
-    assert again.aggregate.n_reports == 5
+        again = Ingestion(tmp_path / "kept", PARAMETERS)  # even while the disk is still full
+        assert again.aggregate.n_reports == 5
     again.close()
+    assert kept(tmp_path / "kept") == LocalAggregator(PARAMETERS).add_many(reports[:5])
+    assert not list((tmp_path / "kept").glob("*.log"))
 
 
 def test_the_logs_of_a_running_or_killed_service_are_aggregated(tmp_path, reports):

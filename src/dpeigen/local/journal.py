@@ -122,7 +122,8 @@ class Journal:
                 os.fsync(torn.fileno())
             yield reports
             numbers.append(_number(log))
-            self._finish(log, reports)
+            self._full.append(log)
+        self._finish_full()
         self._number = max(numbers, default=0)
         self._open()
 
