@@ -193,6 +193,13 @@ def pure() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
+def local() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from local import rows  # the client, sparse components, the service
+
+    return [Row(*row) for row in rows()]
+
+
 def robust() -> list[Row]:
     sys.path.insert(0, str(HERE))
     from robust import rows  # Kendall's tau beside a loop over rows
@@ -215,7 +222,7 @@ def streaming() -> list[Row]:
 
 
 _CORE = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace)
-_ALL = (*_CORE, pure, robust, spiked, streaming, scale)
+_ALL = (*_CORE, pure, robust, spiked, streaming, scale, local)
 BENCHMARKS = {f.__name__: f for f in _ALL}
 
 

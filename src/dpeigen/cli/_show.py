@@ -19,6 +19,11 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=110)
 
 
+def error_console() -> Console:
+    """For progress, which is not part of the output."""
+    return Console(stderr=True)
+
+
 def show_release(out: Console, release: Release, title: str) -> None:
     """Everything a reader needs to judge one release."""
     out.rule(f"[bold]{title}", align="left")

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dpeigen.cli.demo import demo
+from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
 from dpeigen.cli.reproduce import reproduce
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(pca)
 app.command()(reproduce)
+app.add_typer(local, name="local")
 
 
 def _version(wanted: bool) -> None:

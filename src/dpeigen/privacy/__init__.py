@@ -1,6 +1,8 @@
 """Budgets, guarantees, calibration, accounting and every random draw."""
 
-from dpeigen.privacy.accounting import allocate, compose, compose_delta, compose_pld
+from typing import TYPE_CHECKING
+
+from dpeigen._lazy import lazy
 from dpeigen.privacy.budget import (
     ApproximateCost,
     Budget,
@@ -11,10 +13,14 @@ from dpeigen.privacy.budget import (
     Relation,
     Spend,
 )
-from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
-from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.privacy.randomness import NotPrivateWarning, Randomness, randomness
-from dpeigen.privacy.sphere import sample_bingham
+
+if TYPE_CHECKING:
+    from dpeigen.privacy.accounting import allocate, compose, compose_delta, compose_pld
+    from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
+    from dpeigen.privacy.guarantee import Guarantee
+    from dpeigen.privacy.shuffling import shuffled_delta, shuffled_epsilon
+    from dpeigen.privacy.sphere import sample_bingham
 
 __all__ = [
     "ApproximateCost",
@@ -38,4 +44,20 @@ __all__ = [
     "gaussian_sigma",
     "randomness",
     "sample_bingham",
+    "shuffled_delta",
+    "shuffled_epsilon",
 ]
+
+# What needs SciPy waits until it is used: the local client does without.
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "Guarantee": "dpeigen.privacy.guarantee",
+        **dict.fromkeys(["allocate", "compose", "compose_delta", "compose_pld"], "dpeigen.privacy.accounting"),
+        **dict.fromkeys(
+            ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_sigma"], "dpeigen.privacy.calibration"
+        ),
+        **dict.fromkeys(["shuffled_delta", "shuffled_epsilon"], "dpeigen.privacy.shuffling"),
+        "sample_bingham": "dpeigen.privacy.sphere",
+    },
+)

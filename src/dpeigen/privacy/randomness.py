@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpeigen._validate import complain
 
@@ -71,6 +70,14 @@ class Randomness(ABC):
     def discrete_laplace(self, scale: float, size: int) -> Integers:
         """Integers with mass ∝ exp(−|k|/scale)."""
 
+    def token(self) -> bytes:
+        """Sixteen random bytes: a name that no other draw gets."""
+        return np.floor(self.uniform(4) * 2.0**32).astype("<u4").tobytes()
+
+    def word(self) -> int:
+        """A uniform integer below 2^64."""
+        return int.from_bytes(self.token()[:8], "little")
+
 
 class SystemRandomness(Randomness):
     """The operating system's generator."""
@@ -83,6 +90,8 @@ class SystemRandomness(Randomness):
         return np.minimum((cells + 0.5) * 2.0**-63, 1 - 2.0**-53)
 
     def normal(self, size: Shape) -> Floats:
+        from scipy.special import ndtri  # not for devices: loaded where it is used
+
         # Inverse transform of the lower half with a random sign: full precision in the tails, to 9.1 deviations.
         words = self._words(size)
         half = ndtri(((words >> np.uint64(1)) + 0.5) * 2.0**-64)
@@ -102,10 +111,22 @@ class SystemRandomness(Randomness):
     def discrete_laplace(self, scale: float, size: int) -> Integers:
         return _opendp_noise("laplace", check_scale(scale), size)
 
+    def token(self) -> bytes:
+        return os.urandom(16)
+
     @staticmethod
     def _words(size: Shape) -> NDArray[np.uint64]:
         count = math.prod(size) if isinstance(size, tuple) else size
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64).reshape(size)
+
+
+class DeviceRandomness(SystemRandomness):
+    """The operating system's generator where there is nothing but NumPy: exact Gaussians without OpenDP, scale up."""
+
+    def discrete_gaussian(self, scale: float, size: int) -> Integers:
+        from dpeigen.privacy.discrete import sample
+
+        return sample(math.ceil(check_scale(scale)), size, self._words)
 
 
 class SeededRandomness(Randomness):

@@ -27,9 +27,24 @@ class ExactSum:
         self._low += other._low
 
     @property
+    def limbs(self) -> tuple[Integers, Integers]:
+        """(high, low) with 0 ≤ low < 2^32 and high·2^32 + low the sum: one form for one value."""
+        return self._high + (self._low >> _LIMB), self._low & (2**_LIMB - 1)
+
+    @classmethod
+    def of_limbs(cls, high: NDArray[Any], low: NDArray[Any], shape: tuple[int, ...]) -> ExactSum:
+        """The inverse of `limbs`."""
+        made = cls(shape)
+        if any(part.shape != shape or part.dtype != np.int64 for part in (high, low)):
+            raise ValueError("the limbs of a sum have another shape or type")
+        made._high += high
+        made._low += low
+        return made
+
+    @property
     def value(self) -> NDArray[Any]:
         """The sum: int64 where it fits with room to spare, else an array of Python integers."""
-        high, low = self._high + (self._low >> _LIMB), self._low & (2**_LIMB - 1)
+        high, low = self.limbs
         if np.abs(high).max(initial=0) < 2**29:
             return (high << _LIMB) + low
         return (high.astype(object) << _LIMB) + low.astype(object)

@@ -1,0 +1,161 @@
+"""The cells of the reproduction: what is measured, on which data, with which noise."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from wang_model import DELTA, gaussian_rows, leading, noisy_average, printed_sigma, subspace, true_epsilon
+
+from dpeigen.datasets import load_colon, load_isolet, load_leukemia
+from dpeigen.evaluation import projection_distance
+from dpeigen.local import LocalParameters
+from dpeigen.local.sparse import default_penalty
+from dpeigen.stats import fantope_admm
+
+Floats = NDArray[np.float64]
+CURVES = ("printed", "corrected", "pure")
+STRONG = 200.0  # λ of the data on which the printed noise can be seen through
+TABLES = {"isolet5": load_isolet, "colon": load_colon, "leukemia": load_leukemia}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a figure or table. ``printed``: the data as printed, else the strong ones."""
+
+    figure: str
+    n: int
+    p: int
+    k: int
+    epsilon: float
+    s: int | None = None
+    printed: bool = False
+
+    @property
+    def key(self) -> str:
+        sparsity = "" if self.s is None else f"/s={self.s}"
+        return f"{self.figure}/n={self.n}/p={self.p}/k={self.k}{sparsity}/eps={self.epsilon:g}"
+
+
+def figure_cells(quick: bool) -> list[Cell]:
+    """Figure 1 (all columns) and Figure 2 (sparse): error over n, p, k or s, and ε."""
+    cells = [Cell("figure-1", n, 40, k, 2.0) for k in (5, 10) for n in (10_000, 30_000, 100_000)]
+    cells += [Cell("figure-1", 30_000, p, 5, 2.0) for p in (20, 80)]
+    cells += [Cell("figure-1", 30_000, 40, 5, e) for e in (0.5, 1.0, 4.0)]
+    cells += [Cell("figure-1-printed-data", n, 40, 5, 0.5, printed=True) for n in (10_000, 100_000)]
+    if quick:
+        few = [c for c in cells if c.n <= 30_000 and c.p <= 40]
+        return [*few, Cell("figure-2", 8000, 100, 10, 4.0, 20), Cell("figure-2", 8000, 100, 10, 8.0, 20)]
+    cells += [Cell("figure-2", n, 400, 10, 4.0, 20) for n in (2000, 8000, 32_000)]
+    cells += [Cell("figure-2", 8000, p, 10, 4.0, 20) for p in (100, 200)]
+    cells += [Cell("figure-2", 8000, 400, 10, e, 20) for e in (2.0, 8.0)]
+    cells += [Cell("figure-2", 8000, 100, 10, 8.0, 20), Cell("figure-2-printed-data", 2000, 400, 10, 2.0, 20, True)]
+    return [*cells, *(Cell("figure-2", 8000, 400, 10, 4.0, s) for s in (15, 40, 80))]
+
+
+def generator(cell_key: str, seed: int) -> np.random.Generator:
+    """A generator of its own for each cell and repetition."""
+    return np.random.default_rng([seed, zlib.crc32(cell_key.encode())])
+
+
+def figure_errors(cell: Cell, seeds: range) -> dict[str, Floats]:
+    """‖V̂V̂ᵀ − VVᵀ‖_F for each curve; all but the printed one are given the ε that the printed noise really costs."""
+    found: dict[str, list[float]] = {curve: [] for curve in CURVES}
+    for seed in seeds:
+        rng = generator(cell.key, seed)
+        V = subspace(cell.p, cell.k, rng, cell.s)
+        X = gaussian_rows(cell.n, V, rng, 1.0 if cell.printed else STRONG)
+        if not cell.printed:
+            X = X / np.linalg.norm(X, axis=1, keepdims=True)  # as the paper does with real data
+        for curve in CURVES:
+            epsilon = cell.epsilon if curve == "printed" else true_epsilon(cell.epsilon)
+            S = noisy_average(X, curve, epsilon, rng)
+            if cell.s is None:
+                estimate = leading(S, cell.k)
+            else:
+                estimate = fantope_admm(S, cell.k, penalty(curve, cell, epsilon), tolerance=5e-3).components
+            found[curve].append(projection_distance(estimate, V))
+    return {curve: np.array(values) for curve, values in found.items()}
+
+
+def penalty(curve: str, cell: Cell, epsilon: float) -> float:
+    """The default of `sparse_pca`, for the noise of each curve."""
+    if curve == "printed":
+        noise = printed_sigma(epsilon)
+    else:
+        delta = DELTA if curve == "corrected" else 0.0
+        noise = LocalParameters(cell.p, epsilon, delta).noise / math.sqrt(2)
+    return default_penalty(cell.p, noise / math.sqrt(cell.n))
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def table_cells(quick: bool) -> list[tuple[str, int, float]]:
+    """(data, s, ε): Table 1 at ε = 2, Table 2 at s = 20 (not leukemia: 50 million noisy entries for each)."""
+    if quick:
+        return [("isolet5", 10, 2.0)]
+    names = list(TABLES)
+    first = [(name, s, 2.0) for name in names for s in (10, 20, 40)]
+    return first + [(name, 20, e) for name in names if name != "leukemia" for e in (1.0, 4.0)]
+
+
+def unit_rows(name: str) -> Floats:
+    """Rows of norm 1, as the paper does on real data."""
+    X = np.asarray(TABLES[name]().X, dtype=np.float64)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def with_support(S: Floats, k: int, s: int) -> Floats:
+    """The sparse components of the smallest penalty that leaves at most s columns (by halving, on a log scale).
+
+    Columns without an entry above the penalty matter through their variance only, so the k largest of those are enough.
+    """
+    links, variances = largest_links(S), np.diag(S)
+    low, high = 1e-3 * float(links.max()), float(links.max())
+    best = np.argsort(-variances, kind="stable")[:k], np.eye(k)  # nothing is linked
+    for _ in range(9):
+        middle = math.sqrt(low * high)
+        linked = np.flatnonzero(links > middle)
+        if len(linked) > max(8 * s, 200):
+            low = middle
+            continue
+        single = np.setdiff1d(np.argsort(-variances, kind="stable")[: k + len(linked)], linked)[: k + len(linked)]
+        kept = np.concatenate([linked, single])
+        found = fantope_admm(S[np.ix_(kept, kept)], k, middle, tolerance=3e-3, max_iterations=300)
+        if len(found.support) > s:
+            low = middle
+        else:
+            high, best = middle, (kept, found.components)
+    components = np.zeros((k, len(S)))
+    components[:, best[0]] = best[1]
+    return components
+
+
+def largest_links(S: Floats) -> Floats:
+    """The largest off-diagonal entry of each column: how many exceed a penalty bounds the work it takes."""
+    found = np.empty(len(S))
+    for j, row in enumerate(S):
+        found[j] = max(np.abs(row[:j]).max(initial=0.0), np.abs(row[j + 1 :]).max(initial=0.0))
+    return found
+
+
+def table_errors(name: str, s: int, epsilon: float, X: Floats, seeds: range) -> dict[str, Floats]:
+    """Distance of the private from the non-private sparse subspace, k = 10."""
+    k = 10
+    truth = with_support(X.T @ X / len(X), k, s)
+    found: dict[str, list[float]] = {curve: [] for curve in CURVES}
+    for seed in seeds:
+        rng = generator(f"{name}/{s}/{epsilon:g}", seed)
+        for curve in CURVES:
+            S = noisy_average(X, curve, epsilon if curve == "printed" else true_epsilon(epsilon), rng)
+            found[curve].append(distance(with_support(S, k, s), truth))
+    return {curve: np.array(values) for curve, values in found.items()}
+
+
+def distance(first: Floats, second: Floats) -> float:
+    """‖P₁ − P₂‖_F = √(2k − 2‖V₁V₂ᵀ‖²) without forming p × p projectors."""
+    return math.sqrt(max(0.0, 2 * len(first) - 2 * float(np.sum((first @ second.T) ** 2))))

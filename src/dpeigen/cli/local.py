@@ -1,0 +1,264 @@
+"""``dpeigen local``: randomise rows where they are, aggregate reports, and run or use the ingestion service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
+
+if TYPE_CHECKING:
+    from dpeigen.local.client import LocalParameters, LocalRandomizer
+
+app = typer.Typer(help="Local privacy: clients randomise their own rows.", no_args_is_help=True)
+PARAMETERS = "parameters.json"
+_PER_FILE = 5000
+
+Features = Annotated[int, typer.Option(help="Number of columns of a row.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy loss ε > 0 of one report. There is no default.")]
+Delta = Annotated[float, typer.Option(help="δ of one report; 0 asks for pure privacy.")]
+Bound = Annotated[float, typer.Option(help="Public bound on the length of a row; longer rows are clipped to it.")]
+Mechanism = Annotated[str, typer.Option(help="auto, gaussian or privunit.")]
+Rows = Annotated[str, typer.Option("--rows", help="clip longer rows to the bound, or scale every row to it.")]
+MostRows = Annotated[int, typer.Option(help="Most rows behind one report; more than 1 if sites report sums.")]
+Agreed = Annotated[Path, typer.Option("--parameters", help="File made by 'dpeigen local parameters'.")]
+
+
+@app.command()
+def parameters(
+    features: Features,
+    epsilon: Epsilon,
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    delta: Delta = 0.0,
+    bound: Bound = 1.0,
+    mechanism: Mechanism = "auto",
+    rows: Rows = "clip",
+    most_rows: MostRows = 1,
+) -> None:
+    """Write the parameters that clients and server agree on, and print the digest to be approved."""
+    with one_line_errors():
+        from dpeigen.local.client import LocalParameters
+        from dpeigen.local.journal import write_parameters
+
+        agreed = LocalParameters(features, epsilon, delta, bound, mechanism, rows, most_rows)
+        if out.exists():
+            fail(USAGE, f"--out {out} exists already, and reports may have been made with it. Choose another file.")
+        write_parameters(out, agreed)
+        typer.echo(agreed.digest)
+
+
+@app.command()
+def randomize(
+    file: Annotated[Path, typer.Argument(help="Rows: a CSV (with a header line), Parquet or Feather file.")],
+    epsilon: Epsilon,
+    out: Annotated[Path, typer.Option(help="Folder for the reports; must not hold reports already.")],
+    delta: Delta = 0.0,
+    bound: Bound = 1.0,
+    mechanism: Mechanism = "auto",
+    rows: Rows = "clip",
+    most_rows: MostRows = 1,
+    site: Annotated[
+        bool, typer.Option("--site", help="One report for all rows, up to --most-rows: the site is trusted with them.")
+    ] = False,
+    on_bad_row: Annotated[str, typer.Option(help="Rows that are not finite: refuse or drop-to-zero.")] = "refuse",
+    columns: Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.")] = None,
+) -> None:
+    """Turn rows into reports that may be shown to anyone, in random order."""
+    with one_line_errors():
+        from dpeigen.local.client import LocalRandomizer
+        from dpeigen.local.journal import write_parameters
+        from dpeigen.local.store import write_reports
+        from dpeigen.sources.arrow import open_files
+
+        if not file.exists():
+            raise UnreadableError(f"No such file: {file}")
+        if out.exists() and any(out.glob("*.parquet")):
+            fail(USAGE, f"--out {out} already holds reports, which cost privacy. Choose another folder.")
+        source = open_files(file, None if columns is None else [name.strip() for name in columns.split(",")])
+        client = LocalRandomizer(
+            source.n_features, epsilon=epsilon, delta=delta, bound=bound, mechanism=mechanism, rows=rows,
+            most_rows=most_rows, on_bad_row=on_bad_row,
+        )  # fmt: skip
+        count = source.count_rows()
+        made = _reports(client, source, site)
+        with _all_or_nothing(out) as written:
+            while group := list(islice(made, _PER_FILE)):
+                written.append(out / f"reports-{len(written):05d}.parquet")
+                write_reports(written[-1], group)
+            written.append(out / PARAMETERS)
+            write_parameters(written[-1], client.parameters)
+        what = f"1 report of {count} rows" if site else f"{count} reports"
+        typer.echo(f"{what}, {client.report_size} bytes each, written to {out}")
+        typer.echo(str(client.guarantee))
+
+
+def _reports(client: LocalRandomizer, source: Any, site: bool) -> Iterator[bytes]:
+    """Reports of all rows in random order, over all files: the place of a report does not name its row."""
+    import numpy as np
+
+    from dpeigen.privacy import randomness
+
+    table = np.concatenate(list(source.blocks()))  # smaller than the reports by far
+    if site:
+        yield client.report_rows(table)
+        return
+    for i in randomness(None).permutation(len(table)):
+        yield client.report(table[i])
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[list[Path]]:
+    """Files of a folder that are removed again if not all could be made: half of them would cost as much as all."""
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for file in written:
+            file.unlink(missing_ok=True)
+        if made:
+            folder.rmdir()
+        raise
+
+
+def _agreed(path: Path | None, folder: Path) -> LocalParameters:
+    from dpeigen.local.journal import read_parameters
+
+    path = path or (folder if folder.is_dir() else folder.parent) / PARAMETERS
+    if not path.exists():
+        raise FileNotFoundError(f"There are no parameters at {path}. Name their file with --parameters.")
+    return read_parameters(path)
+
+
+@app.command()
+def aggregate(
+    reports: Annotated[Path, typer.Argument(help="A Parquet or Arrow file of reports, or a folder of them.")],
+    components: Annotated[int, typer.Option("--components", "-k", help="Number of components.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the release.")] = None,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Components that share few columns.")] = False,
+    penalty: Annotated[float | None, typer.Option(help="Of --sparse; by default from the noise level.")] = None,
+    shuffled_delta: Annotated[
+        float | None,
+        typer.Option(help="If the reports were shuffled together: the δ of the central guarantee to state."),
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="File that keeps the sum: resumed from if it exists, and written.")
+    ] = None,
+    agreed: Annotated[
+        Path | None, typer.Option("--parameters", help="File of the agreed parameters; beside the reports by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Add reports up and release the components that their average shows."""
+    with one_line_errors():
+        from rich.progress import Progress
+
+        from dpeigen.cli import _show
+        from dpeigen.local.server import LocalAggregator
+
+        if penalty is not None and not sparse:
+            raise ValueError("--penalty goes with --sparse.")
+        if not reports.exists():
+            raise UnreadableError(f"No such file or folder: {reports}")
+        known = _agreed(agreed, reports)
+        server = LocalAggregator(known, shuffled_delta=shuffled_delta)
+        if state is not None and state.exists():
+            resumed = LocalAggregator.load(state)
+            if resumed.parameters != known:
+                raise ValueError(f"--state {state} was made with other parameters.")
+            if shuffled_delta is not None and resumed.n_reports and resumed.shuffled_delta is None:
+                remedy = "Leave out --shuffled-delta, or begin another state."
+                raise ValueError(f"--state {state} holds reports that were not said to be shuffled. {remedy}")
+            resumed.shuffled_delta = server.shuffled_delta
+            server = resumed
+        with Progress(console=_show.error_console(), transient=True, disable=as_json) as progress:
+            task = progress.add_task("reports", total=None)
+            server.add_files(reports, lambda done, total: progress.update(task, completed=done, total=total))
+        if not server.n_reports:
+            raise UnreadableError(f"No report in {reports} could be taken; refused: {dict(server.refused)}.")
+        if state is not None:
+            server.save(state)
+        release = server.sparse_pca(components, penalty) if sparse else server.pca(components)
+        if out is not None:
+            release.save(out)
+        _tell(server, release, out, as_json)
+
+
+def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
+    import json
+
+    from dpeigen.cli import _show
+
+    if as_json:
+        told = {**_show.as_json(release, str(out)), "reports": server.n_reports, "refused": dict(server.refused)}
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    console = _show.console()
+    _show.show_release(console, release, "Local PCA")
+    shuffled = server.shuffled_guarantee
+    if shuffled is not None:
+        console.print(f"shuffled   ({shuffled.epsilon:.4g}, {shuffled.delta:g}) to all but the shuffler", markup=False)
+    elif server.shuffled_delta is not None:
+        console.print("shuffled   no guarantee: some reports are sums of sites, which can be told apart", markup=False)
+    console.print(_show.components_table(release))
+    refused = ", ".join(f"{n} {reason}" for reason, n in server.refused.items()) or "none"
+    console.print(f"{server.n_reports} reports of {server.n_rows} rows taken; refused: {refused}", markup=False)
+    if out is not None:
+        console.print(f"Release written to {out}", markup=False)
+
+
+@app.command()
+def serve(
+    folder: Annotated[Path, typer.Argument(help="Where reports are kept.")],
+    agreed: Agreed,
+    approved: Annotated[str, typer.Option(help="The digest of the parameters that was approved.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    largest_body: Annotated[int | None, typer.Option(help="Most bytes of a request; 4 MiB by default.")] = None,
+    reports_per_second: Annotated[float, typer.Option(help="Most reports a second from one address.")] = 10_000.0,
+    reports_per_file: Annotated[int, typer.Option(help="Reports in one Parquet file.")] = 20_000,
+) -> None:
+    """Take reports in over HTTP; what is acknowledged is on the disk."""
+    with one_line_errors():
+        from dpeigen.local.journal import read_parameters
+        from dpeigen.local.service import ingestion_app
+
+        try:
+            import uvicorn
+        except ImportError:
+            fail(USAGE, "The service needs uvicorn: pip install 'dpeigen[serve]'")
+        application = ingestion_app(
+            folder, read_parameters(agreed), approved=approved, largest_body=largest_body,
+            reports_per_second=reports_per_second, reports_per_file=reports_per_file,
+        )  # fmt: skip
+        typer.echo(f"Listening on http://{host}:{port}; reports go to {folder}")
+        uvicorn.run(
+            application, host=host, port=port, access_log=False, log_level="warning", limit_concurrency=64,
+            timeout_keep_alive=30, proxy_headers=False,  # or a sender could name any address as its own
+        )  # fmt: skip
+
+
+@app.command()
+def post(
+    reports: Annotated[Path, typer.Argument(help="A Parquet or Arrow file of reports, or a folder of them.")],
+    url: Annotated[str, typer.Option(help="Address of the service, http://… or https://…")],
+    batch: Annotated[int, typer.Option(help="Reports in one request.")] = 500,
+) -> None:
+    """Send reports to the service. Sending them again is safe."""
+    with one_line_errors():
+        from dpeigen.local.post import post_reports
+        from dpeigen.local.store import report_files, reports_in
+
+        if not reports.exists():
+            raise UnreadableError(f"No such file or folder: {reports}")
+        found = (report for file in report_files(reports) for group in reports_in(file) for report in group)
+        answer = post_reports(url, found, batch=batch)
+        typer.echo(f"{answer['accepted']} accepted; refused: {answer['refused'] or 'none'}")
+        if answer["refused"]:
+            raise typer.Exit(3)

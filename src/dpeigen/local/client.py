@@ -1,0 +1,301 @@
+"""`LocalRandomizer`: one row in, one report out. Nobody has to be trusted with the row.
+
+NumPy only: importing this module loads neither SciPy nor scikit-learn nor OpenDP.
+
+Guarantee: (ε, δ)-local differential privacy. For any two rows x, y (or, for `report_rows`, any two tables of a site
+that differ in one row) and any set of reports, the probabilities of the set differ by at most a factor e^ε and δ.
+
+Proof for "gaussian" (δ > 0; after Wang and Xu 2019, with the noise that it takes). The row is clipped to the bound
+and put on an integer lattice, ‖z‖ ≤ L = 2^20 (`stats.lattice`). The report is zzᵀ plus exact discrete Gaussian noise,
+σ on the diagonal and σ/√2 off it: isotropic in the isometric coordinates (diagonal, √2·upper triangle). ‖zzᵀ −
+yyᵀ‖²_F = ‖z‖⁴ + ‖y‖⁴ − 2(z·y)² ≤ 2L⁴, so the sensitivity is √2·L² (L² for a single column), and σ is that divided by
+the μ of the analytic Gaussian condition, with the allowance for discrete noise (`calibrate.gaussian_share`). A site
+sums the zzᵀ of its rows first; one row changes one term, so the sensitivity and the noise are the same. Rounding to
+the grid of the report and keeping it in range are functions of the noisy integers: post-processing.
+
+Proof for "privunit" (δ = 0): `privunit`.
+
+Every report of the same row costs (ε, δ) again: send one.
+
+>>> client = LocalRandomizer(3, epsilon=1.0, delta=1e-6)
+>>> report = client.report([0.3, -0.4, 0.5])
+>>> len(report), report[:4]
+(88, b'DPEL')
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_positive, complain
+from dpeigen.local.calibrate import CapParameters, check_range, gaussian_share
+from dpeigen.local.privunit import SCALE, direction, randomise
+from dpeigen.local.wire import MECHANISMS, Header, Limits, encode, size_of
+from dpeigen.privacy.randomness import DeviceRandomness, check_scale, randomness
+from dpeigen.stats.frame import BadRowsError, Frame
+from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
+
+if TYPE_CHECKING:
+    from dpeigen.privacy.guarantee import Guarantee
+
+Integers = NDArray[np.int64]
+MOST_ROWS = 2**20  # behind one report: sums stay in 64-bit integers
+MOST_FEATURES = 8192
+_REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37
+_OWNER = "LocalRandomizer"
+REFERENCES = {
+    "gaussian": "Wang and Xu 2019, noise by Balle and Wang 2018",
+    "privunit": "Bhowmick et al. 2018; Asi, Feldman, Talwar 2022",
+}
+
+
+@dataclass(frozen=True)
+class LocalParameters:
+    """What clients and server agree on: public, checked on both sides, and enough to make either."""
+
+    n_features: int
+    epsilon: float
+    delta: float
+    bound: float = 1.0
+    mechanism: str = "auto"
+    rows: str = "clip"
+    most_rows: int = 1  # behind one report: what one liar can claim to speak for
+
+    def __post_init__(self) -> None:
+        """Check everything; "auto" becomes the mechanism it stands for."""
+        put = object.__setattr__
+        put(self, "n_features", check_count("n_features", self.n_features, _OWNER, high=MOST_FEATURES))
+        put(self, "epsilon", check_epsilon(self.epsilon, _OWNER))
+        put(self, "delta", check_delta(self.delta, _OWNER))
+        check_range(self.epsilon, self.delta, _OWNER)
+        put(self, "bound", check_positive("bound", self.bound, _OWNER))
+        if not 1e-75 <= self.bound <= 1e75:
+            raise ValueError(complain("bound", _OWNER, "between 1e-75 and 1e75", self.bound))
+        check_choice("rows", self.rows, ["clip", "scale"], _OWNER)
+        check_choice("mechanism", self.mechanism, ["auto", *MECHANISMS], _OWNER)
+        if self.mechanism == "auto":
+            put(self, "mechanism", "gaussian" if self.delta else "privunit")
+        if self.mechanism == "gaussian" and not self.delta:
+            remedy = "Give a delta well below 1/n such as 1e-6, or mechanism='privunit'."
+            raise ValueError(complain("delta", _OWNER, "> 0 for mechanism='gaussian'", self.delta, remedy))
+        put(self, "most_rows", check_count("most_rows", self.most_rows, _OWNER, high=MOST_ROWS))
+        if self.mechanism != "gaussian" and self.most_rows > 1:
+            remedy = "Give a delta > 0, or leave most_rows at 1."
+            raise ValueError(complain("most_rows", _OWNER, "1 unless mechanism='gaussian'", self.most_rows, remedy))
+        if self.mechanism == "gaussian":
+            _ = self.scale  # refuses noise that does not fit 64-bit integers
+
+    @property
+    def entries(self) -> int:
+        """Numbers in a report."""
+        return self.n_features * (self.n_features + 1) // 2
+
+    @property
+    def lattice(self) -> Lattice:
+        """The grid that rows are put on."""
+        return Lattice(Frame(self.n_features), self.bound, "ball" if self.rows == "clip" else "sphere")
+
+    @property
+    def header(self) -> Header:
+        """The part of a report's header that every report shares."""
+        return Header(
+            MECHANISMS[self.mechanism], self.rows == "scale", self.n_features, self.epsilon, self.delta, self.bound
+        )
+
+    @cached_property
+    def share(self) -> float:
+        """μ of the Gaussian mechanism."""
+        return gaussian_share(self.epsilon, self.delta, self.entries, float(LEVELS**2))
+
+    @cached_property
+    def cap(self) -> CapParameters:
+        """γ, p and κ of the pure randomiser."""
+        return CapParameters.of(self.epsilon, self.entries, SCALE)
+
+    @cached_property
+    def scale(self) -> int:
+        """σ of the Gaussian mechanism, in steps, rounded up: √2·L²/μ, or L²/μ for a single column."""
+        sensitivity = float(LEVELS**2) * (math.sqrt(2) if self.n_features > 1 else 1.0)
+        return math.ceil(check_scale(sensitivity / self.share * (1 + 1e-12)))
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one report in isometric coordinates, in units of the data squared."""
+        if self.mechanism == "gaussian":
+            return self.scale * self.step
+        return SCALE * self.step  # given the row, a little less along it: see `privunit`
+
+    @property
+    def step(self) -> float:
+        """What one step of a report (a diagonal entry) is worth in units of the data squared."""
+        return self.lattice.step**2 if self.mechanism == "gaussian" else self.bound**2 / (SCALE * self.cap.gain)
+
+    def limits(self, rows: int) -> Limits:
+        """What the numbers of a report of this many rows stay within."""
+        whole, m = float(rows * LEVELS**2), self.entries
+        spread = math.sqrt(m + 2 * math.sqrt(60.0 * m) + 120.0)  # Laurent and Massart 2000: exceeded with chance e^−60
+        if self.mechanism == "gaussian":
+            return Limits(whole + _REACH * self.scale, 1.001 * (whole + spread * (self.scale + 2)), 2.0)
+        return Limits(_REACH * SCALE, 1.001 * (spread + _REACH) * SCALE, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        names = ("n_features", "epsilon", "delta", "bound", "mechanism", "rows", "most_rows")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the values: what whoever approves a study signs off."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+class LocalRandomizer:
+    """Randomises rows where they are; what it returns may be shown to anyone.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of a row.
+    epsilon, delta : float
+        The guarantee of one report. δ = 0 asks for pure privacy.
+    bound : float, default=1.0
+        Public bound on the norm of a row; longer rows are clipped to it. Never take it from the data.
+    mechanism : "auto", "gaussian" or "privunit", default="auto"
+        "auto" is "gaussian" for δ > 0 and "privunit" for δ = 0. "privunit" is purely private and, for any usual δ, also
+        less noisy; it reports one row, not the sum of a site.
+    rows : "clip" or "scale", default="clip"
+        Clip longer rows to the bound, or scale every row to it: only directions are reported, for PCA of data whose
+        typical row is much shorter than its longest.
+    most_rows : int, default=1
+        Most rows that one report may stand for. More than 1 only if sites report sums: a made-up report weighs as much
+        as the rows that it claims.
+    on_bad_row : "refuse" or "drop-to-zero", default="refuse"
+        What to do with a row that is not finite.
+    random_state : default=None
+        None for the operating system's generator; anything else is for tests and not private.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        epsilon: float,
+        delta: float,
+        bound: float = 1.0,
+        mechanism: str = "auto",
+        rows: str = "clip",
+        most_rows: int = 1,
+        on_bad_row: str = "refuse",
+        random_state: Any = None,
+    ) -> None:
+        self.parameters = LocalParameters(n_features, epsilon, delta, bound, mechanism, rows, most_rows)
+        self._on_bad_row = check_choice("on_bad_row", on_bad_row, ["refuse", "drop-to-zero"], _OWNER)
+        self._rng = DeviceRandomness() if random_state is None else randomness(random_state)
+        self._upper = np.triu_indices(self.parameters.n_features)
+
+    @classmethod
+    def from_parameters(
+        cls, parameters: Any, *, at_most: float | None = None, delta_at_most: float = 1e-5, **options: Any
+    ) -> LocalRandomizer:
+        """From what a server publishes; ``at_most`` is the largest ε that the owner of the row consents to."""
+        given = parameters.to_dict() if isinstance(parameters, LocalParameters) else dict(parameters)
+        made = cls(**given, **options)
+        if at_most is not None:
+            owner, asked = f"{_OWNER}.from_parameters", made.parameters
+            for name, value, most in (
+                ("epsilon", asked.epsilon, check_epsilon(at_most, owner)),
+                ("delta", asked.delta, check_delta(delta_at_most, owner)),
+            ):
+                if value > most:
+                    raise ValueError(complain(name, owner, f"at most {most:g}, which is what was consented to", value))
+        return made
+
+    @property
+    def n_features(self) -> int:
+        return self.parameters.n_features
+
+    @property
+    def report_size(self) -> int:
+        """Bytes of one report."""
+        return size_of(self.n_features)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one report promises to the owner of the row (needs the whole library)."""
+        from dpeigen.local.promise import local_guarantee
+
+        return local_guarantee(self.parameters, seeded=self._rng.seeded)
+
+    def report(self, x: ArrayLike) -> bytes:
+        """The report of one row."""
+        row = self._table(np.atleast_2d(np.asarray(x)), "x")
+        if len(row) != 1:
+            raise ValueError(complain("x", "report", "one row", f"{len(row)} rows", "Use report_rows for a site's."))
+        z = self._lattice_rows(row)[0]
+        pure = self.parameters.mechanism == "privunit"
+        return self._sealed(self._cap(z) if pure else self._noisy(self._upper_gram(z[None])), 1)
+
+    def report_rows(self, X: ArrayLike) -> bytes:
+        """One report for all rows of a site: their sum with the noise of a single row. The number of rows is public.
+
+        The site sees its rows, and nobody else has to be trusted; the guarantee is for replacing one of them. (If one
+        person has rows at several sites, what the sites report composes.)
+        """
+        if self.parameters.mechanism != "gaussian":
+            must = "'gaussian' for the sum of a site: the pure randomiser reports directions of single rows"
+            remedy = "Give a delta > 0, or send one report for each row."
+            raise ValueError(complain("mechanism", "report_rows", must, self.parameters.mechanism, remedy))
+        table = self._table(np.asarray(X), "X")
+        count = check_count("rows of X", len(table), "report_rows")
+        if count > self.parameters.most_rows:
+            remedy = f"Agree on most_rows of {count} or more: reports of more rows are refused."
+            must = f"at most most_rows, which is {self.parameters.most_rows}"
+            raise ValueError(complain("rows of X", "report_rows", must, count, remedy))
+        total = np.zeros(self.parameters.entries, dtype=np.int64)
+        size = max(1, min(EXACT_ROWS, 2**22 // self.n_features))
+        for start in range(0, count, size):
+            total += self._upper_gram(self._lattice_rows(table[start : start + size]))
+        return self._sealed(self._noisy(total), count)
+
+    def _table(self, table: NDArray[Any], name: str) -> NDArray[np.float64]:
+        d = self.n_features
+        if table.dtype.kind not in "fiub" or table.ndim != 2 or table.shape[1] != d:
+            # The values are not shown: they are what is protected.
+            raise ValueError(complain(name, _OWNER, f"numbers, {d} to a row", f"{table.dtype}, shape {table.shape}"))
+        return table.astype(np.float64)
+
+    def _lattice_rows(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        good = np.asarray(np.isfinite(table).all(axis=1))
+        if not good.all() and self._on_bad_row == "refuse":
+            raise BadRowsError("A row holds NaN or infinite entries. Nothing was sent. Clean it, or 'drop-to-zero'.")
+        return self.parameters.lattice.integers(np.where(good[:, None], table, 0.0))
+
+    def _upper_gram(self, z: NDArray[np.float64]) -> Integers:
+        gram: Integers = (z.T @ z)[self._upper].astype(np.int64)  # integers below 2^53: exact
+        return gram
+
+    def _noisy(self, statistic: Integers) -> Integers:
+        p, scale = self.n_features, self.parameters.scale
+        noise = np.empty(len(statistic), dtype=np.int64)
+        on = self._upper[0] == self._upper[1]
+        noise[on] = self._rng.discrete_gaussian(scale, p)
+        if p > 1:
+            noise[~on] = self._rng.discrete_gaussian(math.ceil(scale / math.sqrt(2)), len(statistic) - p)
+        return statistic + noise
+
+    def _cap(self, z: NDArray[np.float64]) -> Integers:
+        vector = np.outer(z, z)[self._upper] * np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2))
+        length = float(np.dot(z, z)) / self.parameters.lattice.inner**2
+        return randomise(direction(vector, min(1.0, length), self._rng), self.parameters.cap, self._rng)
+
+    def _sealed(self, steps: Integers, rows: int) -> bytes:
+        limits = self.parameters.limits(rows)
+        return encode(steps, self.parameters.header, limits, rows=rows, seeded=self._rng.seeded, name=self._rng.token())

@@ -1,0 +1,333 @@
+"""The ingestion service: what it acknowledges is kept through kill -9, what it refuses changes nothing."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from dpeigen.local import LocalAggregator, LocalParameters, LocalRandomizer, fetch_parameters, post_reports
+from dpeigen.local.journal import Journal, pack, unpack, write_parameters
+from dpeigen.local.post import ServiceError
+from dpeigen.local.service import Ingestion, RateLimit
+
+pytest.importorskip("uvicorn")
+starlette = pytest.importorskip("starlette")
+
+PARAMETERS = LocalParameters(4, 2.0, 1e-6)
+
+
+@pytest.fixture(scope="module")
+def reports():
+    client = LocalRandomizer.from_parameters(PARAMETERS)
+    rows = np.random.default_rng(0).normal(size=(600, 4)) * 0.3
+    return [client.report(row) for row in rows]
+
+
+class Service:
+    """The real server in a process of its own."""
+
+    def __init__(self, folder, *options):
+        self.folder, self.options = folder, options
+        self.agreed = folder.parent / "agreed.json"
+        write_parameters(self.agreed, PARAMETERS)
+        self.start()
+
+    def start(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        command = [sys.executable, "-m", "dpeigen", "local", "serve", str(self.folder), "--port", str(self.port)]
+        command += ["--parameters", str(self.agreed), "--approved", PARAMETERS.digest, *self.options]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for _ in range(600):
+            if self.process.poll() is not None:
+                raise AssertionError(self.process.stderr.read())
+            try:
+                fetch_parameters(self.url)
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("the service did not start")
+
+    def kill(self, how=signal.SIGKILL):
+        os.kill(self.process.pid, how)
+        self.process.wait(30)
+        self.process.stderr.close()
+
+    def send(self, body, path="/reports", method="POST", headers=None):
+        """A raw request: (status, body of the answer). An iterator is sent in chunks, without a length."""
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            line.request(method, path, body=body, headers=headers or {})
+            answer = line.getresponse()
+            return answer.status, answer.read()
+        finally:
+            line.close()
+
+
+@pytest.fixture
+def service(tmp_path):
+    running = Service(tmp_path / "kept", "--reports-per-file", "150")
+    yield running
+    if running.process.poll() is None:
+        running.kill()
+
+
+def kept(folder):
+    return LocalAggregator(PARAMETERS).add_files(folder)
+
+
+def test_nothing_acknowledged_is_lost_in_kill_9(service, reports):
+    """Reports are posted in small batches while the service is killed twice; clients know which were acknowledged."""
+    acknowledged: list[bytes] = []
+    lock = threading.Lock()
+
+    def post(group):
+        try:
+            answer = post_reports(service.url, group, batch=len(group), tries=1)
+        except OSError:
+            return
+        assert answer["accepted"] == len(group)
+        with lock:
+            acknowledged.extend(group)
+
+    groups = [reports[i : i + 7] for i in range(0, len(reports), 7)]
+    for half in (groups[: len(groups) // 2], groups[len(groups) // 2 :]):
+        with ThreadPoolExecutor(3) as pool:
+            waiting = [pool.submit(post, group) for group in half]
+            while sum(done.done() for done in waiting) < len(half) // 2:
+                time.sleep(0.002)
+            service.kill()
+            for done in waiting:
+                done.result()
+        service.start()
+    assert len(acknowledged) >= len(reports) // 4
+    answer = post_reports(service.url, reports)  # everything again: what had arrived is recognised
+    assert answer["refused"].get("duplicate", 0) >= len(acknowledged)
+    service.kill(signal.SIGTERM)
+    assert kept(service.folder) == LocalAggregator(PARAMETERS).add_many(reports)
+    assert not list(service.folder.glob("*.log"))
+
+
+def test_ten_thousand_malformed_reports_and_requests_leave_the_aggregate_as_it_was(service, reports):
+    post_reports(service.url, reports[:100])
+    rng, good = np.random.default_rng(1), reports[200]
+    bad = [good[:-1], good + b"x", rng.bytes(len(good)), b"", good[:60] + b"\0\0\xc0\x7f" + good[64:]]
+    for _ in range(4):
+        status, answer = service.send(pack([bad[i % 5] for i in range(2500)]))
+        assert status == 200
+        assert b'"accepted":0' in answer
+    for body, status in [
+        (b"", 400), (b"\xff\xff\xff\xff", 400), (pack([good])[:-3], 400), (pack([b"x" * 10**6]), 400), (b"{}" * 9, 400),
+    ]:  # fmt: skip
+        assert service.send(body)[0] == status
+    assert service.send(b"", "/reports", "GET")[0] == 405
+    assert service.send(b"", "/elsewhere")[0] == 404
+    service.kill(signal.SIGTERM)
+    assert kept(service.folder) == LocalAggregator(PARAMETERS).add_many(reports[:100])
+
+
+def test_limits(tmp_path, reports):
+    service = Service(tmp_path / "kept", "--largest-body", "20000", "--reports-per-second", "40")
+    try:
+        assert service.send(b"x" * 20001)[0] == 413
+        assert service.send(iter([b"x" * 15000] * 2))[0] == 413
+        assert service.send(pack(reports[:70]))[0] == 200
+        assert service.send(pack(reports[70:130]))[0] == 429
+        assert service.send(pack(reports[70:130]), headers={"X-Forwarded-For": "198.51.100.7"})[0] == 429
+        assert service.send(b"\0" * 20000)[0] == 400  # five thousand reports of nothing
+        answer = post_reports(service.url, reports[70:130])  # the client waits as it is told
+        assert answer == {"accepted": 60, "refused": {}}
+    finally:
+        service.kill()
+
+
+def test_parameters_that_are_asked_for(service):
+    assert fetch_parameters(service.url, digest=PARAMETERS.digest) == PARAMETERS
+    with pytest.raises(ServiceError, match="not the approved"):
+        fetch_parameters(service.url, digest="0" * 64)
+    with pytest.raises(ValueError, match="http"):
+        fetch_parameters("file:///etc/passwd")
+    with pytest.raises(ServiceError, match="reached"):
+        post_reports("http://127.0.0.1:9", [b"x"], tries=1, timeout=2)
+
+
+# --- without the protocol ------------------------------------------------------------------------------------------
+
+
+def test_whatever_byte_a_log_is_torn_at_whole_reports_are_kept(tmp_path, reports):
+    """A log cut at any byte (what a crash may leave) gives back the reports that are whole."""
+    whole = pack(reports[:3])
+    size = len(reports[0]) + 4
+    for cut in range(0, len(whole) + 1, 7):
+        folder = tmp_path / str(cut)
+        Journal(folder, PARAMETERS).close()
+        (folder / "batch-00000001.log").write_bytes(whole[:cut])
+        (folder / "batch-00000002.parquet.part").write_bytes(b"half")
+        service = Ingestion(folder, PARAMETERS)
+        assert service.aggregate == LocalAggregator(PARAMETERS).add_many(reports[: cut // size])
+        service.take(reports[3:5])
+        service.close()
+        assert kept(folder) == LocalAggregator(PARAMETERS).add_many([*reports[: cut // size], *reports[3:5]])
+
+
+def test_a_log_that_became_parquet_is_not_counted_twice(tmp_path, reports):
+    folder = tmp_path / "kept"
+    service = Ingestion(folder, PARAMETERS)
+    service.take(reports[:10])
+    content = (folder / "batch-00000001.log").read_bytes()
+    service.close()
+    (folder / "batch-00000001.log").write_bytes(content)  # killed between the two
+    again = Ingestion(folder, PARAMETERS)
+    assert again.aggregate.n_reports == 10
+    assert not again.aggregate.refused
+    again.close()
+
+
+def test_one_report_twice_in_one_request_counts_once(tmp_path, reports):
+    service = Ingestion(tmp_path / "kept", PARAMETERS)
+    assert service.take([reports[0], reports[0]]) == {"accepted": 1, "refused": {"duplicate": 1}}
+    service.close()
+
+
+def test_a_disk_that_is_full_is_not_acknowledged(tmp_path, reports, monkeypatch):
+    service = Ingestion(tmp_path / "kept", PARAMETERS)
+    service.take(reports[:2])
+    sync, full = os.fsync, [True]
+
+    def fsync(handle):
+        if full.pop() if full else False:
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space"):
+        service.take(reports[2:4])
+    assert service.aggregate.n_reports == 2
+    assert service.take(reports[2:5])["accepted"] == 3
+    service.close()
+    assert kept(tmp_path / "kept") == LocalAggregator(PARAMETERS).add_many(reports[:5])
+
+
+@pytest.mark.parametrize("failing", ["write_reports", "sync_folder"])
+def test_a_log_that_cannot_become_parquet_yet_costs_nothing(tmp_path, reports, monkeypatch, failing):
+    """The disk has no room for the Parquet file, or not even for another log; later it has."""
+    folder = tmp_path / "kept"
+    service = Ingestion(folder, PARAMETERS, reports_per_file=10)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"dpeigen.local.journal.{failing}", full)
+        for start in (0, 12, 24):
+            assert service.take(reports[start : start + 12])["accepted"] == 12
+        assert not list(folder.glob("*.parquet"))
+        assert kept(folder) == service.aggregate == LocalAggregator(PARAMETERS).add_many(reports[:36])
+    assert service.take(reports[36:50])["accepted"] == 14
+    assert list(folder.glob("*.parquet"))
+    assert kept(folder) == LocalAggregator(PARAMETERS).add_many(reports[:50])
+    service.close()
+    assert not list(folder.glob("*.log"))
+    assert kept(folder) == LocalAggregator(PARAMETERS).add_many(reports[:50])
+
+
+def test_a_folder_that_could_not_be_finished_is_let_go_and_recovered(tmp_path, reports, monkeypatch):
+    service = Ingestion(tmp_path / "kept", PARAMETERS)
+    service.take(reports[:5])
+    with monkeypatch.context() as patch:
+        patch.setattr("dpeigen.local.journal.write_reports", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        service.close()
+        again = Ingestion(tmp_path / "kept", PARAMETERS)  # even while the disk is still full
+        assert again.aggregate.n_reports == 5
+    again.close()
+    assert kept(tmp_path / "kept") == LocalAggregator(PARAMETERS).add_many(reports[:5])
+    assert not list((tmp_path / "kept").glob("*.log"))
+
+
+def test_the_logs_of_a_running_or_killed_service_are_aggregated(tmp_path, reports):
+    folder = tmp_path / "kept"
+    service = Ingestion(folder, PARAMETERS, reports_per_file=10)
+    service.take(reports[:10])
+    service.take(reports[10:14])
+    log = next(folder.glob("*.log"))
+    content = log.read_bytes()
+    assert kept(folder) == LocalAggregator(PARAMETERS).add_many(reports[:14])
+    (folder / "batch-00000001.log").write_bytes(pack(reports[:10]))  # killed before it was removed
+    found = kept(folder)
+    assert (found.n_reports, dict(found.refused)) == (14, {})
+    assert log.read_bytes() == content
+    service.close()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
+    import asyncio
+
+    from dpeigen.local import ingestion_app
+
+    app = ingestion_app(tmp_path / "kept", PARAMETERS, approved=PARAMETERS.digest, seconds_per_body=0.05)
+    answers = []
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def send(message):
+        answers.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/reports", "headers": [], "query_string": b"", "client": None}
+    asyncio.run(app(scope, receive, send))
+    assert answers[0]["status"] == 408
+    app.state.service.close()
+
+
+def test_a_folder_has_one_service_and_one_set_of_parameters(tmp_path):
+    service = Ingestion(tmp_path / "kept", PARAMETERS)
+    with pytest.raises(ValueError, match="in use"):
+        Ingestion(tmp_path / "kept", PARAMETERS)
+    service.close()
+    with pytest.raises(ValueError, match="other parameters"):
+        Ingestion(tmp_path / "kept", LocalParameters(4, 3.0, 1e-6))
+    Ingestion(tmp_path / "kept", PARAMETERS).close()
+
+
+def test_posts_are_cut_by_bytes_too():
+    from dpeigen.local.post import _groups
+
+    sizes = [[len(report) for report in group] for group in _groups([b"x" * 10**6] * 5 + [b"y"] * 3, 3)]
+    assert sizes == [[10**6] * 2, [10**6] * 2, [10**6, 1, 1], [1]]
+
+
+def test_packing():
+    assert unpack(pack([b"ab", b"", b"c"]), 10) == ([b"ab", b"", b"c"], 15)
+    assert unpack(pack([b"abc"]), 2) == ([], 0)
+
+
+def test_rate_limit():
+    now = [0.0]
+    limit = RateLimit(10.0, 20.0, lambda: now[0])
+    assert limit.wait("a", 20) == 0
+    assert limit.wait("a", 5) == pytest.approx(0.5)
+    assert limit.wait("b", 20) == 0  # another sender
+    now[0] = 0.6
+    assert limit.wait("a", 5) == 0
+    assert limit.wait("a", 1000) > 0
+    now[0] = 100.0
+    assert limit.wait("a", 1000) == 0  # one large batch may take more than a bucket, and is in debt for it
+    now[0] = 197.9
+    assert limit.wait("a", 1) == pytest.approx(0.2)  # 20 − 1000 + 979
+    now[0] = 198.2
+    assert limit.wait("a", 1) == 0
+    for i in range(20_000):
+        limit.wait(str(i), 1)
+    assert len(limit._left) <= 10_001
