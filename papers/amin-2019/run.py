@@ -5,7 +5,6 @@ The data are public: they are scaled by their own maxima, and the noise is seede
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import warnings
@@ -26,11 +25,12 @@ from dpeigen.methods import EigenvectorSampling, Gaussian, KapralovTalwar, Lapla
 from dpeigen.privacy import NotPrivateWarning
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # the other files of this folder
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # the other files of this folder, and what all reproductions share
 
 import amin_claims  # noqa: E402
 import amin_figures  # noqa: E402
 import amin_regression  # noqa: E402
+from recorded import allowed, command, expected_entries, summary, write_expected  # noqa: E402
 
 Floats = NDArray[np.float64]
 Cell = tuple[str, str, float]  # data, method, ε
@@ -162,15 +162,9 @@ def cells(quick: bool, counts: dict[str, int], first_seed: int = 0) -> dict[Cell
     return results
 
 
-def allowed(expected: dict[str, float], repetitions: int) -> float:
-    """How far a mean may be from the recorded one: five standard errors of the difference, and at least 2%."""
-    standard_error = expected["deviation"] * float(np.sqrt(1 / repetitions + 1 / expected["repetitions"]))
-    return max(5 * standard_error, 0.02 * expected["mean"])
-
-
 def main(quick: bool, out: Path) -> bool:
     """Print the table, write results and figures into ``out``, and say whether all agrees with ``expected.json``."""
-    expected = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))["entries"]
+    expected = expected_entries(HERE)
     found = cells(quick, QUICK if quick else REPETITIONS)
     results = {}
     print(f"{'data':<18}{'method':<26}{'ε':>5}{'error':>10}{'expected':>10}{'± allowed':>11}")
@@ -194,31 +188,13 @@ def main(quick: bool, out: Path) -> bool:
     return agrees
 
 
-def summary(found: Floats) -> dict[str, float]:
-    """Mean, standard deviation and number of the errors of one cell."""
-    return {
-        "mean": float(f"{found.mean():.6g}"),
-        "deviation": float(f"{found.std(ddof=1):.3g}"),
-        "repetitions": len(found),
-    }
-
-
 def record() -> None:
     """Write ``expected.json`` anew: only after a change that is meant to change the numbers."""
     found = cells(False, RECORDED, RECORDED_FROM)
     about = "Mean and standard deviation of the normalised Frobenius error (NAME-ridge: of the test error of a ridge "
     about += "regression, 1 for predicting the mean); keys are data[@scaling]/method/epsilon."
-    lines = [f'    "{n}/{m}/{e:g}": {json.dumps(summary(values))}' for (n, m, e), values in found.items()]
-    text = f'{{\n  "about": {json.dumps(about)},\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
-    (HERE / "expected.json").write_text(text, encoding="utf-8")
+    write_expected(HERE, about, {f"{n}/{m}/{e:g}": values for (n, m, e), values in found.items()})
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repetitions")
-    parser.add_argument("--out", type=Path, default=HERE / "out")
-    parser.add_argument("--record", action="store_true", help="write expected.json anew")
-    options = parser.parse_args()
-    if options.record:
-        record()
-    sys.exit(0 if main(options.quick, options.out) else 1)
+    command(__doc__, HERE, main, record)

@@ -6,7 +6,6 @@ printed here is private.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -24,10 +23,11 @@ from dpeigen.privacy import NotPrivateWarning
 from dpeigen.stats.spiked import dp_gauss_radius
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # the other files of this folder
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # the other files of this folder, and what all reproductions share
 
 import cai_figures  # noqa: E402
 import cai_mnist  # noqa: E402
+from recorded import allowed, command, expected_entries, summary, write_expected  # noqa: E402
 
 Floats = NDArray[np.float64]
 P, DELTA, REPETITIONS, QUICK, RECORDED = 50, 0.1, 40, 4, 60
@@ -112,15 +112,9 @@ def cells(quick: bool, count: int, first_seed: int = 0) -> dict[str, Floats]:
     return {key: np.array(values) for key, values in found.items()}
 
 
-def allowed(expected: dict[str, float], repetitions: int) -> float:
-    """How far a mean may be from the recorded one: five standard errors of the difference, and at least 2%."""
-    standard_error = expected["deviation"] * math.sqrt(1 / repetitions + 1 / expected["repetitions"])
-    return max(5 * standard_error, 0.02 * abs(expected["mean"]))
-
-
 def main(quick: bool, out: Path) -> bool:
     """Print the table, write results and figures into ``out``, and say whether all agrees with ``expected.json``."""
-    expected = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))["entries"]
+    expected = expected_entries(HERE)
     found = cells(quick, QUICK if quick else REPETITIONS)
     runs, pictures = cai_mnist.cells(range(2 if quick else 20), quick)
     found |= runs
@@ -140,15 +134,6 @@ def main(quick: bool, out: Path) -> bool:
     return agrees
 
 
-def summary(found: Floats) -> dict[str, float]:
-    """Mean, standard deviation and number of the errors of one cell."""
-    return {
-        "mean": float(f"{found.mean():.6g}"),
-        "deviation": float(f"{found.std(ddof=1):.3g}"),
-        "repetitions": len(found),
-    }
-
-
 def record() -> None:
     """Write ``expected.json`` anew: only after a change that is meant to change the numbers."""
     found = cells(False, RECORDED, RECORDED_FROM)
@@ -157,19 +142,8 @@ def record() -> None:
     about += (
         "explained variance relative to the best; mnist-parameters: of private estimates); keys are panel/method/x."
     )
-    lines = [f'    "{key}": {json.dumps(summary(values))}' for key, values in found.items()]
-    text = (
-        f'{{\n  "about": {json.dumps(about, ensure_ascii=False)},\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
-    )
-    (HERE / "expected.json").write_text(text, encoding="utf-8")
+    write_expected(HERE, about, found)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repetitions")
-    parser.add_argument("--out", type=Path, default=HERE / "out")
-    parser.add_argument("--record", action="store_true", help="write expected.json anew")
-    options = parser.parse_args()
-    if options.record:
-        record()
-    sys.exit(0 if main(options.quick, options.out) else 1)
+    command(__doc__, HERE, main, record)

@@ -5,7 +5,6 @@ The rows are synthetic or public and the noise is seeded, so nothing printed her
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -27,13 +26,14 @@ from dpeigen.privacy import NotPrivateWarning, gaussian_sigma
 from dpeigen.stats import kendall_tau, pairs
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # the other files of this folder
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # the other files of this folder, and what all reproductions share
 
 import kim_baselines  # noqa: E402
 import kim_claims  # noqa: E402
 import kim_data  # noqa: E402
 import kim_europe  # noqa: E402
 import kim_figures  # noqa: E402
+from recorded import allowed, command, expected_entries, summary, write_expected  # noqa: E402
 
 Floats = NDArray[np.float64]
 Cell = tuple[str, int, int, float, str]  # law, columns, rows, ε, method
@@ -191,12 +191,6 @@ def cells(quick: bool, first_seed: int = 0, log: bool = False) -> dict[Cell, Flo
     return found
 
 
-def allowed(expected: dict[str, float], repetitions: int) -> float:
-    """How far a mean may be from the recorded one: five standard errors of the difference, and at least 2%."""
-    standard_error = expected["deviation"] * float(np.sqrt(1 / repetitions + 1 / expected["repetitions"]))
-    return max(5 * standard_error, 0.02 * expected["mean"])
-
-
 def key_of(cell: Cell) -> str:
     law, d, n, epsilon, method = cell
     return f"{law}/{d}/{n}/{epsilon:g}/{method}"
@@ -204,7 +198,7 @@ def key_of(cell: Cell) -> str:
 
 def main(quick: bool, out: Path) -> bool:
     """Print the table, write results and figures into ``out``, and say whether all agrees with ``expected.json``."""
-    expected = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))["entries"]
+    expected = expected_entries(HERE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)  # seeded on purpose, on synthetic and public rows
         found = cells(quick, log=not quick)
@@ -215,7 +209,7 @@ def main(quick: bool, out: Path) -> bool:
         record, mean = expected[key_of(where)], float(values.mean())
         margin = allowed(record, len(values))
         good = abs(mean - record["mean"]) <= margin
-        results[key_of(where)] = summary(values) | {"agrees": good}
+        results[key_of(where)] = summary(values, digits=5) | {"agrees": good}
         numbers = f"{mean:>9.3f}{record['mean']:>10.3f}{margin:>11.2g}"
         print(f"{law:<14}{d:>4}{n:>6}{epsilon:>6g}  {method:<26}{numbers}" + ("" if good else "   differs"))
     agrees = all(entry["agrees"] for entry in results.values())
@@ -233,15 +227,6 @@ def main(quick: bool, out: Path) -> bool:
     return agrees
 
 
-def summary(found: Floats) -> dict[str, float]:
-    """Mean, standard deviation and number of the losses of one cell."""
-    return {
-        "mean": float(f"{found.mean():.5g}"),
-        "deviation": float(f"{found.std(ddof=1):.3g}"),
-        "repetitions": len(found),
-    }
-
-
 def record() -> None:
     """Write ``expected.json`` anew: only after a change that is meant to change the numbers."""
     with warnings.catch_warnings():
@@ -249,18 +234,9 @@ def record() -> None:
         found = cells(False, RECORDED_FROM, log=True)
     about = "Mean and standard deviation of sinΘ (figure-1: of the Frobenius distance of projectors; europe: to the "
     about += "plane of plain PCA); keys are law/columns/rows/epsilon/method."
-    lines = [f'    "{key_of(where)}": {json.dumps(summary(values))}' for where, values in found.items()]
-    text = f'{{\n  "about": {json.dumps(about, ensure_ascii=False)},\n  "entries": {{\n' + ",\n".join(lines)
-    (HERE / "expected.json").write_text(text + "\n  }\n}\n", encoding="utf-8")
+    write_expected(HERE, about, {key_of(where): values for where, values in found.items()}, digits=5)
+    sys.exit(0)  # comparing is a run of its own
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repetitions")
-    parser.add_argument("--out", type=Path, default=HERE / "out")
-    parser.add_argument("--record", action="store_true", help="write expected.json anew")
-    options = parser.parse_args()
-    if options.record:
-        record()
-        sys.exit(0)
-    sys.exit(0 if main(options.quick, options.out) else 1)
+    command(__doc__, HERE, main, record)

@@ -9,7 +9,6 @@ budget (1, 1e-6), the error the sine of the angle to v, the centre known to be 0
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -23,8 +22,9 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # the other files of this folder, and what all reproductions share
 import liu_figures  # noqa: E402
+from recorded import command, expected_entries, standard_error, summary, write_expected  # noqa: E402
 
 from dpeigen import PrivatePCA  # noqa: E402
 from dpeigen.methods import DPPCA, Oja  # noqa: E402
@@ -136,8 +136,7 @@ def _fewer(seeds: range, n: int) -> range:
 
 def allowed(expected: dict[str, float], repetitions: int) -> float:
     """How far a mean may be from the recorded one: six standard errors of the difference, and at least 5%."""
-    standard_error = expected["deviation"] * float(np.sqrt(1 / repetitions + 1 / expected["repetitions"]))
-    return max(6 * standard_error, 0.05 * expected["mean"])
+    return max(6 * standard_error(expected, repetitions), 0.05 * expected["mean"])
 
 
 def claims(found: dict[Cell, Floats]) -> list[tuple[str, bool]]:
@@ -165,7 +164,7 @@ def claims(found: dict[Cell, Floats]) -> list[tuple[str, bool]]:
 
 def main(quick: bool, out: Path) -> bool:
     """Print the table, write results and figures into ``out``, and say whether all agrees with ``expected.json``."""
-    expected = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))["entries"]
+    expected = expected_entries(HERE)
     found = cells(quick, FEW if quick else REPETITIONS)
     results = {}
     print(f"{'figure':<18}{'method':<16}{'at':>9}{'error':>10}{'expected':>10}{'± allowed':>11}")
@@ -190,30 +189,12 @@ def main(quick: bool, out: Path) -> bool:
     return agrees
 
 
-def summary(found: Floats) -> dict[str, float]:
-    """Mean, standard deviation and number of the errors of one cell."""
-    return {
-        "mean": float(f"{found.mean():.6g}"),
-        "deviation": float(f"{found.std(ddof=1):.3g}"),
-        "repetitions": len(found),
-    }
-
-
 def record() -> None:
     """Write ``expected.json`` anew: only after a change that is meant to change the numbers."""
     found = cells(False, RECORDED, RECORDED_FROM)
     about = "Mean and standard deviation of the sine of the angle to the first component; keys are figure/method/value."
-    lines = [f'    "{f}/{m}/{v:g}": {json.dumps(summary(values))}' for (f, m, v), values in found.items()]
-    text = f'{{\n  "about": {json.dumps(about)},\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
-    (HERE / "expected.json").write_text(text, encoding="utf-8")
+    write_expected(HERE, about, {f"{f}/{m}/{v:g}": values for (f, m, v), values in found.items()})
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repetitions")
-    parser.add_argument("--out", type=Path, default=HERE / "out")
-    parser.add_argument("--record", action="store_true", help="write expected.json anew")
-    options = parser.parse_args()
-    if options.record:
-        record()
-    sys.exit(0 if main(options.quick, options.out) else 1)
+    command(__doc__, HERE, main, record)

@@ -5,7 +5,6 @@ The data are public or synthetic: they are looked at, and the noise is seeded, s
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -14,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # the other files of this folder
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # the other files of this folder, and what all reproductions share
 
 import wang_cells  # noqa: E402
 import wang_figures  # noqa: E402
+from recorded import command, expected_entries, standard_error, summary, write_expected  # noqa: E402
 from wang_cells import CURVES  # noqa: E402
 
 Floats = NDArray[np.float64]
@@ -50,16 +50,6 @@ def show(key: str, errors: dict[str, Floats]) -> None:
     print(f"{key:<52}" + "".join(f"{curve:>11}{errors[curve].mean():>7.3f}" for curve in CURVES), flush=True)
 
 
-def summary(values: Floats) -> dict[str, float]:
-    """Mean, standard deviation and number."""
-    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return {
-        "mean": float(f"{values.mean():.5g}"),
-        "deviation": float(f"{deviation:.3g}"),
-        "repetitions": len(values),
-    }
-
-
 def allowed(key: str, expected: dict[str, float], repetitions: int) -> float:
     """Five standard errors of the difference (three times that for the few runs of Figure 2), and at least 3%.
 
@@ -67,7 +57,7 @@ def allowed(key: str, expected: dict[str, float], repetitions: int) -> float:
     """
     if key.startswith("table"):
         return 0.6
-    error = expected["deviation"] * float(np.sqrt(1 / repetitions + 1 / expected["repetitions"]))
+    error = standard_error(expected, repetitions)
     return max((15 if key.startswith("figure-2") else 5) * error, 0.03 * expected["mean"])
 
 
@@ -85,7 +75,7 @@ def claims(found: dict[str, dict[str, Floats]]) -> list[str]:
 
 def main(quick: bool, out: Path) -> bool:
     """Print the table, write results and figures into ``out``, and say whether all agrees with ``expected.json``."""
-    expected = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))["entries"]
+    expected = expected_entries(HERE)
     found = measured(quick, QUICK if quick else REPETITIONS)
     results, wrong = {}, claims(found)
     for key, errors in found.items():
@@ -93,7 +83,7 @@ def main(quick: bool, out: Path) -> bool:
             record = expected[f"{key}/{curve}"]
             margin = allowed(key, record, len(values))
             good = abs(float(values.mean()) - record["mean"]) <= margin
-            results[f"{key}/{curve}"] = summary(values) | {"agrees": good}
+            results[f"{key}/{curve}"] = summary(values, digits=5) | {"agrees": good}
             if not good:
                 wrong.append(f"{key}/{curve}: {values.mean():.4g}, recorded {record['mean']:.4g} ± {margin:.2g}")
     out.mkdir(parents=True, exist_ok=True)
@@ -111,19 +101,9 @@ def record() -> None:
         "Subspace error; keys are figure or table/cell/curve. printed: Algorithm 1 or 2 as printed at the stated ε; "
     )
     about += "corrected and pure: at the ε that the printed noise really gives."
-    lines = [f'    "{key}/{c}": {json.dumps(summary(v))}' for key, errors in found.items() for c, v in errors.items()]
-    text = (
-        f'{{\n  "about": {json.dumps(about, ensure_ascii=False)},\n  "entries": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
-    )
-    (HERE / "expected.json").write_text(text, encoding="utf-8")
+    flat = {f"{key}/{curve}": values for key, errors in found.items() for curve, values in errors.items()}
+    write_expected(HERE, about, flat, digits=5)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repetitions")
-    parser.add_argument("--out", type=Path, default=HERE / "out")
-    parser.add_argument("--record", action="store_true", help="write expected.json anew")
-    options = parser.parse_args()
-    if options.record:
-        record()
-    sys.exit(0 if main(options.quick, options.out) else 1)
+    command(__doc__, HERE, main, record)
