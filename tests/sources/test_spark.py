@@ -179,9 +179,78 @@ def test_there_are_no_rdds():
     assert "sparkContext" not in text
 
 
-def test_spark_connect(path):
-    """A process of its own, since a session of the other kind cannot live beside it."""
+def run(script, **variables):
+    """The lines a script prints, in a process of its own: sessions of different kinds cannot live side by side."""
+    source = Path(spark.__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **variables}
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    found = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("found")]
+    assert found, done.stderr[-2000:]
+    return found[0]
+
+
+def test_an_executor_killed_in_the_middle_changes_nothing(path, tmp_path):
+    """Two executors, each a virtual machine of its own; one dies of SIGKILL while it is measuring."""
+    import pyspark
+
     script = f"""
+        import os
+        import signal
+        import warnings
+        from pathlib import Path
+
+        warnings.simplefilter("ignore")
+        import numpy as np
+        from pyspark.sql import SparkSession
+        from dpeigen import Ledger, PrivateCovariance
+
+        folder = Path({str(tmp_path)!r})
+
+        class Deadly:
+            def __call__(self, batches):
+                from pyspark import TaskContext
+
+                for batch in batches:
+                    if TaskContext.get().partitionId() == 2 and not (folder / "killed").exists():
+                        (folder / "killed").write_text("")
+                        above = os.getpid()
+                        while (found := Path(f"/proc/{{above}}/stat").read_text().rsplit(")", 1))[0][-4:] != "java":
+                            above = int(found[1].split()[1])
+                        os.kill(above, signal.SIGKILL)
+                    yield batch
+
+        builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.executor.memory", "512m")
+        session = builder.config("spark.ui.enabled", "false").getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        frame = session.read.parquet({str(path)!r}).select("a", "d e").repartition(6).toDF("a", "d")
+        frame = frame.mapInArrow(Deadly(), frame.schema)
+        ledger = Ledger.create(folder / "ledger.db", epsilon=5.0, delta=1e-5)
+        options = dict(epsilon=2.0, delta=1e-6, bound=40.0, method="gaussian", random_state=1, relation="add_remove")
+        fitted = PrivateCovariance(**options, ledger=ledger).fit(frame)
+        print("found", (folder / "killed").exists(), *fitted.covariance_.ravel())
+        session.stop()
+    """
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("finding the virtual machine to kill needs Linux")
+    home = str(Path(pyspark.__file__).parent)
+    found = run(script, SPARK_HOME=home, SPARK_WORKER_DIR=str(tmp_path), SPARK_LOCAL_IP="127.0.0.1")
+    options = {**FIT, "epsilon": 2.0, "bound": 40.0, "method": "gaussian", "relation": "add_remove"}
+    alike = PrivateCovariance(**options).fit(ROWS[:, [0, 3]])
+    assert found == ["True", *[str(v) for v in alike.covariance_.ravel()]]
+    ledger = Ledger(tmp_path / "ledger.db")
+    assert [entry["state"] for entry in ledger.history()] == ["committed"]
+    assert ledger.remaining().epsilon == pytest.approx(3.0)
+
+
+def test_spark_connect(path):
+    import pyspark
+
+    if int(pyspark.__version__.split(".")[0]) < 4:
+        pytest.skip("Spark Connect's server comes with PySpark from version 4 on")
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    found = run(f"""
         import warnings
         warnings.simplefilter("ignore")
         import numpy as np
@@ -193,21 +262,8 @@ def test_spark_connect(path):
         assert "connect" in type(frame).__module__
         source = open_source(frame)
         found = source.reduce(SecondMoment(Lattice(Frame(2), 4.0)))
-        print("integers", found.count, *found.gram.ravel(), sum(map(len, source.blocks())))
+        print("found", found.count, *found.gram.ravel(), sum(map(len, source.blocks())))
         session.stop()
-    """
-    import pyspark
-
-    if int(pyspark.__version__.split(".")[0]) < 4:
-        pytest.skip("Spark Connect's server comes with PySpark from version 4 on")
-    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-    source = Path(spark.__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, env=environment, timeout=300
-    )
-    line = [line for line in done.stdout.splitlines() if line.startswith("integers")]
-    assert line, done.stderr[-2000:]
+    """)
     wanted = SecondMoment(Lattice(Frame(2), 4.0)).update(ROWS[:, [0, 3]])
-    assert line[0].split()[1:] == [str(v) for v in (3000, *wanted.gram.ravel(), 3000)]
+    assert found == [str(v) for v in (3000, *wanted.gram.ravel(), 3000)]

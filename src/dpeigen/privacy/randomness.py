@@ -1,8 +1,9 @@
 """The one place random numbers come from.
 
-`SystemRandomness` draws from the operating system's generator: integer noise through OpenDP's vetted exact samplers,
-real numbers from `os.urandom`. `SeededRandomness` is for tests and for reproducing papers; whoever knows the
-seed can subtract the noise, so making one warns and the release is stamped "seeded: not private".
+`SystemRandomness` draws from the operating system's generator: exact integer noise (Laplace and narrow Gaussians from
+OpenDP's samplers, wide Gaussians from `dpeigen.privacy.discrete`) and real numbers from `os.urandom`.
+`SeededRandomness` is for tests and for reproducing papers; whoever knows the seed can subtract the noise, so making one
+warns and the release is stamped "seeded: not private".
 
 >>> import warnings
 >>> with warnings.catch_warnings():
@@ -24,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import complain
+from dpeigen.privacy.discrete import sample
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Shape = int | tuple[int, ...]
 _LARGEST_SCALE = 2.0**56
+_WHOLE_STEPS = 2.0**20  # from here on a scale may go up to the next integer: that is a millionth
 
 
 class NotPrivateWarning(UserWarning):
@@ -106,7 +109,9 @@ class SystemRandomness(Randomness):
                 return order
 
     def discrete_gaussian(self, scale: float, size: int) -> Integers:
-        return _opendp_noise("gaussian", check_scale(scale), size)
+        if check_scale(scale) < _WHOLE_STEPS:
+            return _opendp_noise("gaussian", scale, size)
+        return sample(math.ceil(scale), size, self._words)
 
     def discrete_laplace(self, scale: float, size: int) -> Integers:
         return _opendp_noise("laplace", check_scale(scale), size)
@@ -124,8 +129,6 @@ class DeviceRandomness(SystemRandomness):
     """The operating system's generator where there is nothing but NumPy: exact Gaussians without OpenDP, scale up."""
 
     def discrete_gaussian(self, scale: float, size: int) -> Integers:
-        from dpeigen.privacy.discrete import sample
-
         return sample(math.ceil(check_scale(scale)), size, self._words)
 
 
