@@ -1,11 +1,12 @@
 """`make bench`: speed, memory and accuracy, each beside a peer or a bar in the same run; writes RESULTS.md.
 
 Numbers depend on the machine, ratios much less; run it with nothing else going on. `python benchmarks/run.py NAME …`
-runs some of them only and prints without writing.
+runs some of them only and rewrites their sections.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -16,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -179,51 +181,19 @@ def matrix_laplace() -> list[Row]:
     return rows
 
 
-def spiked() -> list[Row]:
-    sys.path.insert(0, str(HERE))
-    from spiked import rows
+def other(name: str) -> Callable[[], list[Row]]:
+    """The benchmark in the file of that name."""
 
-    return [Row(*row) for row in rows()]
+    def run() -> list[Row]:
+        sys.path.insert(0, str(HERE))
+        return [Row(*row) for row in importlib.import_module(name).rows()]
 
-
-def pure() -> list[Row]:
-    sys.path.insert(0, str(HERE))
-    from pure import rows  # eigenvector sampling beside diffprivlib and OpenDP
-
-    return [Row(*row) for row in rows()]
+    return run
 
 
-def local() -> list[Row]:
-    sys.path.insert(0, str(HERE))
-    from local import rows  # the client, sparse components, the service
-
-    return [Row(*row) for row in rows()]
-
-
-def robust() -> list[Row]:
-    sys.path.insert(0, str(HERE))
-    from robust import rows  # Kendall's tau beside a loop over rows
-
-    return [Row(*row) for row in rows()]
-
-
-def scale() -> list[Row]:
-    sys.path.insert(0, str(HERE))
-    from scale import rows  # files larger than memory may be, and growth with rows and columns
-
-    return [Row(*row) for row in rows()]
-
-
-def streaming() -> list[Row]:
-    sys.path.insert(0, str(HERE))
-    from streaming import rows  # the one-pass methods
-
-    return [Row(*row) for row in rows()]
-
-
-_CORE = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace)
-_ALL = (*_CORE, pure, robust, spiked, streaming, scale, local)
-BENCHMARKS = {f.__name__: f for f in _ALL}
+_OWN = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace)
+_FILES = ("pure", "robust", "spiked", "streaming", "scale", "local")
+BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 
 
 def machine() -> str:
@@ -248,22 +218,37 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"Unknown: {unknown}. There are {list(BENCHMARKS)}.")
         return 2
-    lines = ["| what | measured | bar | met |", "|---|---|---|---|"]
     missed = 0
     for name in names or BENCHMARKS:
+        lines = [_HEAD]
         for row in BENCHMARKS[name]():
             met = "" if row.met is None else "yes" if row.met else "**no**"
             missed += row.met is False
             lines.append(f"| {row.what} | {row.figure} | {row.bar} | {met} |")
             print(lines[-1], flush=True)
-    if not names:
-        text = "# Results of `make bench`\n\n" + f"Measured on: {machine()}.\n\n" + "\n".join(lines) + "\n"
-        text += (
-            "\nThe matrix-laplace rows use public data: each column divided by its largest absolute value, all rows "
-            "by the largest row norm;\nthe bars are the design's targets, whose own preprocessing is not recorded.\n"
-        )
-        (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
+        record(name, f"Measured on {date.today()}: {machine()}.\n\n" + "\n".join(lines) + "\n")
     return 1 if missed else 0
+
+
+def record(name: str, section: str) -> None:
+    """Put the section of one benchmark into RESULTS.md; the others stay."""
+    path = HERE / "RESULTS.md"
+    found = path.read_text(encoding="utf-8") if path.exists() else ""
+    sections = {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() + "\n" for part in found.split("\n## ")[1:]}
+    sections[name] = section
+    kept = [f"## {name}\n\n{sections[name]}" for name in BENCHMARKS if name in sections]
+    path.write_text(_TITLE + "\n".join(kept), encoding="utf-8")
+
+
+_HEAD = "| what | measured | bar | met |\n|---|---|---|---|"
+_TITLE = """# Results of `make bench`
+
+`python benchmarks/run.py NAME …` measures some sections anew and leaves the others.
+
+The matrix-laplace rows use public data: each column divided by its largest absolute value, all rows by the largest row
+norm; the bars are the design's targets, whose own preprocessing is not recorded.
+
+"""
 
 
 if __name__ == "__main__":
