@@ -185,7 +185,7 @@ def test_what_a_generator_raises_is_not_quoted():
     with pytest.raises(UnreadableRowsError, match="raised KeyError") as caught:
         rows_of(BlockSource(broken))
     assert caught.value.__context__ is None
-    with pytest.raises(UnreadableRowsError, match="not the one that was given"):
+    with pytest.raises(UnreadableRowsError, match="not the one that was declared"):
         rows_of(BlockSource(generator, n_rows=601))
     with pytest.raises(UnreadableRowsError, match="no blocks"):
         BlockSource([])

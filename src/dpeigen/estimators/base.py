@@ -113,7 +113,7 @@ class PrivateEstimator(BaseEstimator):
     def _plan(self, source: Source, task: Task) -> Plan:
         """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
         counted = task.n_rows is not None and source.n_rows is None
-        return rehearse(resolve(self.method, task), task, counting=counted)
+        return rehearse(resolve(self.method, task), task, source, counting=counted)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")

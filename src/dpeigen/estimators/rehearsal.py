@@ -7,7 +7,7 @@ does next depends on public facts and on the steps of its plan, never on values,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,13 @@ class Plan:
 
 
 class _Stand(Source):
-    """A few rows that are nobody's, and a count of how often they were read."""
+    """Rows that are nobody's, lying as the source's do, and a count of how often they were read."""
 
-    def __init__(self, n_features: int) -> None:
-        self.n_features, self.n_rows, self.reads = n_features, _ROWS, 0
-        self._rows = np.zeros((_ROWS, n_features))
-        self._rows[np.arange(_ROWS), np.arange(_ROWS) % n_features] = np.linspace(-1, 1, _ROWS)
+    def __init__(self, source: Source, rows: int) -> None:
+        self.n_features, self.n_rows, self.reads = source.n_features, rows, 0
+        self.fixed_order, self.one_block = source.fixed_order, source.one_block
+        self._rows = np.zeros((rows, self.n_features))
+        self._rows[np.arange(rows), np.arange(rows) % self.n_features] = np.linspace(-1, 1, rows)
 
     def blocks(self) -> Iterator[Any]:
         self.reads += 1
@@ -47,8 +48,13 @@ class _Stand(Source):
         return self.blocks()
 
 
-def rehearse(method: Method, task: Task, *, counting: bool) -> Plan:
+def rehearse(method: Method, task: Task, source: Source, *, counting: bool) -> Plan:
     """The plan of a fit by this method, which has been checked against the task."""
-    stand = _Stand(task.n_features)
-    estimate = method.estimate(stand, task, SeededRandomness(made_up_generator()))
+    rows, played = _ROWS, task
+    needed = method.rehearsal_rows(task)
+    if needed is not None and task.n_rows is not None:
+        rows = min(task.n_rows, needed)
+        played = replace(task, n_rows=rows)
+    stand = _Stand(source, rows)
+    estimate = method.estimate(stand, played, SeededRandomness(made_up_generator()))
     return Plan(method.name, method.price(task), estimate.split, stand.reads, counting)

@@ -87,6 +87,10 @@ class Method(ABC):
     uses_delta: ClassVar[bool] = True
     basis: ClassVar[Basis] = "worst-case"
 
+    def rehearsal_rows(self, task: Task) -> int | None:  # noqa: ARG002
+        """Rows a rehearsal needs where the course of the method depends on how many it meets."""
+        return None
+
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
         return ()

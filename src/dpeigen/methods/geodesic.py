@@ -114,6 +114,9 @@ class Geodesic(Method):
         start = GaussianCost(gaussian_mu(half.epsilon * (1 - 1e-9), half.delta * (1 - 1e-9)))
         return {_START: start, _STEPS: ApproximateCost(half.epsilon, half.delta)}, sampled
 
+    def rehearsal_rows(self, task: Task) -> int:  # noqa: ARG002
+        return 2**20
+
     def price(self, task: Task) -> Budget:
         if self.constants == "sharp":
             return task.budget

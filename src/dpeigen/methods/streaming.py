@@ -27,6 +27,7 @@ from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import location
 from dpeigen.privacy import ApproximateCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Numerics
+from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import scattered
 from dpeigen.stats import BadRowsError, Frame
@@ -212,6 +213,10 @@ class OnePassMethod(Method):
             remedy = "Use PrivatePCA, or method='gaussian' for a whole covariance."
             must = f"other than {self.name!r}, which follows a few directions only"
             raise ValueError(complain("method", task.owner, must, self.name, remedy))
+
+    def rehearsal_rows(self, task: Task) -> int:
+        # Each row pays for itself, so the split is the same for any number of them.
+        return 2 * self.start(task, SeededRandomness(made_up_generator())).rows_to_release
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         stream = self.start(task, rng)

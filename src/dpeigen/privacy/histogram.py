@@ -72,7 +72,8 @@ def threshold(cost: Cost, columns: int, failure: float, relation: Relation) -> f
         raise ValueError(f"The failure probability must lie strictly between 0 and 1/2. Got {failure!r} instead.")
     scale, each = noise_scale(cost, columns, relation), failure / columns
     if isinstance(cost, GaussianCost):
-        return scale * -float(ndtri(each)) * (1 + 1e-12) + 2 / _UNIT
+        wide = scale + 2 / _UNIT  # the scale of the noise is a whole number of grid steps, rounded up
+        return wide * -float(ndtri(each)) * (1 + 1e-12) + 2 / _UNIT
     return float(math.ceil(max(1.0, scale * -math.log(each * (1 + math.exp(-1 / scale))) * (1 + 1e-12))))
 
 

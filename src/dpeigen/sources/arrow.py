@@ -8,6 +8,7 @@ in threads of its own while statistics are computed.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpeigen.sources.base import Source, UnreadableRowsError, by_row_number
 from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.csv_lines import count_lines
 from dpeigen.sources.memory import ArraySource
 
 if TYPE_CHECKING:
@@ -46,8 +48,9 @@ class ArrowSource(Source):
         categories: Categories | None = None,
         types: Types | None = None,
         *,
-        fixed_order: bool = True,
+        fixed_order: bool = False,
         parquet: Sequence[Path] = (),
+        lines: Sequence[Path] = (),
     ) -> None:
         import pyarrow.dataset as ds
 
@@ -56,11 +59,20 @@ class ArrowSource(Source):
         self._columns = Columns(schema.names, columns, categories, types)
         self._columns.check_arrow(schema)
         self.feature_names, self.n_features = self._columns.features, len(self._columns.features)
-        self.fixed_order = fixed_order
+        self.one_block = isinstance(self._dataset, ds.InMemoryDataset)
+        self.fixed_order = fixed_order or self.one_block
         self._parquet = parquet  # the files, where their columns are all there is to read
+        self._lines = lines  # the files, where each of their lines but the first is a row
         self.n_rows = _rows_by_metadata(self._dataset)
 
+    def _count(self) -> int:
+        if not self._lines:
+            return super()._count()
+        return _discreetly(lambda: sum(count_lines(path) - 1 for path in self._lines))
+
     def blocks(self) -> Iterator[NDArray[Any]]:
+        if self._lines:
+            self.count_rows()  # refuses files whose lines are not records; `check_rows` compares at the end of a pass
         size = min(_BATCH_ROWS, max(2**10, _BATCH_NUMBERS // self.n_features))
         names, files = self._columns.names, self._parquet
         read = (lambda: _parquet_batches(files, names, size)) if files else lambda: _batches(self._dataset, names, size)
@@ -73,7 +85,9 @@ class ArrowSource(Source):
         return None if batch is None else self._columns.from_arrow(batch)
 
     def whole_blocks(self) -> Iterator[NDArray[Any]]:
-        return by_row_number(self.blocks(), _BATCH_ROWS)
+        if not self.one_block:
+            return by_row_number(self.blocks(), _BATCH_ROWS)
+        return iter([np.concatenate(blocks)] if (blocks := list(self.blocks())) else [])
 
 
 def _batches(dataset: Any, names: list[str], size: int) -> Iterator[Any]:
@@ -151,7 +165,38 @@ def open_files(
     _check_alike(files, header, schema, [name for name in chosen.names if name not in keys])
     dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema, chosen))
     plain = files if kind == "parquet" and not set(keys) & set(chosen.names) else ()
-    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain)
+    lines = files if kind == "csv" else ()
+    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain, lines=lines)
+
+
+def open_dataset(data: Any, *declared: Any) -> Source:
+    """A PyArrow table, batch or data set. Rows of a data set in files have no order of their own."""
+    import pyarrow.dataset as ds
+
+    source = ArrowSource(data, *declared)
+    if not isinstance(data, ds.Dataset) or source.one_block:
+        return source
+    keys = getattr(getattr(data, "partitioning", None), "schema", None)
+    try:
+        fragments = _discreetly(lambda: list(data.get_fragments()))
+    except ValueError:  # Arrow's own, for these
+        raise ValueError("A filtered PyArrow data set cannot be checked: give its to_table(), or no filter.") from None
+    for fragment in fragments:
+        if not isinstance(fragment.format, (ds.ParquetFileFormat, ds.IpcFileFormat)):
+            raise ValueError(
+                "Of PyArrow's data sets, those in memory and in Parquet or Feather files are read: others guess types "
+                "from values. Give the path of the files, or a table."
+            )
+        held = _discreetly(lambda fragment=fragment: fragment.physical_schema)  # type: ignore[misc]
+        for name in source._columns.names:
+            type_ = data.schema.field(name).type
+            known = name in held.names and held.field(name).type == type_
+            if not known and not (keys is not None and name in keys.names and name not in held.names):
+                raise UnreadableRowsError(
+                    f"The data could not be read: a file of the data set lacks column {name!r}, or holds it as another "
+                    "type. Nothing was spent."
+                )
+    return source
 
 
 def _open_array(path: Path, *declared: Any) -> Source:
@@ -168,9 +213,23 @@ def _open_array(path: Path, *declared: Any) -> Source:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Files in a folder and the folders inside it, by name."""
-    found = sorted(file for file in folder.rglob("*") if file.is_file())
-    files = [f for f in found if not any(part.startswith((".", "_")) for part in f.relative_to(folder).parts)]
+    """Files in a folder and the folders inside it, by name; all of them or an error."""
+
+    def unreadable(error: OSError) -> None:
+        raise error
+
+    files: list[Path] = []
+    for at, inside, names in os.walk(folder, onerror=unreadable):
+        inside[:] = [name for name in inside if not name.startswith((".", "_"))]
+        found = [Path(at) / name for name in names if not name.startswith((".", "_"))]
+        linked = [path for path in found if not path.is_file()]
+        linked += [path for name in inside if (path := Path(at) / name).is_symlink()]
+        if linked:
+            raise FileNotFoundError(
+                f"{linked[0]} is a link to a folder, a link to nothing, or not a file. Give the folder it stands for."
+            )
+        files += found
+    files.sort()
     if not files:
         raise FileNotFoundError(f"There are no files in {folder}.")
     return files
@@ -235,7 +294,7 @@ def _dataset(
         # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
         reader = ds.CsvFileFormat(
             parse_options=pyarrow.csv.ParseOptions(ignore_empty_lines=False),
-            convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),
+            convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=False),  # "NA" may be a category
         )
     used = [pa.field(key, chosen.csv_type(key) if key in chosen.names else pa.string()) for key in keys]
     partitioning = ds.partitioning(pa.schema(used), flavor="hive") if keys else None

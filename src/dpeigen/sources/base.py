@@ -47,6 +47,7 @@ class Source(ABC):
     fixed_order: bool = True
     one_block: bool = False
     paired_in_place: bool = False  # set when pairs were drawn within blocks: their guarantee needs the fixed order
+    _rows_read: int | None = None  # by the first pass
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -54,7 +55,21 @@ class Source(ABC):
 
     def count_rows(self) -> int:
         """The number of rows: known, or counted by reading. Only for when it is public."""
-        return self.n_rows if self.n_rows is not None else sum(len(block) for block in self.blocks())
+        known = self._rows_read if self.n_rows is None else self.n_rows
+        return self.check_rows(self._count()) if known is None else known
+
+    def _count(self) -> int:
+        return sum(len(block) for block in self.blocks())
+
+    def check_rows(self, count: int) -> int:
+        """The rows a pass has read: refused if they are not as many as known, or as an earlier pass found."""
+        known = self._rows_read if self.n_rows is None else self.n_rows
+        if known is not None and count != known:
+            raise UnreadableRowsError(
+                "The number of rows is not the one that was declared, or changed between two reads. Nothing was spent."
+            )
+        self._rows_read = count
+        return count
 
     def whole_blocks(self) -> Iterator[Any]:
         """Large blocks whose borders depend on row numbers only: what pairs are drawn within."""
@@ -70,7 +85,7 @@ class Source(ABC):
 
     def reduce(self, statistic: S) -> S:
         """The statistic of all rows."""
-        source, lock = self.blocks(), threading.Lock()
+        source, lock = self._counted(self.blocks()), threading.Lock()
         with meter(self.n_rows) as advance:
 
             def work() -> S:
@@ -92,6 +107,13 @@ class Source(ABC):
             for other in others:
                 first.merge(other)
             return first
+
+    def _counted(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        count = 0
+        for block in blocks:
+            count += len(block)
+            yield block
+        self.check_rows(count)
 
 
 def by_row_number(blocks: Iterable[Any], size: int) -> Iterator[NDArray[Any]]:
@@ -135,11 +157,15 @@ class PairedSource(Source):
         return self._source.reduce_in_order(statistic, [self._order(length) for length in lengths])
 
     def blocks(self) -> Iterator[Any]:
-        self._source.paired_in_place = self._source.fixed_order and not self._source.one_block
-        fixed = self._source.fixed_order
-        for block in self._source.whole_blocks() if fixed else scattered(self._source, self._rng):
+        source = self._source
+        source.paired_in_place = source.fixed_order and not source.one_block
+        whole = source._counted(source.whole_blocks()) if source.fixed_order else scattered(source, self._rng)
+        for block in whole:
             rows = np.asarray(block)
             yield from paired_blocks(rows, self._order(len(rows)))
+
+    def check_rows(self, count: int) -> int:
+        return count  # of an odd number one sits out; the source behind counts its own
 
     def _order(self, rows: int) -> Order:
         return self._rng.permutation(rows)[: rows // 2 * 2]  # of an odd number, one sits out
@@ -157,8 +183,7 @@ def scattered(source: Source, rng: Randomness) -> Iterator[Any]:
             if at + len(block) <= n:
                 rows[places[at : at + len(block)]] = block
             at += len(block)
-        if at != n:
-            raise UnreadableRowsError("The number of rows changed between two reads. Nothing was spent.")
+        source.check_rows(at)
         for start in range(0, n, _WHOLE_ROWS):
             yield rows[start : start + _WHOLE_ROWS]
 

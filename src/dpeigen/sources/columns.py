@@ -134,14 +134,16 @@ class Columns:
         """Refuse, by the types of a frame, columns that nothing turns into numbers."""
         from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
-        bad = [
-            f"{name} ({kind})"
-            for name in self.names
-            if name not in self.categories
-            and name not in self.types
-            and (is_complex_dtype(kind := frame[name].dtype) or not (is_numeric_dtype(kind) or is_bool_dtype(kind)))
-        ]
-        _refuse(bad)
+        def fits(name: str, kind: Any) -> bool:
+            if is_complex_dtype(kind):
+                return False
+            if name in self.categories and isinstance(kind, np.dtype) and kind.kind in "fiub":
+                import pyarrow as pa
+
+                return self._fits(name, pa.field(name, pa.from_numpy_dtype(kind)))
+            return name in self.categories or name in self.types or is_numeric_dtype(kind) or is_bool_dtype(kind)
+
+        _refuse([f"{name} ({frame[name].dtype})" for name in self.names if not fits(name, frame[name].dtype)])
 
     def from_pandas(self, frame: Any) -> NDArray[np.float64]:
         """The rows of a pandas frame that holds the columns."""
@@ -149,9 +151,14 @@ class Columns:
         at = 0
         for name in self.names:
             column = frame[name]
+            plain = isinstance(column.dtype, np.dtype)
+            if plain and column.dtype.kind == "c":
+                raise TypeError("complex numbers")
             if name in self.categories:
+                numbers = plain and column.dtype.kind in "fiub"
                 for value in self.categories[name]:
-                    rows[at] = column.isin([value]).to_numpy(dtype=bool)
+                    # A number is compared in the column's own precision, as Arrow does.
+                    rows[at] = (column == column.dtype.type(value) if numbers else column.isin([value])).to_numpy(bool)
                     at += 1
                 continue
             if name in self.types:

@@ -47,17 +47,17 @@ class DaskSource(Source):
         if data.ndim != 2 or data.dtype.kind not in "fiub":
             raise ValueError(f"X must be two-dimensional real numbers. Got {data.ndim} dimensions of {data.dtype}.")
         if math.isnan(data.shape[1]):
-            raise ValueError("The number of columns must be known. Call compute_chunk_sizes() first.")
+            raise ValueError("The number of columns of a Dask array must be known.")
         data = data.rechunk({1: -1})
         self._convert: Callable[[Any], Any] = _numbers
         self._parts = list(data.to_delayed().ravel())
         self.n_features = int(data.shape[1])
         lengths = data.chunks[0]
-        # Where lengths are not known beforehand, rows were picked by their values somewhere.
-        self.fixed_order = not any(math.isnan(length) for length in lengths)
-        if self.fixed_order:
+        if not any(math.isnan(length) for length in lengths):
             self._lengths = [int(length) for length in lengths]
             self.n_rows = sum(self._lengths)
+        # Where lengths are not known beforehand, or uneven, rows may have been picked or placed by their values.
+        self.fixed_order = self._lengths is not None and len(set(self._lengths[:-1])) <= 1
 
     def _open_frame(self, data: Any, *declared: Any) -> None:
         names = list(data.columns)
@@ -71,9 +71,7 @@ class DaskSource(Source):
         self.n_features, self.feature_names = len(chosen.features), chosen.features
         self.fixed_order = False
 
-    def count_rows(self) -> int:
-        if self.n_rows is not None:
-            return self.n_rows
+    def _count(self) -> int:
         from dask.base import compute
         from dask.delayed import delayed
 
@@ -81,7 +79,7 @@ class DaskSource(Source):
         return sum(quietly("Dask", lambda: compute(lengths)[0]))
 
     def partition_rows(self) -> list[int] | None:
-        return self._lengths
+        return self._lengths if self.fixed_order else None
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Partitions one after the other, brought here."""
@@ -119,7 +117,7 @@ class DaskSource(Source):
             found = [add(found[at : at + _FAN]) for at in range(0, len(found), _FAN)]
         with meter(None), single_blas():
             packed = quietly("Dask", lambda: compute(*found)[0] if found else b"")
-        return result(empty, packed, len(self._parts))
+        return result(empty, packed, self.check_rows, len(self._parts))
 
 
 def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any], Any], order: Order | None) -> bytes:
@@ -127,4 +125,7 @@ def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any],
 
 
 def _numbers(part: Any) -> NDArray[Any]:
-    return np.asarray(part)
+    rows = np.asarray(part)
+    if rows.dtype.kind not in "fiub":
+        raise TypeError("not real numbers")
+    return rows

@@ -21,9 +21,6 @@ class LazySource(Source):
         columns.check_arrow(_empty(self._frame).schema)
         self.n_features, self.feature_names = len(columns.features), columns.features
 
-    def count_rows(self) -> int:
-        return sum(len(block) for block in self.blocks())
-
     def blocks(self) -> Iterator[NDArray[Any]]:
         batches: Iterator[Any] | None = None
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dpeigen._validate import check_count
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
 
+T = TypeVar("T")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread
 
 
@@ -93,17 +94,13 @@ class BlockSource(Source):
     ) -> None:
         self._make = blocks if callable(blocks) else None
         self._blocks: Iterable[Any] = () if callable(blocks) else blocks
-        self._once = not callable(blocks) and iter(blocks) is blocks
+        self._once = self._make is None and iter(self._blocks) is iter(self._blocks)
         self._spent = False
         self._first: list[Any] = []  # of a generator, looked at for its width
         self.n_rows = None if n_rows is None else check_count("n_rows", n_rows, "BlockSource")
         if n_features is None:
-            block = next(iter(self._make() if self._make else self._blocks), None)
-            if block is None:
-                raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
-            self._first = [block] if self._once else []
-            rows, names = _block(block)
-            n_features, feature_names = rows.shape[1], feature_names or names
+            n_features, names = self._look()
+            feature_names = feature_names or names
         self.n_features = check_count("n_features", n_features, "BlockSource")
         self.feature_names = feature_names
         if feature_names is not None and len(feature_names) != self.n_features:
@@ -116,29 +113,43 @@ class BlockSource(Source):
                 "the rows is one: give n_rows). Give BlockSource a function that makes it. Nothing was spent."
             )
         self._spent = self._once
-        blocks = chain(self._first, self._make() if self._make else self._blocks)
+        blocks = _masked(lambda: chain(self._first, self._make() if self._make else self._blocks))
         count = 0
-        while (block := self._next(blocks)) is not None:
+        while (block := _masked(lambda: self._next(blocks))) is not None:
             count += len(block)
             yield block
-        if self.n_rows is not None and count != self.n_rows:
-            raise UnreadableRowsError("The number of rows is not the one that was given. Nothing was spent.")
+        self.check_rows(count)
+
+    def _look(self) -> tuple[int, list[str] | None]:
+        """The width and the names of the first block."""
+        block = _masked(lambda: next(iter(self._make() if self._make else self._blocks), None))
+        if block is None:
+            raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
+        self._first = [block] if self._once else []
+        rows, names = _masked(lambda: _block(block))
+        return rows.shape[1], names
 
     def _next(self, blocks: Iterator[Any]) -> NDArray[Any] | None:
-        """The next block, checked. What the code behind it raises may quote a value: only its kind is passed on."""
-        try:
-            given = next(blocks, None)
-            if given is None:
-                return None
-            rows, names = _block(given)
-            if rows.shape[1] == self.n_features and (not names or self.feature_names in (None, names)):
-                return rows
-            kind = "a block has other columns than the first one"
-        except UnreadableRowsError:
-            raise
-        except Exception as error:
-            kind = f"reading them raised {type(error).__name__}"
-        raise UnreadableRowsError(f"The blocks could not be read: {kind}. Nothing was spent.")
+        given = next(blocks, None)
+        if given is None:
+            return None
+        rows, names = _block(given)
+        if rows.shape[1] == self.n_features and (not names or self.feature_names in (None, names)):
+            return rows
+        raise UnreadableRowsError(
+            "The blocks could not be read: a block has other columns than the first one. Nothing was spent."
+        )
+
+
+def _masked(call: Callable[[], T]) -> T:
+    """What the call returns. What the code behind blocks raises may quote a value: only its kind is passed on."""
+    try:
+        return call()
+    except UnreadableRowsError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    raise UnreadableRowsError(f"The blocks could not be read: reading them raised {kind}. Nothing was spent.")
 
 
 def _block(given: Any) -> tuple[NDArray[Any], list[str] | None]:

@@ -40,9 +40,14 @@ def open_source(
     if source is None:
         import numpy as np
 
-        array = np.asarray(data)
+        try:
+            array = np.asarray(data)
+        except (ValueError, TypeError):  # its message may quote an entry
+            array = np.empty(0)
         if array.ndim != 2 or array.dtype.kind not in "fiub":
-            raise ValueError(f"The data must be a table of real numbers. Got shape {array.shape}, dtype {array.dtype}.")
+            raise ValueError(
+                f"The data must be a table of real numbers. Got {type(data).__name__} of {array.ndim} dimensions."
+            )
         source = ArraySource(array)
     if not source.feature_names and any(part is not None for part in declared):
         raise ValueError("These data have no column names, so columns cannot be chosen or declared by name.")
@@ -73,9 +78,9 @@ def open_if_known(
 
 
 def _pyarrow(data: Any, *declared: Any) -> Source:
-    from dpeigen.sources.arrow import ArrowSource
+    from dpeigen.sources.arrow import open_dataset
 
-    return ArrowSource(data, *declared)
+    return open_dataset(data, *declared)
 
 
 def _pandas(data: Any, columns: Any, categories: Any, types: Any) -> Source | None:

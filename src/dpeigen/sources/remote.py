@@ -28,6 +28,7 @@ class Measurement:
 
     partitions: frozenset[int]
     statistic: Statistic | None
+    rows: int = 0
     refusal: str = ""
     unreadable: bool = False
 
@@ -36,46 +37,53 @@ def measure(
     empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any], order: Order | None = None
 ) -> bytes:
     """The statistic of one partition's blocks; in a given order of its rows, if there is one."""
-    statistic, refusal, unreadable = empty.fresh(), "", False
+    statistic, count = empty.fresh(), 0
     with single_blas():
         for block in blocks:  # what the engine itself raises here is its own affair
-            refusal, unreadable = _taken(statistic, block, convert, order)
-            if refusal:
-                break
-    return _packed(Measurement(frozenset([partition]), None if refusal else statistic, refusal, unreadable))
+            try:
+                count += _taken(statistic, convert(block), order)
+                continue
+            except BadRowsError as error:
+                refusal, unreadable = str(error), isinstance(error, UnreadableRowsError)
+            except Exception as error:  # its message may quote a value; its kind does not
+                refusal, unreadable = f"A partition could not be read ({type(error).__name__})", True
+            return _packed(Measurement(frozenset([partition]), None, 0, refusal, unreadable))
+    return _packed(Measurement(frozenset([partition]), statistic, count))
 
 
-def _taken(statistic: Statistic, block: Any, convert: Callable[[Any], Any], order: Order | None) -> tuple[str, bool]:
-    """Update the statistic; why that cannot be ("" if it can), and whether the rows are unreadable."""
-    try:
-        rows = convert(block)
-        for piece in [rows] if order is None else paired_blocks(rows, order):
-            statistic.update(piece)
-    except BadRowsError as error:
-        return str(error), isinstance(error, UnreadableRowsError)
-    except Exception as error:  # its message may quote a value; its kind does not
-        return f"A partition could not be read ({type(error).__name__})", True
-    return "", False
+def _taken(statistic: Statistic, rows: Any, order: Order | None) -> int:
+    """Update the statistic and count the rows."""
+    if order is not None and len(order) != len(rows) // 2 * 2:
+        raise UnreadableRowsError("A partition does not have as many rows as it is said to have")
+    for piece in [rows] if order is None else paired_blocks(rows, order):
+        statistic.update(piece)
+    return len(rows)
 
 
 def combine(measurements: Iterable[bytes]) -> bytes:
     """One measurement of all their partitions."""
     partitions: frozenset[int] = frozenset()
     total: Statistic | None = None
+    rows = 0
     for packed in measurements:
         part = _unpacked(packed)  # a copy of its own: merging changes nothing that was given
         if part.statistic is None:
             return packed
         if partitions & part.partitions:
-            return _packed(Measurement(frozenset(), None, "A partition came back twice", True))
+            return _packed(Measurement(frozenset(), None, 0, "A partition came back twice", True))
         partitions |= part.partitions
+        rows += part.rows
         total = part.statistic if total is None else total.merge(part.statistic)
-    return b"" if total is None else _packed(Measurement(partitions, total))
+    return b"" if total is None else _packed(Measurement(partitions, total, rows))
 
 
-def result(empty: S, packed: bytes, partitions: int | None = None) -> S:
-    """The statistic in a measurement of all partitions (of so many, where that is known), or its refusal."""
+def result(empty: S, packed: bytes, check_rows: Callable[[int], object], partitions: int | None = None) -> S:
+    """The statistic in a measurement of all partitions (of so many, where that is known), or its refusal.
+
+    ``check_rows`` is told how many rows there were.
+    """
     if not packed:
+        check_rows(0)
         return empty.fresh()
     found = _unpacked(packed)
     if found.refusal:
@@ -84,6 +92,7 @@ def result(empty: S, packed: bytes, partitions: int | None = None) -> S:
         raise kind(text if "othing was spent" in text else f"{text}. Nothing was spent.")
     if partitions is not None and len(found.partitions) != partitions:
         raise UnreadableRowsError("Not every partition came back. Nothing was spent.")
+    check_rows(found.rows)
     return found.statistic  # type: ignore[return-value]
 
 

@@ -49,7 +49,7 @@ class SparkSource(Source):
         self._frame = chosen.toDF(*[f"c{j}" for j in range(len(names))])  # mapInArrow trips over dots and spaces
         self.n_features, self.feature_names = len(self._columns.features), self._columns.features
 
-    def count_rows(self) -> int:
+    def _count(self) -> int:
         return int(quietly("Spark", self._frame.count))
 
     def reduce(self, statistic: S) -> S:
@@ -59,7 +59,7 @@ class SparkSource(Source):
             if size_of(empty) > _LARGE:
                 measured = measured.repartition(_GROUPS, "part").mapInArrow(_add, _SCHEMA)
             rows = quietly("Spark", measured.collect)
-        return result(empty, combine(bytes(row["packed"]) for row in rows))
+        return result(empty, combine(bytes(row["packed"]) for row in rows), self.check_rows)
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
         """Rows one partition after the other, brought here."""
