@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from dpeigen._validate import complain
 from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
@@ -24,7 +24,6 @@ _SETTINGS = (
     "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '60s';"
     " SET LOCAL idle_in_transaction_session_timeout = '60s'"
 )
-_SHOWN = ("host", "port", "dbname", "service")
 
 
 class _PostgresTransaction(Transaction):
@@ -49,7 +48,7 @@ class PostgresStore(Store):
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", self.name):
             must = "lower-case letters, digits and _, beginning with a letter, at most 40"
             raise ValueError(complain("ledger", "the URL", must, self.name))
-        self._url = urlunsplit(parts._replace(query=urlencode(query)))
+        self._url = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
         try:
             facts = psycopg.conninfo.conninfo_to_dict(self._url)
         except psycopg.Error:  # its message may quote the URL, and that a password
@@ -57,10 +56,9 @@ class PostgresStore(Store):
         if facts is None:
             raise ValueError("PostgreSQL does not understand the ledger's URL (postgresql://user@host/database).")
         self._options = {name: value for name, value in _DEFAULTS.items() if name not in facts}
-        shown = {name: facts[name] for name in _SHOWN if facts.get(name)}
-        where = f"{shown.get('host', '')}{':' + str(shown['port']) if 'port' in shown else ''}"
-        service = f"&service={shown['service']}" if "service" in shown else ""
-        self.place = f"postgresql://{where}/{shown.get('dbname', '')}?ledger={self.name}{service}"
+        host, port = str(facts.get("host", "")), f":{facts['port']}" if facts.get("port") else ""
+        socket = f"&host={host}" if host.startswith("/") else ""
+        self.place = f"postgresql://{'' if socket else host}{port}/{facts.get('dbname', '')}?ledger={self.name}{socket}"
         self._schema = f"dpeigen_{self.name}"
 
     def check(self) -> None:

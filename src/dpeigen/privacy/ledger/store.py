@@ -19,7 +19,7 @@ from typing import Any
 from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableError
 
 SCHEMA = (
-    "CREATE TABLE budget (only INTEGER PRIMARY KEY CHECK (only = 1), version INTEGER NOT NULL,"
+    "CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL,"
     " number INTEGER NOT NULL, head TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL)",
     "CREATE TABLE event (number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
     " hash TEXT NOT NULL)",
@@ -138,7 +138,7 @@ class SqliteStore(Store):
     @contextmanager
     def _connected(self, path: Path, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
         # Reading a log needs to write beside the file. Where that is not allowed, and no log is left, do without.
-        frozen = reading and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+        frozen = reading and not _writable(path.parent) and not Path(f"{path}-wal").exists()
         address = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if frozen else 'rwc'}"
         db = None
         try:
@@ -169,3 +169,7 @@ class SqliteStore(Store):
             f"any more. (ε, δ) = ({max(epsilon - used, 0.0):g}, {max(delta - used_delta, 0.0):g}) is left in it: keep "
             "the file, and make a new ledger with that budget."
         )
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
