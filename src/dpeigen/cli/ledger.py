@@ -31,7 +31,7 @@ def init(
     epsilon: Annotated[float, typer.Option(help="Total privacy loss ε > 0 of all releases. There is no default.")],
     delta: Annotated[float, typer.Option(help="Total δ of all releases; 0 admits pure releases only.")] = 0.0,
     accounting: Annotated[
-        str, typer.Option(help="auto, sum, or concentrated (many Gaussian releases cost less than their sum).")
+        str, typer.Option(help="auto, sum, mixed or gaussian: how releases add up (see the documentation).")
     ] = "auto",
     by: By = None,
 ) -> None:
@@ -73,7 +73,9 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
 
     state, left, history = ledger.state(), ledger.remaining(), ledger.history()
     epsilon, delta = stated(state.total)
-    rooms = [(d, ledger.room(d)) for d in (state.delta / 100, state.delta / 10) if state.accounting == "concentrated"]
+    rooms = [
+        (d, ledger.room(d)) for d in (state.delta / 100, state.delta / 10) if state.accounting in ("mixed", "gaussian")
+    ]
     kept = ("id", "at", "by", "host", "what", "started")
     return {
         "ledger": ledger.place,

@@ -43,7 +43,7 @@ class Ledger:
     def create(
         cls, place: str | Path, *, epsilon: float, delta: float = 0.0, accounting: str = "auto", by: str | None = None
     ) -> Ledger:
-        """A new ledger with a total budget; refuses to overwrite. ``accounting``: auto, sum, concentrated (`rules`)."""
+        """A new ledger with a total budget; refuses to overwrite. ``accounting``: see `rules`."""
         cap = Budget(epsilon, delta)
         check_choice("accounting", accounting, rules.ACCOUNTINGS, "Ledger")
         if cap.is_pure and accounting == "auto":
@@ -189,8 +189,8 @@ class Ledger:
     def room(self, delta: float) -> float:
         """The largest ε of one more release by Gaussian noise alone, at this δ, that fits now; 0 for none."""
         state = self._looking(self.state())
-        epsilon, left = next(f for f in state.filters if f.kind == "sum").left(state.total)
-        best = epsilon if delta <= left * (1 + 1e-12) else 0.0
+        sums = [f.left(state.total) for f in state.filters if f.kind == "sum"]
+        best = max((epsilon for epsilon, left in sums if delta <= left * (1 + 1e-12)), default=0.0)
         rho = max(f.rho_left(state.total) for f in state.filters)
         if rho > 0 and delta > 0:
             from dpeigen.privacy.calibration import gaussian_epsilon

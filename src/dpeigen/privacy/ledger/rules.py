@@ -1,36 +1,44 @@
 """When a ledger grants: filters whose totals are safe for analysts who choose the next release after seeing the last.
 
 Guarantee: everything granted by one ledger together is (ε, δ)-DP for the cap (ε, δ), however the releases, their
-costs and their number were chosen from earlier results.
+costs and their number were chosen from earlier results. These are privacy filters (Rogers et al. 2016; Feldman and
+Zrnic 2021; Smith and Thakurta 2022; Whitehouse et al. 2023); the proofs are short.
 
-**One filter.** It keeps three running totals at or below caps fixed in advance: Σεᵢ ≤ e over pure steps, Σρᵢ ≤ r over
-concentrated steps (a μ-Gaussian step counts as ρ = μ²/2; discrete Gaussian noise is exactly that: Canonne, Kamath,
-Steinke 2020), and Σδᵢ ≤ d over bare (εᵢ, δᵢ) steps, whose εᵢ counts among the pure ones. Let P, Q be the laws of the
-whole interaction on two neighbouring data sets and L = L₁ + L₂ the privacy loss, pure steps and concentrated steps.
-First let all δᵢ = 0. Every pure step adds at most its εᵢ, so L₁ ≤ e on every path. Given the past, a concentrated step
-has E_P[exp((α−1)Lᵢ) | past] ≤ exp((α−1)αρᵢ), where ρᵢ is fixed by the past; hence exp((α−1)(L₂ − αΣρᵢ)) is a
-supermartingale that starts at 1, and, the filter keeping Σρᵢ ≤ r on every path, E_P[exp((α−1)L₂)] ≤ exp((α−1)αr).
-For every event, P(E) − e^ε Q(E) ≤ E_P[(1 − e^{ε−L})₊] ≤ E_P[(1 − e^{(ε−e)−L₂})₊], and the last is bounded from that
-moment alone by `log_concentrated_delta` at (ε − e, r) (their Proposition 12). A step that is (εᵢ, δᵢ)-DP is with
-probability 1 − δᵢ an εᵢ-DP step (Kairouz, Oh, Viswanath 2015), so bare steps add at most d. So the filter gives
-(ε, d + δ₀), δ₀ the bound just named. With r = 0 it is the sum rule. No inequality needed the costs to be known before:
-these are privacy filters in the sense of Rogers et al. 2016 (see Feldman and Zrnic 2021, Whitehouse et al. 2023).
+**One filter** keeps running totals at or below caps fixed in advance. Let P, Q be the laws of the whole interaction on
+two neighbouring data sets and L = L₁ + L₂ its privacy loss: L₁ of steps counted by their ε, L₂ of the others. For every
+event P(E) − e^ε Q(E) ≤ E_P[(1 − e^{ε−L})₊]. If Σεᵢ ≤ e then L₁ ≤ e on every path, so this is at most
+E_P[(1 − e^{x−L₂})₊] with x = ε − e. What bounds it, by the kind of filter:
+
+* ``sum``: all steps are counted by their ε, e = ε, L₂ = 0, and the bound is 0.
+* ``rho`` and ``split``: Σρᵢ ≤ r. Given the past, a ρᵢ-concentrated step has E_P[e^{(α−1)Lᵢ} | past] ≤ e^{(α−1)αρᵢ}, and
+  ρᵢ is fixed by the past; so e^{(α−1)(L₂ − αΣρᵢ)} is a supermartingale from 1, and E_P[e^{(α−1)L₂}] ≤ e^{(α−1)αr}. From
+  that moment alone the bound `log_concentrated_delta` (x, r) follows (Canonne, Kamath, Steinke 2020, Proposition 12).
+  μ-Gaussian steps are μ²/2-concentrated, drawn with discrete noise too; ε-DP steps min(ε²/2, ε) (Bun, Steinke 2016).
+* ``mu``: Σμᵢ² ≤ m. Let V(x, m) be the δ of a √m-Gaussian step at x. A step dominated by a μᵢ-Gaussian one, followed by
+  a Gaussian one with the rest of m, is dominated by a √m-Gaussian one, that is E_P[V(x − Lᵢ, m − μᵢ²)] ≤ V(x, m); by
+  induction from the end no strategy gets beyond V(x, m), as V grows in m. An ε-DP step is dominated by the Gaussian
+  one of equal total variation, μ = 2Φ⁻¹(e^ε/(1+e^ε)): the trade-off curve of the first is made of two chords of the
+  second's (Dong, Roth, Su 2022). Discrete instead of continuous noise changes the probability of a path by e^{±Σηᵢ},
+  ηᵢ ≤ 6·10⁻¹⁷·μᵢ² times the numbers released (`discrete_allowance`, sensitivities of 2³² steps or more). With m ≤ 2ε,
+  2·10⁻⁶ of ε and of δ cover it for up to 8·10⁹/max(1, ε) numbers. Concentrated steps have no place here.
+
+A bare (εᵢ, δᵢ) step is with probability 1 − δᵢ an εᵢ-DP step (Kairouz, Oh, Viswanath 2015); with Σδᵢ ≤ d this adds at
+most d. No step of these proofs needs the costs to be known before.
 
 **Several filters.** Let filter j give (ε, δⱼ), and grant whenever at least one of them admits all there is so far. Then
 the whole is (ε, Σδⱼ)-DP: cut an event E into Eⱼ, the paths that filter j admits to their end and no earlier filter
 does. On Eⱼ the interaction is the one filter j alone would have allowed, so P(Eⱼ) ≤ e^ε Q(Eⱼ) + δⱼ; add up. Taking the
-better of two filters that may each use all of δ would not be covered: an analyst can go on by one filter where the
-losses so far happen to be high, and by the other where they are low.
+better of two filters that each use all of δ is not safe: an analyst can go on by one of them where the losses so far
+came out high and by the other where they are low (tests/ledger/test_rules.py computes such a plan).
 
 **Accountings**, fixed before anything is released and recorded:
 
 * ``sum``: one filter, Σε and Σδ of the stated costs. The only one for δ = 0.
-* ``concentrated``: the sum rule with 3/4 of δ, and four filters with δ/16 each (half for bare steps, half for the
-  concentrated ones): all in ρ (an ε-DP step is min(ε²/2, ε)-concentrated: Bun, Steinke 2016), or pure steps summed up
-  to ε/8, ε/4 or ε/2 and the others in ρ. Many Gaussian releases cost about their root of squares instead of their sum.
-* ``auto``: the first reservation decides, which nobody can have chosen after seeing a release. It becomes
-  ``concentrated`` if the cap has a δ, that release has a Gaussian or concentrated share and fits into 3/4 of δ, and
-  ``sum`` otherwise.
+* ``mixed``: the sum rule with 3/4 of δ; ``mu`` with 1/8; ``rho`` with 1/16; two ``split`` with 1/32 each, in which pure
+  steps are summed up to ε/4 and ε/2. Of each δⱼ a quarter is for bare steps.
+* ``gaussian``: ``mu`` with all of δ (1/16 of it for bare steps). Gaussian releases alone compose to the cap exactly.
+* ``auto``: the first reservation decides, which nobody can have chosen after seeing a release. It becomes ``mixed`` if
+  that release has a Gaussian or concentrated share and fits into 3/4 of δ, and ``sum`` otherwise.
 
 Privacy-loss distributions are tighter for a list of costs that was fixed beforehand. For costs chosen on the way there
 is no such proof, so no grant rests on them. Totals are exact (integers in units of 2⁻¹⁰⁷⁴), so that the order of
@@ -43,16 +51,17 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 from dpeigen._validate import complain
 from dpeigen.privacy.budget import Budget, ConcentratedCost, GaussianCost, PureCost, Spend
 
-ACCOUNTINGS = ("auto", "sum", "concentrated")
+ACCOUNTINGS = ("auto", "sum", "mixed", "gaussian")
 _UNIT = 1074  # every double is an integer multiple of 2^−1074
 _TOLERANCE = 10**12
-_SUM_SHARE = 0.75
-_PURE_SHARES = (0.0, 0.125, 0.25, 0.5)
+_DISCRETE = 2e-6  # of ε and δ, for noise on integers
+_NORMAL = NormalDist()
 
 
 def _exact(value: float) -> int:
@@ -68,6 +77,25 @@ def _up(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
+def gaussian_of_pure(epsilon: float) -> float:
+    """A μ, not below the least one, such that every ε-DP step is μ-Gaussian."""
+    if epsilon < 1e-3:  # 2Φ⁻¹(½ + u) = √(8π)·u·(1 + πu²/3 + …) with u ≤ ε/4
+        return math.sqrt(math.pi / 2) * epsilon * (1 + 1e-6)
+    if epsilon > 30:  # the normal tail beyond t is at most e^{−t²/2}/2
+        return math.sqrt(8 * epsilon)
+    return -2 * _NORMAL.inv_cdf(1 / (1 + math.exp(epsilon))) * (1 + 1e-9)
+
+
+def _pure_of_gaussian(mu: float) -> float:
+    """An ε, not above the largest one, such that every ε-DP step is μ-Gaussian."""
+    if mu < 1e-3:
+        return mu / math.sqrt(math.pi / 2) * (1 - 2e-6)
+    if mu > 15:
+        return mu * mu / 8 * (1 - 1e-9)
+    tail = _NORMAL.cdf(-mu / 2)
+    return min(math.log1p(-tail) - math.log(tail), 30.0) * (1 - 4e-6)
+
+
 @dataclass(frozen=True)
 class Charge:
     """What entries cost, in every currency, in units of 2^−1074."""
@@ -76,8 +104,10 @@ class Charge:
     delta: int = 0
     pure: int = 0  # Σε of pure and bare shares
     bare: int = 0  # Σδ of bare shares
-    rho: int = 0  # of Gaussian and concentrated shares
-    pure_rho: int = 0  # of pure and bare shares
+    gaussian: int = 0  # Σμ²/2 of Gaussian shares
+    concentrated: int = 0  # Σρ of concentrated shares
+    pure_rho: int = 0  # pure and bare shares as ρ
+    pure_mu: int = 0  # pure and bare shares as μ²/2
 
     def plus(self, other: Charge, sign: int = 1) -> Charge:
         return Charge(*(getattr(self, f.name) + sign * getattr(other, f.name) for f in fields(self)))
@@ -92,13 +122,13 @@ class Charge:
 
 def charge_of(cost: Budget, split: Iterable[Spend] | None) -> Charge:
     """The charge of one release; without a split it is a bare (ε, δ)."""
-    pure, bare, rho = [cost.epsilon], [cost.delta], []
+    pure, bare, half_squares, rho = [cost.epsilon], [cost.delta], [], []
     if split is not None:
         pure, bare = [], []
         for spend in split:
             share = spend.cost
             if isinstance(share, GaussianCost):
-                rho.append(_up(_up(share.mu * share.mu) / 2))
+                half_squares.append(_half_square(share.mu))
             elif isinstance(share, ConcentratedCost):
                 rho.append(share.rho)
             else:
@@ -109,16 +139,22 @@ def charge_of(cost: Budget, split: Iterable[Spend] | None) -> Charge:
         delta=_exact(cost.delta),
         pure=sum(map(_exact, pure)),
         bare=sum(map(_exact, bare)),
-        rho=sum(map(_exact, rho)),
-        pure_rho=sum(_exact(min(_up(_up(e * e) / 2), e)) for e in pure),
+        gaussian=sum(map(_exact, half_squares)),
+        concentrated=sum(map(_exact, rho)),
+        pure_rho=sum(_exact(min(_half_square(e), e)) for e in pure),
+        pure_mu=sum(_exact(_half_square(gaussian_of_pure(e))) for e in pure),
     )
+
+
+def _half_square(value: float) -> float:
+    return _up(_up(value * value) / 2)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Caps on running totals. ``kind``: sum (stated ε, δ), rho (all in ρ), or split (pure summed, others in ρ)."""
+    """Caps on running totals; ``kind`` says of which. ``rho`` caps Σρ, or Σμ²/2."""
 
-    kind: str
+    kind: str  # sum, mu, rho or split
     epsilon: float
     delta: float
     rho: float = 0.0
@@ -126,9 +162,12 @@ class Filter:
     def _pairs(self, total: Charge) -> list[tuple[int, float]]:
         if self.kind == "sum":
             return [(total.epsilon, self.epsilon), (total.delta, self.delta)]
+        if self.kind == "mu":
+            return [(total.gaussian + total.pure_mu, self.rho), (total.bare, self.delta), (total.concentrated, 0.0)]
+        noisy = total.gaussian + total.concentrated
         if self.kind == "rho":
-            return [(total.rho + total.pure_rho, self.rho), (total.bare, self.delta)]
-        return [(total.pure, self.epsilon), (total.bare, self.delta), (total.rho, self.rho)]
+            return [(noisy + total.pure_rho, self.rho), (total.bare, self.delta)]
+        return [(total.pure, self.epsilon), (total.bare, self.delta), (noisy, self.rho)]
 
     def admits(self, total: Charge) -> bool:
         """Whether everything so far stays within the caps."""
@@ -138,44 +177,58 @@ class Filter:
         """The largest bare (ε, δ) that still fits; not positive where none does."""
         if not self.admits(total):
             return 0.0, 0.0
-        rest = [_number(_exact(cap) - spent) for spent, cap in self._pairs(total)]
-        if self.kind == "rho":
-            rho = max(rest[0], 0.0)
-            return rho if rho > 2 else math.sqrt(2 * rho) * (1 - 1e-14), rest[1]
-        return rest[0], rest[1]
+        first, delta = (_number(_exact(cap) - spent) for spent, cap in self._pairs(total)[:2])
+        if self.kind in ("sum", "split"):
+            return first, delta
+        rho = max(first, 0.0)
+        if self.kind == "mu":
+            return _pure_of_gaussian(math.sqrt(2 * rho)), delta
+        return rho if rho > 2 else math.sqrt(2 * rho) * (1 - 1e-14), delta
 
     def rho_left(self, total: Charge) -> float:
-        """The ρ of a further Gaussian release that still fits."""
+        """The ρ = μ²/2 of a further Gaussian release that still fits."""
         if self.kind == "sum" or not self.admits(total):
             return 0.0
-        return max(0.0, _number(_exact(self.rho) - self._pairs(total)[0 if self.kind == "rho" else 2][0]))
+        spent, cap = self._pairs(total)[2 if self.kind == "split" else 0]
+        return max(0.0, _number(_exact(cap) - spent))
 
 
 @lru_cache(maxsize=64)
 def filters_of(accounting: str, cap: Budget) -> tuple[Filter, ...]:
-    """The filters of an accounting; the concentrated one needs a δ."""
+    """The filters of an accounting; all but the sum need a δ."""
     if accounting == "sum":
         return (Filter("sum", cap.epsilon, cap.delta),)
     if cap.is_pure:
         raise ValueError(complain("accounting", "Ledger", "'sum' for a budget with delta=0", accounting))
-    from dpeigen.privacy.accounting import log_concentrated_delta  # SciPy waits until it is needed
-    from dpeigen.privacy.calibration import largest_mu
+    if accounting == "gaussian":
+        return (_filter("mu", cap, 1.0, 1 / 16),)
+    return (
+        Filter("sum", cap.epsilon, cap.delta * 0.75),
+        _filter("mu", cap, 1 / 8, 1 / 4),
+        _filter("rho", cap, 1 / 16, 1 / 4),
+        _filter("split", cap, 1 / 32, 1 / 4, 0.25),
+        _filter("split", cap, 1 / 32, 1 / 4, 0.5),
+    )
 
-    part = cap.delta * (1 - _SUM_SHARE) / len(_PURE_SHARES) / 2
-    found = [Filter("sum", cap.epsilon, cap.delta * _SUM_SHARE)]
-    for share in _PURE_SHARES:
-        rest = cap.epsilon * (1 - share)
-        mu = largest_mu(lambda m, e=rest: log_concentrated_delta(e, m * m / 2), math.log(part))  # type: ignore[misc]
-        found.append(Filter("split" if share else "rho", cap.epsilon * share, part, mu * mu / 2))
-    return tuple(found)
+
+def _filter(kind: str, cap: Budget, part: float, bare: float, pure: float = 0.0) -> Filter:
+    """A filter with a part of δ, of which a part is for bare steps; pure steps are summed up to a part of ε."""
+    from dpeigen.privacy.accounting import log_concentrated_delta  # SciPy waits until it is needed
+    from dpeigen.privacy.calibration import gaussian_mu, largest_mu
+
+    delta, epsilon = cap.delta * part, cap.epsilon * (1 - pure)
+    noisy = delta * (1 - bare)
+    if kind == "mu":
+        mu = min(gaussian_mu(epsilon * (1 - _DISCRETE), noisy * (1 - _DISCRETE)), math.sqrt(2 * epsilon))
+    else:
+        mu = largest_mu(lambda m: log_concentrated_delta(epsilon, m * m / 2), math.log(noisy))
+    return Filter(kind, cap.epsilon * pure, delta * bare, mu * mu / 2)
 
 
 def decide(cap: Budget, split: Iterable[Spend] | None, charge: Charge) -> str:
     """What ``auto`` becomes with this first reservation."""
-    gaussian = any(isinstance(s.cost, (GaussianCost, ConcentratedCost)) for s in split or ())
-    if cap.is_pure or not gaussian or not filters_of("concentrated", cap)[0].admits(charge):
-        return "sum"
-    return "concentrated"
+    noisy = any(isinstance(s.cost, (GaussianCost, ConcentratedCost)) for s in split or ())
+    return "mixed" if noisy and not cap.is_pure and filters_of("mixed", cap)[0].admits(charge) else "sum"
 
 
 def admits(filters: Iterable[Filter], total: Charge) -> bool:
