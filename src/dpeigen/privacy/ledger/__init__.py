@@ -18,7 +18,7 @@ record shows edits: `chain`. Where it lies: `store`, `postgres`.
 True
 """
 
-from dpeigen.privacy.budget import Budget
+from dpeigen.privacy.budget import Budget  # noqa: F401 (for the example)
 from dpeigen.privacy.ledger.book import Ledger
 from dpeigen.privacy.ledger.chain import Verdict
 from dpeigen.privacy.ledger.errors import (
@@ -29,7 +29,6 @@ from dpeigen.privacy.ledger.errors import (
 )
 
 __all__ = [
-    "Budget",
     "BudgetExceededError",
     "DamagedLedgerError",
     "Ledger",
