@@ -53,6 +53,12 @@ def test_a_wrong_budget_is_refused(path, options):
     assert not path.exists()
 
 
+def test_a_folder_must_be_there(tmp_path):
+    result = run("init", tmp_path / "none" / "study.ledger", "--epsilon", 1)
+    assert result.exit_code == 2
+    assert "There is no folder" in result.output
+
+
 def test_show_and_history(used):
     shown = run("show", used).output
     assert "budget      (ε, δ) = (2, 1e-05)" in shown

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
 import subprocess
+import threading
 
 import postgres_server
 import pytest
 
 from dpeigen import Ledger
 from dpeigen.privacy import Budget
-from dpeigen.privacy.ledger import LedgerUnavailableError
+from dpeigen.privacy.ledger import BudgetExceededError, LedgerUnavailableError
 
 
 def execute(url, *statements):
@@ -77,6 +79,24 @@ def test_nothing_stays_connected_and_ledgers_travel(database):
     assert ledger.remaining() == Budget(0.75)
     count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dpeigen'"
     assert execute(database, count) == [(0,)]
+
+
+def test_waiting_writers_see_what_was_done_meanwhile(database):
+    url = f"{database}&ledger=waiting&options=-c%20default_transaction_isolation%3Dserializable"
+    ledger, granted = Ledger.create(url, epsilon=1.0), []
+
+    def work(number):
+        for i in range(10):
+            with contextlib.suppress(BudgetExceededError):
+                granted.append(ledger.reserve(Budget(0.125), "x", id=f"{number}-{i}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(granted) == len(set(granted)) == 8
+    assert ledger.remaining() is None
 
 
 def test_commits_are_durable_where_the_server_is_careless(database):

@@ -2,7 +2,7 @@
 
 Every change is one transaction of one writer: look at the totals, decide, append an event, update what follows from it.
 So checking and granting are one step for all threads, processes and hosts. Nothing is kept in memory. Time decides
-nothing: events are dated by the clock, or by the event before where the clock went back.
+nothing: events are ordered by their numbers, and dated by the clock of the host that made them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Ledger:
 
     def __init__(self, place: str | Path, *, by: str | None = None, host: str | None = None) -> None:
         self._store = _store(place)
-        self._by, self._host, self._release_id = by, host, None  # type: str | None, str | None, str | None
+        self._by = None if by is None else _text("by", by)
+        self._host = None if host is None else _text("host", host)
+        self._release_id: str | None = None
         self._store.check()
 
     @classmethod
@@ -59,10 +61,11 @@ class Ledger:
             "dpeigen": __version__,
         }
         ledger = cls.__new__(cls)
-        ledger._store, ledger._by, ledger._host, ledger._release_id = _store(place), by, None, None
+        ledger._store, ledger._by = _store(place), None if by is None else _text("by", by)
+        ledger._host = ledger._release_id = None
         with ledger._store.create() as db:
-            empty = (1, chain.VERSION, 0, chain.START, "", State().to_text())
-            db.run("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?)", empty)
+            empty = (1, chain.VERSION, 0, chain.START, State().to_text())
+            db.run("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", empty)
             ledger._page(db).add("create", body)
         return ledger
 
@@ -248,17 +251,17 @@ class Ledger:
     # --- inside a transaction ---------------------------------------------------------------------------------------
 
     def _page(self, db: Transaction, *, lock: bool = False) -> _Page:
-        rows = db.run("SELECT version, number, head, at, state FROM budget" + (db.lock if lock else ""))
+        rows = db.run("SELECT version, number, head, state FROM budget" + (db.lock if lock else ""))
         if len(rows) != 1:
             raise self._store.damaged("it holds no budget")
-        version, number, head, at, state = rows[0]
+        version, number, head, state = rows[0]
         if version != chain.VERSION:
             raise self._store.damaged(f"its version is {version}, this dpeigen writes {chain.VERSION}")
         try:
             parsed = State.from_text(state)
         except (ValueError, KeyError, TypeError) as error:
             raise self._store.damaged("its totals cannot be read") from error
-        return _Page(db, number, head, at, parsed, self._by or _user(), self._host or socket.gethostname())
+        return _Page(db, number, head, parsed, self._by or _user(), self._host or socket.gethostname())
 
     def _known(self, page: _Page, body: Mapping[str, Any]) -> bool:
         """Whether this id holds this very reservation, unused; refuses if it was used."""
@@ -320,8 +323,8 @@ class Ledger:
 class _Page:
     """The end of the record, inside a transaction: what is there, and adding to it."""
 
-    def __init__(self, db: Transaction, number: int, head: str, at: str, state: State, by: str, host: str) -> None:
-        self._db, self._number, self._head, self._at = db, number, head, at
+    def __init__(self, db: Transaction, number: int, head: str, state: State, by: str, host: str) -> None:
+        self._db, self._number, self._head = db, number, head
         self.state, self._who = state, {"by": by, "host": host}
 
     def entry(self, ticket: str) -> tuple[Any, ...] | None:
@@ -335,7 +338,7 @@ class _Page:
     def add(self, kind: str, body: Mapping[str, Any], reserved: Mapping[str, Any] | None = None) -> None:
         """One more event and all that follows from it."""
         number, text = self._number + 1, chain.canonical({**body, **self._who})
-        at = max(datetime.now(timezone.utc).isoformat(timespec="microseconds"), self._at)
+        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         head = chain.seal(self._head, number, at, kind, text)
         self._db.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
         if kind == "reserve":
@@ -347,10 +350,8 @@ class _Page:
             settled = (chain.settled_state(kind, body), number, body["id"])
             self._db.run("UPDATE entry SET state = ?, settled = ? WHERE id = ?", settled)
         self.state = self.state.after(kind, body, reserved)
-        self._number, self._head, self._at = number, head, at
-        self._db.run(
-            "UPDATE budget SET number = ?, head = ?, at = ?, state = ?", (number, head, at, self.state.to_text())
-        )
+        self._number, self._head = number, head
+        self._db.run("UPDATE budget SET number = ?, head = ?, state = ?", (number, head, self.state.to_text()))
 
 
 def _events(db: Transaction) -> list[Event]:

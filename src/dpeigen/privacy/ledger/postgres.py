@@ -80,7 +80,9 @@ class PostgresStore(Store):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._transaction(f"SET LOCAL search_path TO {self._schema}") as db:
+        # Whatever the server's default is: who has waited for the lock must see what was done meanwhile.
+        begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO {self._schema}"
+        with self._transaction(begin) as db:
             yield _PostgresTransaction(db)
 
     @contextmanager

@@ -20,7 +20,7 @@ from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableE
 
 SCHEMA = (
     "CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL,"
-    " number INTEGER NOT NULL, head TEXT NOT NULL, at TEXT NOT NULL, state TEXT NOT NULL)",
+    " number INTEGER NOT NULL, head TEXT NOT NULL, state TEXT NOT NULL)",
     "CREATE TABLE event (number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
     " hash TEXT NOT NULL)",
     "CREATE TABLE entry (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,"
@@ -95,6 +95,8 @@ class SqliteStore(Store):
     def create(self) -> Iterator[Transaction]:
         if self.path.exists():
             raise FileExistsError(f"{self.path} exists already, and may hold what was spent.")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {self.path.parent} to make a ledger in.")
         # Made aside and then linked: there is never half a ledger, and of two makers one wins.
         with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".ledger-") as folder:
             aside = Path(folder) / "new"
@@ -139,7 +141,8 @@ class SqliteStore(Store):
     def _connected(self, path: Path, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
         # Reading a log needs to write beside the file. Where that is not allowed, and no log is left, do without.
         frozen = reading and not _writable(path.parent) and not Path(f"{path}-wal").exists()
-        address = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if frozen else 'rwc'}"
+        mode = "ro&immutable=1" if frozen else "rw" if path == self.path else "rwc"
+        address = f"{path.absolute().as_uri()}?mode={mode}"
         db = None
         try:
             db = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)
