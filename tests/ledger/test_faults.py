@@ -170,6 +170,8 @@ SECRET = "hunter2%24x"
         f"postgresql://ada:{SECRET}@127.0.0.1:port/study",
         f"postgresql://ada:{SECRET}@127.0.0.1:1/study?nonsense=1",
         f"postgresql://ada:{SECRET}@127.0.0.1:1/study?ledger=no%20name",
+        f"postgresql://ada:{SECRET}\u2100@127.0.0.1:1/study",
+        f"postgresql://ada:{SECRET}@[127.0.0.1:1/study",
         f"mysql://ada:{SECRET}@127.0.0.1/study",
     ],
 )

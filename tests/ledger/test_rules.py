@@ -214,6 +214,23 @@ def test_a_share_costs_at_least_what_it_is():
         assert pure.pure_rho / 2**1074 >= min(value * value / 2, value)
 
 
+@pytest.mark.parametrize(
+    ("cost", "costs"),
+    [
+        (Budget(0.1), [PureCost(0.2)]),
+        (Budget(0.1), [GaussianCost(1e-6)]),
+        (Budget(0.1, 1e-7), [GaussianCost(0.1)]),
+        (Budget(0.1, 1e-9), [ApproximateCost(0.1, 1e-7)]),
+        (Budget(0.1), []),
+    ],
+)
+def test_shares_worth_more_than_stated_are_refused(path, cost, costs):
+    ledger = Ledger.create(path, epsilon=1.0, delta=1e-5)
+    with pytest.raises(ValueError, match="'split' parameter of Ledger"):
+        ledger.reserve(cost, "x", split=shares(*costs))
+    assert ledger.history() == []
+
+
 def test_remaining_and_room_are_what_is_granted(path):
     ledger = Ledger.create(path, epsilon=1.0, delta=1e-5, accounting="mixed")
     cost, split = gaussian(0.2, 1e-7)

@@ -117,6 +117,7 @@ class Ledger:
         `RepeatedReleaseError`, because a second draw would be a second release. After `cancel` an id is free again.
         """
         spends = None if split is None else tuple(split)
+        rules.check_split(cost, spends)
         ticket = id if id is not None else self._release_id
         name = uuid.uuid4().hex if ticket is None else _text("id", ticket)
         body = {

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from dpeigen._validate import complain
 from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
 
+_NO_URL = "PostgreSQL does not understand the ledger's URL (postgresql://user@host/database)."
 _DEFAULTS = {"connect_timeout": "15", "application_name": "dpeigen"}
 _SETTINGS = (
     "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '60s';"
@@ -42,7 +43,12 @@ class PostgresStore(Store):
 
     def __init__(self, url: str) -> None:
         psycopg = _psycopg()
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # its message may quote the URL, and that a password
+            parts = urlsplit("")
+        if not parts.scheme:
+            raise ValueError(_NO_URL)
         query = dict(parse_qsl(parts.query))
         self.name = query.pop("ledger", "default")
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", self.name):
@@ -51,10 +57,10 @@ class PostgresStore(Store):
         self._url = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
         try:
             facts = psycopg.conninfo.conninfo_to_dict(self._url)
-        except psycopg.Error:  # its message may quote the URL, and that a password
+        except psycopg.Error:  # likewise
             facts = None
         if facts is None:
-            raise ValueError("PostgreSQL does not understand the ledger's URL (postgresql://user@host/database).")
+            raise ValueError(_NO_URL)
         self._options = {name: value for name, value in _DEFAULTS.items() if name not in facts}
         host, port = str(facts.get("host", "")), f":{facts['port']}" if facts.get("port") else ""
         socket = f"&host={host}" if host.startswith("/") else ""

@@ -48,6 +48,7 @@ entries, cancellations and the machine do not matter; a cap may be passed by one
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
@@ -146,8 +147,22 @@ def charge_of(cost: Budget, split: Iterable[Spend] | None) -> Charge:
     )
 
 
+def check_split(cost: Budget, split: tuple[Spend, ...] | None) -> None:
+    """Refuse shares that are together worth more than the stated cost: sums count the one, other filters the other."""
+    if not split:
+        if split is not None:
+            raise ValueError(complain("split", "Ledger", "one share or more, or None", split))
+        return
+    from dpeigen.privacy.accounting import compose_delta
+
+    worth = compose_delta(split, cost.epsilon)
+    if worth > cost.delta * (1 + 1e-12):
+        must = f"worth at most δ={cost.delta:g} at ε={cost.epsilon:g}, as stated"
+        raise ValueError(complain("split", "Ledger", must, f"δ={worth:.3g}"))
+
+
 def _half_square(value: float) -> float:
-    return _up(_up(value * value) / 2)
+    return min(_up(_up(value * value) / 2), sys.float_info.max)
 
 
 @dataclass(frozen=True)
