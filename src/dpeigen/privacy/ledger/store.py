@@ -115,6 +115,7 @@ class SqliteStore(Store):
                     file.write(aside.read_bytes())
                     file.flush()
                     os.fsync(file.fileno())
+            _sync(self.path.parent)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -176,3 +177,13 @@ class SqliteStore(Store):
 
 def _writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _sync(folder: Path) -> None:
+    """Have the name of a new file on disk too, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
