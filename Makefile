@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Leave no more threads than cores: the tests run in processes, BLAS inside each stays single-threaded.
 WORKERS ?= 2
 
-.PHONY: demo test check docs bench oldest format clean
+.PHONY: demo test check docs bench oldest format clean supply wheel sbom reproducible
 
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpeigen needs Python 3.10 or newer; set PYTHON=..."; exit 1; }
@@ -15,7 +15,7 @@ $(VENV)/.core: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet -e ".[dev,accounting,dask,spark]"
+	$(BIN)/python -m pip install --quiet -e ".[dev,accounting,dask,spark,postgres]"
 	@touch $@
 
 demo: $(VENV)/.core
@@ -25,6 +25,8 @@ demo: $(VENV)/.core
 test: $(VENV)/.dev
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || \
 	  echo "No Java runtime found: tests/sources/test_spark.py is left out, because Spark runs on Java (Debian: apt install default-jre-headless)."
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	  echo "No PostgreSQL server found: the ledger is tested in files only (Debian: apt install postgresql)."
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
 
 check: $(VENV)/.dev
@@ -32,7 +34,16 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(MAKE) supply
 	$(MAKE) docs
+
+# Licenses and known vulnerabilities of what is installed, and whether the wheel can be built again byte for byte.
+supply: $(VENV)/.dev
+	$(BIN)/python tools/supply_chain.py licenses vulnerabilities reproducible
+
+# The wheel and the bill of materials (CycloneDX), in dist/.
+wheel sbom reproducible: $(VENV)/.dev
+	$(BIN)/python tools/supply_chain.py $@
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -49,4 +60,4 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) demo docs/_build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo dist docs/_build .mypy_cache .ruff_cache .pytest_cache

@@ -31,7 +31,7 @@ LAYERS = [
     {"cli", "__main__"},
 ]
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
-HEAVY = ["dp_accounting", "matplotlib", "pyarrow", "opendp", "dask", "pyspark", "pandas", "polars"]
+HEAVY = ["dp_accounting", "matplotlib", "pyarrow", "opendp", "dask", "pyspark", "pandas", "polars", "psycopg"]
 
 
 def module_of(path: Path) -> str:

@@ -28,18 +28,23 @@ def fail(code: int, message: object) -> NoReturn:
 def one_line_errors() -> Iterator[None]:
     """Turn exceptions of the library into exits. Parameter errors name the parameter; data errors name no value."""
     from dpeigen.datasets import DatasetError
-    from dpeigen.privacy.ledger import BudgetExceededError, DamagedLedgerError
+    from dpeigen.privacy.ledger import (
+        BudgetExceededError,
+        DamagedLedgerError,
+        LedgerUnavailableError,
+        RepeatedReleaseError,
+    )
     from dpeigen.stats import BadRowsError
 
     try:
         yield
     except (typer.Exit, typer.Abort):
         raise
-    except BudgetExceededError as error:
+    except (BudgetExceededError, RepeatedReleaseError, LedgerUnavailableError) as error:
         fail(REFUSED, error)
     except (UnreadableError, BadRowsError, DatasetError) as error:
         fail(UNREADABLE, error)
-    except (ValueError, TypeError, DamagedLedgerError) as error:
+    except (ValueError, TypeError, DamagedLedgerError, ImportError) as error:
         fail(USAGE, error)
     except OSError as error:
         fail(USAGE, f"{error.filename}: {error.strerror}" if error.strerror else error)

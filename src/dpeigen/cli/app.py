@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dpeigen.cli.demo import demo
+from dpeigen.cli.ledger import app as ledger
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
 from dpeigen.cli.reproduce import reproduce
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(pca)
 app.command()(reproduce)
+app.add_typer(ledger, name="ledger")
 app.add_typer(local, name="local")
 
 

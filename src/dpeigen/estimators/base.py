@@ -8,6 +8,7 @@ is read once before, to count them.) A refusal up to the first draw of noise spe
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpeigen._version import __version__
 from dpeigen.estimators.rehearsal import Plan, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.base import Box, Floats
-from dpeigen.privacy import Budget, Guarantee, Relation, randomness
+from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
@@ -70,7 +71,8 @@ class PrivateEstimator(BaseEstimator):
         budget = Budget(check_epsilon(self.epsilon, owner), check_delta(self.delta, owner))
         bound, center = self._bound_and_center(d, owner)
         if self.ledger is not None:
-            Ledger.at(self.ledger).require(Budget(budget.epsilon))  # before a file is read to count its rows
+            # Before a file is read to count its rows.
+            Ledger.at(self.ledger).require(Budget(budget.epsilon), split_unknown=True)
         n_rows = source.count_rows() if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
             raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
@@ -97,7 +99,11 @@ class PrivateEstimator(BaseEstimator):
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
-        ticket = ledger.reserve(cost, what, task.relation) if ledger else ""
+        ticket, planned = "", None
+        if ledger:
+            planned = _planned_split(method, task, source) if ledger.wants_split else None
+            ticket = ledger.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind))
+            ledger.start(ticket)  # from here on a second attempt is a second release
         try:
             with rows_are_public(task.relation is Relation.REPLACE):
                 estimate = method.estimate(source, task, rng)
@@ -105,9 +111,14 @@ class PrivateEstimator(BaseEstimator):
             if ledger:
                 ledger.cancel(ticket)
             raise
+        if planned is not None and estimate.split != planned:
+            raise RuntimeError(
+                f"method={method.name!r} spent otherwise than it was priced. This is a bug; please report."
+            )
         release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded)
         if ledger:
             ledger.commit(ticket)
+            release = replace(release, facts={**release.facts, "release_id": ticket})  # type: ignore[arg-type]
         return release
 
     def _plan(self, source: Source, task: Task) -> Plan:
@@ -117,6 +128,19 @@ class PrivateEstimator(BaseEstimator):
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
+
+
+def _planned_split(method: Method, task: Task, source: Source) -> tuple[Spend, ...] | None:
+    """The shares that a fit will pay for; None where only its price is known beforehand, which is enough."""
+    if method.basis != "worst-case" or method.rehearsal_rows(task) is not None:
+        return None
+    return rehearse(method, task, source, counting=False).split
+
+
+def _about(method: Method, task: Task, kind: str) -> dict[str, Any]:
+    """Public facts for the ledger's record."""
+    return {"kind": kind, "method": method.name, "basis": method.basis, "columns": task.n_features,
+            "components": task.n_components, "rows": task.n_rows}  # fmt: skip
 
 
 def _caution(method: Method, task: Task) -> str:

@@ -46,7 +46,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         differences of random disjoint pairs of rows, which need no centre (then ``mean_`` is None).
     relation : {"replace", "add_remove"}, default="replace"
         What neighbouring data sets are. Under "replace" the number of rows is public.
-    ledger : path or Ledger, default=None
+    ledger : path, postgresql:// URL or Ledger, default=None
         Where the budget of the data set is kept.
     random_state : int, Generator or None, default=None
         For tests and papers only: a seeded release is not private, and says so.

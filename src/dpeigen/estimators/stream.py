@@ -142,6 +142,8 @@ class StreamMixin:
         ledger = None if me.ledger is None else Ledger.at(me.ledger)
         what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ledger.reserve(method.price(task), what, task.relation) if ledger else ""
+        if ledger:
+            ledger.start(ticket)
         return Running(method.start(task, rng), method, task, source.feature_names, ledger, ticket, rng.seeded)
 
     def _end_stream(self) -> None:

@@ -7,8 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -24,19 +22,12 @@ from dpeigen.sources import Source
 X = np.random.default_rng(0).normal(size=(80, 3))
 
 
-@pytest.fixture
-def path():
-    # In memory where that can be had: what is tested is locking and counting, not the speed of a disk.
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        yield Path(folder) / "study.ledger"
-
-
 def states(ledger) -> list[str]:
     return [entry["state"] for entry in ledger.history()]
 
 
-def test_reserve_commit_cancel(path):
-    ledger = Ledger.create(path, epsilon=1.0, delta=1e-6)
+def test_reserve_commit_cancel(place):
+    ledger = Ledger.create(place, epsilon=1.0, delta=1e-6)
     assert ledger.remaining() == Budget(1.0, 1e-6)
     first = ledger.reserve(Budget(0.5, 1e-7), "one")
     second = ledger.reserve(Budget(0.25), "two")
@@ -50,8 +41,8 @@ def test_reserve_commit_cancel(path):
     assert [entry["epsilon"] for entry in ledger.history()] == [0.5, 0.25]
 
 
-def test_a_ticket_is_settled_once(path):
-    ledger = Ledger.create(path, epsilon=1.0)
+def test_a_ticket_is_settled_once(place):
+    ledger = Ledger.create(place, epsilon=1.0)
     ticket = ledger.reserve(Budget(0.5), "one")
     ledger.commit(ticket)
     for settle in (ledger.commit, ledger.cancel):  # a committed release cannot be taken back
@@ -62,8 +53,8 @@ def test_a_ticket_is_settled_once(path):
     assert ledger.remaining().epsilon == 0.5
 
 
-def test_what_does_not_fit_is_refused(path):
-    ledger = Ledger.create(path, epsilon=1.0, delta=1e-6)
+def test_what_does_not_fit_is_refused(place):
+    ledger = Ledger.create(place, epsilon=1.0, delta=1e-6)
     for cost in (Budget(1.01), Budget(0.5, 2e-6), Budget(1.0 + 1e-9)):
         with pytest.raises(
             BudgetExceededError, match=r"has \(ε, δ\) = \(1, 1e-06\) left; this release needs"
@@ -78,8 +69,8 @@ def test_what_does_not_fit_is_refused(path):
 
 
 @pytest.mark.parametrize("shares", [3, 7, 10, 49])
-def test_equal_shares_make_one_whole(path, shares):
-    ledger = Ledger.create(path, epsilon=1.0, delta=1e-6)
+def test_equal_shares_make_one_whole(place, shares):
+    ledger = Ledger.create(place, epsilon=1.0, delta=1e-6)
     for _ in range(shares):
         ledger.commit(ledger.reserve(Budget(1.0 / shares, 1e-6 / shares), "share"))
     with pytest.raises(BudgetExceededError):
@@ -87,9 +78,9 @@ def test_equal_shares_make_one_whole(path, shares):
 
 
 @pytest.mark.parametrize("shares", [3, 7, 10, 49])
-def test_pure_releases_go_on_when_delta_is_used_up(path, shares):
+def test_pure_releases_go_on_when_delta_is_used_up(place, shares):
     """Sums of shares may pass the whole by a rounding: that must not stop a release that needs no δ."""
-    ledger = Ledger.create(path, epsilon=10.0, delta=1e-6)
+    ledger = Ledger.create(place, epsilon=10.0, delta=1e-6)
     for _ in range(shares):
         ledger.commit(ledger.reserve(Budget(0.01, 1e-6 / shares), "share"))
     ledger.commit(ledger.reserve(Budget(1.0), "pure"))
@@ -97,18 +88,19 @@ def test_pure_releases_go_on_when_delta_is_used_up(path, shares):
         ledger.reserve(Budget(0.01, 1e-9), "approximate")
 
 
-def test_a_new_ledger_overwrites_nothing(path):
-    Ledger.create(path, epsilon=1.0).reserve(Budget(0.5), "kept")
+def test_a_new_ledger_overwrites_nothing(place):
+    Ledger.create(place, epsilon=1.0).reserve(Budget(0.5), "kept")
     with pytest.raises(FileExistsError):
-        Ledger.create(path, epsilon=5.0)
-    assert Ledger(path).remaining().epsilon == 0.5
+        Ledger.create(place, epsilon=5.0)
+    assert Ledger(place).remaining().epsilon == 0.5
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0), (-1, 0), (float("nan"), 0), (float("inf"), 0), (1, 1), (1, -1)])
-def test_totals_are_checked_before_a_file_is_made(path, epsilon, delta):
+def test_totals_are_checked_before_a_file_is_made(place, epsilon, delta):
     with pytest.raises(ValueError, match=r"'(epsilon|delta)' parameter"):
-        Ledger.create(path, epsilon=epsilon, delta=delta)
-    assert not path.exists()
+        Ledger.create(place, epsilon=epsilon, delta=delta)
+    with pytest.raises(FileNotFoundError, match="No ledger at"):
+        Ledger(place).remaining()
 
 
 # --- files that are no ledger ---------------------------------------------------------------------------------------
@@ -183,35 +175,35 @@ def no_score(estimator, X, y=None):
     return 0.0
 
 
-def test_a_fit_is_charged_what_it_promises(path):
-    ledger = Ledger.create(path, epsilon=2.0, delta=1e-5)
+def test_a_fit_is_charged_what_it_promises(place):
+    ledger = Ledger.create(place, epsilon=2.0, delta=1e-5)
     fitted = estimator(ledger, delta=1e-6, method="gaussian").fit(X)
     entry = ledger.history()[-1]
     assert (entry["epsilon"], entry["delta"]) == (fitted.guarantee_.epsilon, fitted.guarantee_.delta) == (0.5, 1e-6)
     assert (entry["what"], entry["state"]) == ("pca by gaussian (seeded: not private)", "committed")
     estimator(ledger, delta=1e-6, method="laplace").fit(X)  # pure methods leave δ alone
     assert ledger.history()[-1]["delta"] == 0.0
-    PrivateCovariance(epsilon=0.25, bound=4.0, ledger=str(path), random_state=0).fit(X)
+    PrivateCovariance(epsilon=0.25, bound=4.0, ledger=str(place), random_state=0).fit(X)
     assert ledger.history()[-1]["what"] == "covariance by matrix-laplace (seeded: not private)"
     assert ledger.remaining().epsilon == 0.75
 
 
-def test_a_release_that_does_not_fit_reads_nothing(path):
-    ledger = Ledger.create(path, epsilon=0.7)
-    estimator(path).fit(X)
+def test_a_release_that_does_not_fit_reads_nothing(place):
+    ledger = Ledger.create(place, epsilon=0.7)
+    estimator(place).fit(X)
     with pytest.raises(BudgetExceededError, match="Nothing was spent"):
-        estimator(path).fit(Forbidden())
+        estimator(place).fit(Forbidden())
     with pytest.raises(AssertionError, match="a row was read"):  # the probe works
-        estimator(path, epsilon=0.1).fit(Forbidden())
+        estimator(place, epsilon=0.1).fit(Forbidden())
     assert states(ledger) == ["committed", "reserved"]
 
 
-def test_clones_and_searches_are_all_charged(path):
-    ledger = Ledger.create(path, epsilon=100.0)
+def test_clones_and_searches_are_all_charged(place):
+    ledger = Ledger.create(place, epsilon=100.0)
     for _ in range(3):
         clone(estimator(ledger)).fit(X)
     assert states(ledger) == ["committed"] * 3
-    search = GridSearchCV(estimator(path), {"n_components": [1, 2]}, cv=4, scoring=no_score)
+    search = GridSearchCV(estimator(place), {"n_components": [1, 2]}, cv=4, scoring=no_score)
     search.fit(X)
     assert len(ledger.history()) == 3 + 2 * 4 + 1  # every fold of every candidate, and the refit
     covariance = PrivateCovariance(epsilon=1.0, bound=4.0, ledger=ledger, random_state=0)
@@ -221,9 +213,20 @@ def test_clones_and_searches_are_all_charged(path):
     assert ledger.remaining().epsilon == pytest.approx(100 - 12 * 0.5 - 3 * 1.0)
 
 
-def test_a_search_stops_when_the_budget_is_gone(path):
-    ledger = Ledger.create(path, epsilon=1.2)
-    search = GridSearchCV(estimator(path), {"n_components": [1, 2]}, cv=4, scoring=no_score, error_score="raise")
+def test_worker_processes_charge_the_same_ledger(place):
+    ledger = Ledger.create(place, epsilon=100.0)
+    search = GridSearchCV(estimator(ledger), {"n_components": [1, 2]}, cv=3, scoring=no_score, n_jobs=2)
+    with joblib.parallel_backend("loky", n_jobs=2):
+        search.fit(X)
+        cross_val_score(estimator(str(place)), X, cv=3, scoring=no_score, n_jobs=2)
+    assert states(ledger) == ["committed"] * (2 * 3 + 1 + 3)
+    assert ledger.remaining().epsilon == pytest.approx(100 - 10 * 0.5)
+    assert ledger.verify().ok
+
+
+def test_a_search_stops_when_the_budget_is_gone(place):
+    ledger = Ledger.create(place, epsilon=1.2)
+    search = GridSearchCV(estimator(place), {"n_components": [1, 2]}, cv=4, scoring=no_score, error_score="raise")
     with pytest.raises(BudgetExceededError):
         search.fit(X)
     assert states(ledger) == ["committed"] * 2
@@ -259,11 +262,11 @@ sys.exit(sum(os.waitpid(child, 0)[1] for child in children))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are forked")
-def test_processes_never_overdraw(path):
-    ledger = Ledger.create(path, epsilon=0.6, delta=1e-5)  # room for 60 of 160
+def test_processes_never_overdraw(place):
+    ledger = Ledger.create(place, epsilon=0.6, delta=1e-5)  # room for 60 of 160
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", WORKERS, str(path)], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", WORKERS, str(place)], capture_output=True, text=True, check=True, env=environment
     )
     counts = np.array([[int(word) for word in line.split()] for line in done.stdout.splitlines()])
     assert counts.shape == (8, 2)  # nobody was locked out or failed otherwise
@@ -285,16 +288,16 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
-def test_a_killed_process_leaves_its_reservation(path):
-    ledger = Ledger.create(path, epsilon=1.0)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], capture_output=True, text=True, check=False)
+def test_a_killed_process_leaves_its_reservation(place):
+    ledger = Ledger.create(place, epsilon=1.0)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(place)], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
     assert states(ledger) == ["reserved"]
     assert ledger.remaining().epsilon == 0.5
 
 
-def test_a_ledger_keeps_to_one_relation(path):
-    ledger = Ledger.create(path, epsilon=2.0)
+def test_a_ledger_keeps_to_one_relation(place):
+    ledger = Ledger.create(place, epsilon=2.0)
     first = ledger.reserve(Budget(0.1), "a", Relation.ADD_REMOVE)
     with pytest.raises(ValueError, match="relation='add_remove'"):
         ledger.reserve(Budget(0.1), "b", Relation.REPLACE)

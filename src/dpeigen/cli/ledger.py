@@ -1,0 +1,192 @@
+"""``dpeigen ledger``: make a budget, look at it, check its record, and close what a crash left open."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpeigen.cli._errors import REFUSED, USAGE, fail, one_line_errors
+
+if TYPE_CHECKING:
+    from dpeigen.privacy.ledger import Ledger
+
+app = typer.Typer(help="The privacy budget of a data set, shared by everyone who uses it.", no_args_is_help=True)
+
+Place = Annotated[str, typer.Argument(metavar="PATH", help="The ledger's file, or its postgresql:// URL.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+By = Annotated[str | None, typer.Option(help="Who does this, for the record; by default the system's user name.")]
+_COLUMNS = ("id", "at", "by", "host", "what", "epsilon", "delta", "relation", "state", "started", "settled_at",
+            "settled_by", "by_hand", "reason")  # fmt: skip
+
+
+@app.command()
+def init(
+    place: Place,
+    epsilon: Annotated[float, typer.Option(help="Total privacy loss ε > 0 of all releases. There is no default.")],
+    delta: Annotated[float, typer.Option(help="Total δ of all releases; 0 admits pure releases only.")] = 0.0,
+    accounting: Annotated[
+        str, typer.Option(help="auto, sum, mixed or gaussian: how releases add up (see the documentation).")
+    ] = "auto",
+    by: By = None,
+) -> None:
+    """Make a new ledger; never overwrites one."""
+    with one_line_errors():
+        from dpeigen.privacy.ledger import Ledger
+
+        ledger = Ledger.create(place, epsilon=epsilon, delta=delta, accounting=accounting, by=by)
+        typer.echo(f"{ledger.place}: (ε, δ) = ({epsilon:g}, {delta:g}), accounting: {ledger.state().accounting}")
+        typer.echo(f"head {ledger.verify().head}")
+
+
+@app.command()
+def show(place: Place, as_json: Json = False) -> None:
+    """The budget, what is spent and what is left."""
+    with one_line_errors():
+        facts = _facts(_open(place))
+        if as_json:
+            typer.echo(json.dumps(facts, indent=2))
+            return
+        typer.echo(f"ledger      {facts['ledger']}")
+        typer.echo(f"budget      (ε, δ) = ({facts['epsilon']:g}, {facts['delta']:g})")
+        typer.echo(f"accounting  {facts['accounting']}")
+        typer.echo(f"spent       ({facts['spent_epsilon']:g}, {facts['spent_delta']:g}) in plain sums")
+        left = facts["remaining"]
+        typer.echo("left        nothing" if left is None else f"left        ({left['epsilon']:g}, {left['delta']:g})")
+        if facts["gaussian_room"]:
+            at = " or ".join(f"ε = {g['epsilon']:.4g} at δ = {g['delta']:g}" for g in facts["gaussian_room"])
+            typer.echo(f"            for one release by Gaussian noise alone: {at}")
+        counts = ", ".join(f"{count} {state}" for state, count in facts["entries"].items() if count)
+        typer.echo(f"entries     {counts or 'none'}")
+        for entry in facts["open"]:
+            begun = "started" if entry["started"] else "not started"
+            typer.echo(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}")
+
+
+def _facts(ledger: Ledger) -> dict[str, Any]:
+    from dpeigen.privacy.ledger.rules import stated
+
+    state, left, history = ledger.state(), ledger.remaining(), ledger.history()
+    epsilon, delta = stated(state.total)
+    rooms = [
+        (d, ledger.room(d)) for d in (state.delta / 100, state.delta / 10) if state.accounting in ("mixed", "gaussian")
+    ]
+    kept = ("id", "at", "by", "host", "what", "started")
+    return {
+        "ledger": ledger.place,
+        "epsilon": state.epsilon,
+        "delta": state.delta,
+        "accounting": state.accounting,
+        "spent_epsilon": epsilon,
+        "spent_delta": delta,
+        "remaining": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
+        "gaussian_room": [{"delta": d, "epsilon": e} for d, e in rooms],
+        "entries": {s: sum(e["state"] == s for e in history) for s in ("committed", "reserved", "cancelled")},
+        "open": [{name: e[name] for name in kept} for e in history if e["state"] == "reserved"],
+    }
+
+
+@app.command()
+def history(place: Place, as_json: Json = False) -> None:
+    """Every release: who, when, what, at which cost, and what became of it."""
+    with one_line_errors():
+        entries = _open(place).history()
+        if as_json:
+            typer.echo(json.dumps(entries, indent=2))
+            return
+        for e in entries:
+            cost = f"ε={e['epsilon']:g}" + (f" δ={e['delta']:g}" if e["delta"] else "")
+            state = e["state"] + (" (by hand)" if e["by_hand"] else "")
+            state += " (started)" if e["state"] == "reserved" and e["started"] else ""
+            typer.echo(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}")
+
+
+@app.command()
+def verify(
+    place: Place,
+    head: Annotated[
+        str | None, typer.Option(help="A head noted earlier, NUMBER:HASH: it must still be in the record.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute every hash and total; exit code 4 if anything does not agree. Note the head it prints elsewhere."""
+    with one_line_errors():
+        verdict = _open(place).verify(head)
+        if as_json:
+            facts = {"ok": verdict.ok, "events": verdict.events, "head": verdict.head}
+            typer.echo(json.dumps({**facts, "problems": list(verdict.problems)}, indent=2))
+        else:
+            typer.echo(f"{verdict.events} events, head {verdict.head}")
+        if not verdict.ok:
+            more = f" (and {len(verdict.problems) - 3} more)" if len(verdict.problems) > 3 else ""
+            fail(REFUSED, f"the record was changed: {'; '.join(verdict.problems[:3])}{more}")
+
+
+@app.command()
+def export(
+    place: Place,
+    out: Annotated[Path | None, typer.Option(help="File to write; standard output by default.")] = None,
+    format: Annotated[
+        str,
+        typer.Option("--format", help="csv (one line for an entry) or json (entries and the record with its hashes)."),
+    ] = "csv",
+) -> None:
+    """Everything in the ledger, for an archive or a spreadsheet."""
+    with one_line_errors():
+        if format not in ("csv", "json"):
+            fail(USAGE, f"--format must be csv or json. Got {format!r}.")
+        ledger = _open(place)
+        if format == "json":
+            record = [vars(event) | {"body": event.values} for event in ledger.events()]
+            text = json.dumps({**_facts(ledger), "history": ledger.history(), "events": record}, indent=2) + "\n"
+        else:
+            sheet = StringIO()
+            writer = csv.writer(sheet, lineterminator="\n")
+            writer.writerow(_COLUMNS)
+            writer.writerows([_cell(entry[name]) for name in _COLUMNS] for entry in ledger.history())
+            text = sheet.getvalue()
+        if out is None:
+            sys.stdout.write(text)
+        else:
+            with out.open("x", encoding="utf-8", newline="") as file:
+                file.write(text)
+
+
+def _cell(value: Any) -> Any:
+    """Text that no spreadsheet takes for a formula."""
+    return "'" + value if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
+@app.command()
+def resolve(
+    place: Place,
+    ticket: Annotated[str, typer.Argument(metavar="ID", help="The open entry, as 'show' names it.")],
+    outcome: Annotated[
+        str,
+        typer.Option(
+            "--as", help="spent, or cancelled: nobody has seen anything drawn for it, and the cost comes back."
+        ),
+    ],
+    reason: Annotated[str, typer.Option(help="How that is known; goes into the record.")],
+    by: By = None,
+) -> None:
+    """Close by hand a reservation that its process left open. Until then it counts as spent."""
+    with one_line_errors():
+        if outcome not in ("spent", "cancelled"):
+            fail(USAGE, f"--as must be spent or cancelled. Got {outcome!r}.")
+        try:
+            _open(place, by=by).resolve(ticket, spent=outcome == "spent", reason=reason)
+        except KeyError as error:
+            fail(USAGE, error.args[0])
+        typer.echo(f"{ticket}: {outcome}")
+
+
+def _open(place: str, by: str | None = None) -> Ledger:
+    from dpeigen.privacy.ledger import Ledger
+
+    return Ledger(place, by=by)

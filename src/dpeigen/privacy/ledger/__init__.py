@@ -1,0 +1,38 @@
+"""A privacy ledger: one budget for one data set, shared by every process that uses it, in a file or in PostgreSQL.
+
+A release first reserves its cost; the reservation is refused, before any data is read, if it would take the total
+above the budget. Then it commits. A reservation that was neither committed nor cancelled counts as spent. Writers
+exclude each other, so parallel and cloned estimators cannot overdraw; nothing is kept in memory.
+
+What a total is, and why it is safe for analysts who choose the next release after seeing the last: `rules`. How the
+record shows edits: `chain`. Where it lies: `store`, `postgres`.
+
+>>> import tempfile, pathlib
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "study.ledger"
+>>> ledger = Ledger.create(path, epsilon=1.0, delta=1e-6)
+>>> ticket = ledger.reserve(Budget(0.4, 1e-7), "pca of the first wave")
+>>> ledger.commit(ticket)
+>>> round(ledger.remaining().epsilon, 3)
+0.6
+>>> ledger.verify().ok
+True
+"""
+
+from dpeigen.privacy.budget import Budget  # noqa: F401 (for the example)
+from dpeigen.privacy.ledger.book import Ledger
+from dpeigen.privacy.ledger.chain import Verdict
+from dpeigen.privacy.ledger.errors import (
+    BudgetExceededError,
+    DamagedLedgerError,
+    LedgerUnavailableError,
+    RepeatedReleaseError,
+)
+
+__all__ = [
+    "BudgetExceededError",
+    "DamagedLedgerError",
+    "Ledger",
+    "LedgerUnavailableError",
+    "RepeatedReleaseError",
+    "Verdict",
+]

@@ -1,0 +1,384 @@
+"""`Ledger`: reserve, start, commit; refuse; remember.
+
+Every change is one transaction of one writer: look at the totals, decide, append an event, update what follows from it.
+So checking and granting are one step for all threads, processes and hosts. Nothing is kept in memory. Time decides
+nothing: events are ordered by their numbers, and dated by the clock of the host that made them.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from dpeigen._validate import check_choice, complain
+from dpeigen._version import __version__
+from dpeigen.privacy.budget import Budget, Relation, Spend
+from dpeigen.privacy.ledger import chain, rules
+from dpeigen.privacy.ledger.chain import Event, State, Verdict
+from dpeigen.privacy.ledger.errors import BudgetExceededError, RepeatedReleaseError
+from dpeigen.privacy.ledger.store import SqliteStore, Store, Transaction
+
+_LONGEST = 500  # characters of a text that is given
+
+
+class Ledger:
+    """The ledger at a path or a ``postgresql://`` URL. Make it once with `Ledger.create`.
+
+    ``by`` and ``host`` are recorded with everything done through this object; by default the operating system's.
+    """
+
+    def __init__(self, place: str | Path, *, by: str | None = None, host: str | None = None) -> None:
+        self._store = _store(place)
+        self._by = None if by is None else _text("by", by)
+        self._host = None if host is None else _text("host", host)
+        self._release_id: str | None = None
+        self._store.check()
+
+    @classmethod
+    def create(
+        cls, place: str | Path, *, epsilon: float, delta: float = 0.0, accounting: str = "auto", by: str | None = None
+    ) -> Ledger:
+        """A new ledger with a total budget; refuses to overwrite. ``accounting``: see `rules`."""
+        cap = Budget(epsilon, delta)
+        check_choice("accounting", accounting, rules.ACCOUNTINGS, "Ledger")
+        if cap.is_pure and accounting == "auto":
+            accounting = "sum"
+        filters = () if accounting == "auto" else rules.filters_of(accounting, cap)
+        body = {
+            "ledger": uuid.uuid4().hex,
+            "version": chain.VERSION,
+            "epsilon": cap.epsilon,
+            "delta": cap.delta,
+            "accounting": accounting,
+            "filters": rules.to_list(filters),
+            "dpeigen": __version__,
+        }
+        ledger = cls.__new__(cls)
+        ledger._store, ledger._by = _store(place), None if by is None else _text("by", by)
+        ledger._host = ledger._release_id = None
+        with ledger._store.create() as db:
+            empty = (1, chain.VERSION, 0, chain.START, State().to_text())
+            db.run("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", empty)
+            ledger._page(db).add("create", body)
+        return ledger
+
+    @classmethod
+    def at(cls, ledger: Ledger | str | Path) -> Ledger:
+        """A ledger from itself, its path or its URL."""
+        return ledger if isinstance(ledger, Ledger) else cls(ledger)
+
+    @property
+    def path(self) -> Path:
+        """The file of a ledger in a file."""
+        if not isinstance(self._store, SqliteStore):
+            raise AttributeError("A ledger in PostgreSQL has no path; see `place`.")
+        return self._store.path
+
+    @property
+    def place(self) -> str:
+        """Where it is, without a password."""
+        return self._store.place
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.place!r})"
+
+    def named(self, release_id: str) -> Ledger:
+        """This ledger for one release with this id, as estimators need it: ``ledger=ledger.named("wave-1")``."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._release_id = _text("id", release_id)
+        return other
+
+    def reserve(
+        self,
+        cost: Budget,
+        what: str,
+        relation: Relation = Relation.REPLACE,
+        *,
+        id: str | None = None,
+        split: Iterable[Spend] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Set the cost aside and return a ticket (the release id), or raise `BudgetExceededError`.
+
+        ``split`` are the shares behind the cost, for accountings that are tighter than sums; without it the cost is a
+        bare (ε, δ). ``about`` are further public facts for the record. All releases of a data set are about the same
+        neighbouring relation: costs under different ones do not add up.
+
+        ``id`` makes the call repeatable: the same id at the same cost is the same reservation, charged once, until
+        `start` or `commit` says that noise may have been drawn. From then on it is refused with
+        `RepeatedReleaseError`, because a second draw would be a second release. After `cancel` an id is free again.
+        """
+        spends = None if split is None else tuple(split)
+        rules.check_split(cost, spends)
+        ticket = id if id is not None else self._release_id
+        name = uuid.uuid4().hex if ticket is None else _text("id", ticket)
+        body = {
+            "id": name,
+            "what": _text("what", what),
+            "epsilon": cost.epsilon,
+            "delta": cost.delta,
+            "relation": Relation.parse(relation, "Ledger").value,
+            "split": None if spends is None else [spend.to_dict() for spend in spends],
+            "about": dict(about or {}),
+        }
+        with self._store.write() as db:
+            page = self._page(db, lock=True)
+            if ticket is not None and self._known(page, body):
+                return name
+            charge = rules.charge_of(cost, spends)
+            if page.state.accounting == "auto":
+                decided = rules.decide(page.state.cap, spends, charge)
+                filters = rules.filters_of(decided, page.state.cap)
+                page.add("decide", {"accounting": decided, "filters": rules.to_list(filters)})
+            self._check_room(page.state, cost, charge)
+            self._check_relation(page.state, Relation(body["relation"]))
+            page.add("reserve", body)
+        return name
+
+    def require(self, cost: Budget, *, split_unknown: bool = False) -> None:
+        """Raise `BudgetExceededError` if there is no room now; reserves nothing.
+
+        With ``split_unknown`` only what cannot fit whatever its shares are is refused.
+        """
+        state = self._looking(self.state())
+        if not (split_unknown and any(f.rho_left(state.total) > 0 for f in state.filters)):
+            self._check_room(state, cost, rules.charge_of(cost, None))
+
+    @property
+    def wants_split(self) -> bool:
+        """Whether shares may make a release cheaper here than its (ε, δ)."""
+        return self.state().accounting != "sum"
+
+    def start(self, ticket: str) -> None:
+        """Noise is about to be drawn for this reservation; only once."""
+        self._settle(ticket, "start")
+
+    def commit(self, ticket: str) -> None:
+        """The release was made."""
+        self._settle(ticket, "commit")
+
+    def cancel(self, ticket: str) -> None:
+        """Nothing was drawn from the data: give the reservation back."""
+        self._settle(ticket, "cancel")
+
+    def resolve(self, ticket: str, *, spent: bool, reason: str) -> None:
+        """Close by hand a reservation that its process left open, as spent or as never drawn; the reason is recorded.
+
+        ``spent=False`` gives the cost back. It is a statement that nobody has seen anything drawn for it.
+        """
+        if not reason.strip():
+            raise ValueError(complain("reason", "Ledger.resolve", "a text that says how this is known", reason))
+        decision = {"as": "spent" if spent else "cancelled", "reason": _text("reason", reason)}
+        self._settle(ticket, "resolve", decision)
+
+    def state(self) -> State:
+        """Cap, accounting and totals."""
+        with self._store.read() as db:
+            return self._page(db).state
+
+    def remaining(self) -> Budget | None:
+        """The largest cost, as a bare (ε, δ), that would be granted now, or None when ε is used up."""
+        state = self._looking(self.state())
+        epsilon, delta = rules.left(state.filters, state.total)
+        return Budget(epsilon, max(delta, 0.0)) if epsilon > 1e-12 * state.epsilon else None
+
+    def room(self, delta: float) -> float:
+        """The largest ε of one more release by Gaussian noise alone, at this δ, that fits now; 0 for none."""
+        state = self._looking(self.state())
+        sums = [f.left(state.total) for f in state.filters if f.kind == "sum"]
+        best = max((epsilon for epsilon, left in sums if delta <= left * (1 + 1e-12)), default=0.0)
+        rho = max(f.rho_left(state.total) for f in state.filters)
+        if rho > 0 and delta > 0:
+            from dpeigen.privacy.calibration import gaussian_epsilon
+
+            best = max(best, gaussian_epsilon(delta, (2 * rho) ** 0.5) * (1 - 1e-7))
+        return max(best, 0.0)
+
+    def history(self) -> list[dict[str, Any]]:
+        """All entries, oldest first: who reserved what and when, at which cost, and what became of it."""
+        with self._store.read() as db:
+            self._page(db)
+            rows = db.run(
+                "SELECT n.id, n.state, n.started, r.at, r.body, s.at, s.kind, s.body FROM entry n JOIN event r"
+                " ON r.number = n.number LEFT JOIN event s ON s.number = n.settled ORDER BY n.number"
+            )
+        found = []
+        for _, state, started, at, text, settled_at, settled_kind, settled_text in rows:
+            body = Event(0, at, "", text, "").values
+            settled = Event(0, "", "", settled_text, "").values if settled_text else {}
+            order = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "about")
+            found.append(
+                {"id": body["id"], "at": at, **{name: body[name] for name in order[1:]}}
+                | {"state": state, "started": bool(started), "settled_at": settled_at, "settled_by": settled.get("by")}
+                | {"reason": settled.get("reason"), "by_hand": settled_kind == "resolve"}
+            )
+        return found
+
+    def events(self) -> list[Event]:
+        """The record itself, oldest first."""
+        with self._store.read() as db:
+            self._page(db)
+            return _events(db)
+
+    def verify(self, head: str | None = None) -> Verdict:
+        """Recompute every hash, total and state from the record, and whether each grant was within the budget.
+
+        ``head`` is the head of an earlier verdict, kept elsewhere: that event must still be in the chain.
+        """
+        with self._store.read() as db:
+            events = _events(db)
+            entries = {
+                row[0]: tuple(row[1:]) for row in db.run("SELECT id, number, state, started, settled FROM entry")
+            }
+            stored = db.run("SELECT number, head, state FROM budget")
+        state, expected, problems, last = chain.replay(events)
+        number = events[-1].number if events else 0
+        if stored != [(number, last, state.to_text())]:
+            problems.append("the stored totals are not those of the record")
+        if entries != {name: entry.row() for name, entry in expected.items()}:
+            problems.append("the stored entries are not those of the record")
+        if head is not None and head not in {f"{e.number}:{e.hash}" for e in events}:
+            problems.append("the head given is not in the record: events were removed or rewritten since it was noted")
+        return Verdict(tuple(problems), len(events), f"{number}:{last}")
+
+    # --- inside a transaction ---------------------------------------------------------------------------------------
+
+    def _page(self, db: Transaction, *, lock: bool = False) -> _Page:
+        rows = db.run("SELECT version, number, head, state FROM budget" + (db.lock if lock else ""))
+        if len(rows) != 1:
+            raise self._store.damaged("it holds no budget")
+        version, number, head, state = rows[0]
+        if version != chain.VERSION:
+            raise self._store.damaged(f"its version is {version}, this dpeigen writes {chain.VERSION}")
+        try:
+            parsed = State.from_text(state)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._store.damaged("its totals cannot be read") from error
+        return _Page(db, number, head, parsed, self._by or _user(), self._host or socket.gethostname())
+
+    def _known(self, page: _Page, body: Mapping[str, Any]) -> bool:
+        """Whether this id holds this very reservation, unused; refuses if it was used."""
+        found = page.entry(body["id"])
+        if found is None or found[1] == "cancelled":
+            return False
+        earlier, (_, state, started, _) = page.reservation(found), found
+        if any(earlier[name] != body[name] for name in ("epsilon", "delta", "relation", "split")):
+            raise RepeatedReleaseError(
+                f"The release id {body['id']!r} stands for another cost in {self._store.name}. A new release needs a "
+                "new id. Nothing was spent."
+            )
+        if state == "committed":
+            raise RepeatedReleaseError(
+                f"The release {body['id']!r} was made already ({self._store.name}). Use the release that was saved; to "
+                "make another one, which costs again, choose a new id. Nothing was spent."
+            )
+        if started:
+            raise RepeatedReleaseError(
+                f"The release {body['id']!r} was started by {earlier['by']} on {earlier['host']} and not finished; "
+                "what was drawn may have been seen. It counts as spent until resolved by hand: dpeigen ledger resolve. "
+                "Nothing more was spent."
+            )
+        return True
+
+    def _settle(self, ticket: str, kind: str, more: Mapping[str, Any] | None = None) -> None:
+        with self._store.write() as db:
+            page = self._page(db, lock=True)
+            found = page.entry(ticket)
+            if found is None or found[1] != "reserved":
+                raise KeyError(f"No open reservation {ticket!r} in {self._store.name}.")
+            if kind == "start" and found[2]:
+                raise RepeatedReleaseError(f"The release {ticket!r} was started already. A second draw needs a new id.")
+            page.add(kind, {"id": ticket, **(more or {})}, page.reservation(found))
+
+    @staticmethod
+    def _looking(state: State) -> State:
+        """What to answer questions from: before the first release all of the budget is there for it."""
+        return replace(state, filters=rules.filters_of("sum", state.cap)) if state.accounting == "auto" else state
+
+    def _check_room(self, state: State, cost: Budget, charge: rules.Charge) -> None:
+        if rules.admits(state.filters, state.total.plus(charge)):
+            return
+        epsilon, delta = rules.left(state.filters, state.total)
+        raise BudgetExceededError(
+            f"The ledger {self._store.name} has (ε, δ) = ({max(epsilon, 0.0):g}, {max(delta, 0.0):g}) left; this "
+            f"release needs ({cost.epsilon:g}, {cost.delta:g}). Nothing was spent."
+        )
+
+    def _check_relation(self, state: State, relation: Relation) -> None:
+        other = next((name for name, count in state.relations.items() if count and name != relation.value), None)
+        if other is not None:
+            raise ValueError(
+                f"The ledger {self._store.name} accounts for relation='{other}'; this release is about '{relation}', "
+                f"and the two do not add up. Use relation='{other}'. Nothing was spent."
+            )
+
+
+class _Page:
+    """The end of the record, inside a transaction: what is there, and adding to it."""
+
+    def __init__(self, db: Transaction, number: int, head: str, state: State, by: str, host: str) -> None:
+        self._db, self._number, self._head = db, number, head
+        self.state, self._who = state, {"by": by, "host": host}
+
+    def entry(self, ticket: str) -> tuple[Any, ...] | None:
+        rows = self._db.run("SELECT number, state, started, settled FROM entry WHERE id = ?", (ticket,))
+        return rows[0] if rows else None
+
+    def reservation(self, entry: tuple[Any, ...]) -> dict[str, Any]:
+        (text,) = self._db.run("SELECT body FROM event WHERE number = ?", (entry[0],))[0]
+        return Event(0, "", "", text, "").values
+
+    def add(self, kind: str, body: Mapping[str, Any], reserved: Mapping[str, Any] | None = None) -> None:
+        """One more event and all that follows from it."""
+        number, text = self._number + 1, chain.canonical({**body, **self._who})
+        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        head = chain.seal(self._head, number, at, kind, text)
+        self._db.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
+        if kind == "reserve":
+            self._db.run("DELETE FROM entry WHERE id = ?", (body["id"],))  # a cancelled one, which is free again
+            self._db.run("INSERT INTO entry VALUES (?, ?, 'reserved', 0, NULL)", (body["id"], number))
+        elif kind == "start":
+            self._db.run("UPDATE entry SET started = 1 WHERE id = ?", (body["id"],))
+        elif kind in chain.SETTLING:
+            settled = (chain.settled_state(kind, body), number, body["id"])
+            self._db.run("UPDATE entry SET state = ?, settled = ? WHERE id = ?", settled)
+        self.state = self.state.after(kind, body, reserved)
+        self._number, self._head = number, head
+        self._db.run("UPDATE budget SET number = ?, head = ?, state = ?", (number, head, self.state.to_text()))
+
+
+def _events(db: Transaction) -> list[Event]:
+    return [Event(*row) for row in db.run("SELECT number, at, kind, body, hash FROM event ORDER BY number")]
+
+
+def _store(place: str | Path) -> Store:
+    text = str(place)
+    if text.startswith(("postgresql:", "postgres:")):
+        from dpeigen.privacy.ledger.postgres import PostgresStore
+
+        scheme, rest = text.split(":", 1)
+        return PostgresStore(f"{scheme}://{rest.lstrip('/')}")  # a Path has made one slash of two
+    if "://" in text:
+        raise ValueError(complain("ledger", "Ledger", "a path or a postgresql:// URL", text.split("://")[0] + "://…"))
+    return SqliteStore(place)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user id without a name, as in containers
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
+        raise ValueError(complain(name, "Ledger", f"printable text of 1 to {_LONGEST} characters", value))
+    return value

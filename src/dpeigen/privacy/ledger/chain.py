@@ -1,0 +1,197 @@
+"""The record of a ledger: events that only ever follow one another, each sealed with the hash of the one before.
+
+An event is (number, time, kind, body); its hash is SHA-256 over the previous hash and all of these. Changing, removing
+or reordering events breaks every later hash. Who can write the storage can still rewrite the whole chain or cut off its
+end; a head hash kept elsewhere shows that (`Ledger.verify(head=…)`).
+
+Everything else that is stored (totals, states of entries) follows from the events by `State.after`, which the ledger
+uses to go on and `replay` uses to check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpeigen.privacy.budget import Budget, Spend
+from dpeigen.privacy.ledger.rules import Charge, Filter, admits, charge_of, to_list
+
+VERSION = 2
+START = "0" * 64
+SETTLING = ("commit", "cancel", "resolve")
+
+
+def canonical(value: Any) -> str:
+    """One text for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def seal(previous: str, number: int, at: str, kind: str, body: str) -> str:
+    """The hash of an event."""
+    return hashlib.sha256("\n".join([previous, str(number), at, kind, body]).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the record."""
+
+    number: int
+    at: str
+    kind: str
+    body: str
+    hash: str
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return json.loads(self.body)
+
+
+@dataclass
+class Entry:
+    """A reservation and what became of it."""
+
+    number: int  # of the event that made it
+    state: str = "reserved"  # reserved, committed, cancelled
+    started: bool = False
+    settled: int | None = None  # number of the event that settled it
+
+    def row(self) -> tuple[int, str, int, int | None]:
+        return self.number, self.state, int(self.started), self.settled
+
+
+def spends_of(body: Mapping[str, Any]) -> tuple[Spend, ...] | None:
+    """The split that a reservation recorded."""
+    return None if body["split"] is None else tuple(Spend.from_dict(s) for s in body["split"])
+
+
+def body_charge(body: Mapping[str, Any]) -> Charge:
+    """What a reservation costs."""
+    return charge_of(Budget(body["epsilon"], body["delta"]), spends_of(body))
+
+
+@dataclass(frozen=True)
+class State:
+    """What follows from the events so far."""
+
+    epsilon: float = 0.0
+    delta: float = 0.0
+    accounting: str = ""
+    filters: tuple[Filter, ...] = ()
+    total: Charge = field(default_factory=Charge)
+    relations: dict[str, int] = field(default_factory=dict)  # entries that count, by relation
+
+    @property
+    def cap(self) -> Budget:
+        return Budget(self.epsilon, self.delta)
+
+    def after(self, kind: str, body: Mapping[str, Any], reserved: Mapping[str, Any] | None) -> State:
+        """The state after one more event; ``reserved`` is the body of the reservation it settles."""
+        if kind == "create":
+            fresh = State(body["epsilon"], body["delta"], body["accounting"])
+            return replace(fresh, filters=tuple(Filter(**f) for f in body["filters"]))
+        if kind == "decide":
+            found = tuple(Filter(**f) for f in body["filters"])
+            return replace(self, accounting=body["accounting"], filters=found)
+        if kind == "reserve":
+            counted = {**self.relations, body["relation"]: self.relations.get(body["relation"], 0) + 1}
+            return replace(self, total=self.total.plus(body_charge(body)), relations=counted)
+        if reserved is not None and (kind == "cancel" or (kind == "resolve" and body["as"] == "cancelled")):
+            relation = reserved["relation"]
+            counted = {**self.relations, relation: self.relations[relation] - 1}
+            return replace(self, total=self.total.plus(body_charge(reserved), -1), relations=counted)
+        return self
+
+    def to_text(self) -> str:
+        return canonical(
+            {
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "accounting": self.accounting,
+                "filters": to_list(self.filters),
+                "total": self.total.to_dict(),
+                "relations": {name: count for name, count in self.relations.items() if count},
+            }
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> State:
+        data = json.loads(text)
+        data["filters"] = tuple(Filter(**f) for f in data["filters"])
+        data["total"] = Charge.from_dict(data["total"])
+        return cls(**data)
+
+
+def settled_state(kind: str, body: Mapping[str, Any]) -> str:
+    """The state of an entry after it was settled."""
+    if kind == "resolve":
+        return "cancelled" if body["as"] == "cancelled" else "committed"
+    return "committed" if kind == "commit" else "cancelled"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `Ledger.verify` found. ``head`` is what to keep elsewhere."""
+
+    problems: tuple[str, ...]
+    events: int
+    head: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+class _BrokenError(Exception):
+    """An event that cannot follow from those before."""
+
+
+def replay(events: Iterable[Event]) -> tuple[State, dict[str, Entry], list[str], str]:
+    """State and entries that follow from the events, what is wrong with the chain, and its last hash."""
+    state, entries, problems = State(), {}, []  # type: tuple[State, dict[str, Entry], list[str]]
+    bodies: dict[str, dict[str, Any]] = {}
+    previous, number = START, 0
+    for event in events:
+        number += 1
+        where = f"event {event.number} ({event.kind})"
+        if event.number != number:
+            problems.append(f"{where}: number {number} is missing")
+            number = event.number
+        if seal(previous, event.number, event.at, event.kind, event.body) != event.hash:
+            problems.append(f"{where}: its hash does not follow from its content and the event before")
+        previous = event.hash
+        try:
+            state = _follow(state, entries, bodies, event)
+        except (_BrokenError, ValueError, KeyError, TypeError, AttributeError) as error:
+            problems.append(f"{where}: {error if isinstance(error, _BrokenError) else 'its content makes no sense'}")
+    if number == 0:
+        problems.append("there is no event")
+    return state, entries, problems, previous
+
+
+def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str, Any]], event: Event) -> State:
+    body, kind = event.values, event.kind
+    if (kind == "create") != (event.number == 1):
+        raise _BrokenError("a record begins with 'create', once")
+    name, reserved = body.get("id", ""), None
+    if kind == "reserve":
+        if name in entries and entries[name].state != "cancelled":
+            raise _BrokenError(f"{name!r} was reserved before")
+        if not admits(state.filters, state.total.plus(body_charge(body))):
+            raise _BrokenError(f"{name!r} goes beyond the budget")
+        entries[name], bodies[name] = Entry(event.number), body
+    elif kind in (*SETTLING, "start"):
+        entry = entries.get(name)
+        if entry is None or entry.state != "reserved" or (kind == "start" and entry.started):
+            raise _BrokenError(f"{name!r} was not open")
+        if kind == "start":
+            entry.started = True
+        else:
+            entry.state, entry.settled, reserved = settled_state(kind, body), event.number, bodies[name]
+    elif kind not in ("create", "decide"):
+        raise _BrokenError("this kind of event is unknown")
+    elif kind == "decide" and state.accounting != "auto":
+        raise _BrokenError("the accounting was decided before")
+    return state.after(kind, body, reserved)

@@ -1,0 +1,19 @@
+"""How a ledger says no. Whatever it says, nothing was granted by it."""
+
+from __future__ import annotations
+
+
+class BudgetExceededError(RuntimeError):
+    """The ledger has no room for a release; no data was read."""
+
+
+class RepeatedReleaseError(RuntimeError):
+    """The release id was used: its release was made, or may have been made. A second draw would be a second release."""
+
+
+class DamagedLedgerError(RuntimeError):
+    """The file is not a ledger, or is one no longer; no data was read."""
+
+
+class LedgerUnavailableError(RuntimeError):
+    """The storage does not answer or cannot be written: locked, read-only, full, or out of reach."""

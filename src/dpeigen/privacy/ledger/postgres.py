@@ -1,0 +1,135 @@
+"""A ledger in PostgreSQL, for teams: ``postgresql://user@host/database?ledger=study``.
+
+Each ledger is a schema ``dpeigen_<name>`` of the database with the same tables as a file. A writer locks the one row of
+the budget (``SELECT … FOR UPDATE``) before it looks at the totals, on whatever host it runs, and asks the server to
+have the commit on disk before it says yes (``synchronous_commit``, which some servers have switched off).
+
+Secrets: a password in the URL is used to connect and appears in no message, entry or ``repr``. Better is none in the
+URL: libpq takes it from ~/.pgpass, PGPASSFILE or PGPASSWORD.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from dpeigen._validate import complain
+from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
+
+_NO_URL = "PostgreSQL does not understand the ledger's URL (postgresql://user@host/database)."
+_DEFAULTS = {"connect_timeout": "15", "application_name": "dpeigen"}
+_SETTINGS = (
+    "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '60s';"
+    " SET LOCAL idle_in_transaction_session_timeout = '60s'"
+)
+
+
+class _PostgresTransaction(Transaction):
+    lock = " FOR UPDATE"
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+
+    def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        cursor = self._db.execute(sql.replace("?", "%s"), parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+class PostgresStore(Store):
+    """One schema of a database."""
+
+    def __init__(self, url: str) -> None:
+        psycopg = _psycopg()
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # its message may quote the URL, and that a password
+            parts = urlsplit("")
+        if not parts.scheme:
+            raise ValueError(_NO_URL)
+        query = dict(parse_qsl(parts.query))
+        self.name = query.pop("ledger", "default")
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", self.name):
+            must = "lower-case letters, digits and _, beginning with a letter, at most 40"
+            raise ValueError(complain("ledger", "the URL", must, self.name))
+        self._url = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+        try:
+            facts = psycopg.conninfo.conninfo_to_dict(self._url)
+        except psycopg.Error:  # likewise
+            facts = None
+        if facts is None:
+            raise ValueError(_NO_URL)
+        self._options = {name: value for name, value in _DEFAULTS.items() if name not in facts}
+        host, port = str(facts.get("host", "")), f":{facts['port']}" if facts.get("port") else ""
+        socket = f"&host={host}" if host.startswith("/") else ""
+        self.place = f"postgresql://{'' if socket else host}{port}/{facts.get('dbname', '')}?ledger={self.name}{socket}"
+        self._schema = f"dpeigen_{self.name}"
+
+    def check(self) -> None:
+        """Nothing can be said without a connection; the first use says it."""
+
+    @contextmanager
+    def create(self) -> Iterator[Transaction]:
+        psycopg = _psycopg()
+        exists = f"{self.place} exists already, and may hold what was spent."
+        with self._transaction("") as db:
+            try:
+                db.execute(f"CREATE SCHEMA {self._schema}")
+            except (psycopg.errors.DuplicateSchema, psycopg.errors.UniqueViolation):
+                raise FileExistsError(exists) from None
+            db.execute(f"SET LOCAL search_path TO {self._schema}")
+            for statement in SCHEMA:
+                db.execute(statement)
+            yield _PostgresTransaction(db)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        # Whatever the server's default is: who has waited for the lock must see what was done meanwhile.
+        begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO {self._schema}"
+        with self._transaction(begin) as db:
+            yield _PostgresTransaction(db)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        begin = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {self._schema}"
+        with self._transaction(begin) as db:
+            yield _PostgresTransaction(db)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Any]:
+        psycopg, refusal = _psycopg(), None  # type: Any, Exception | None
+        try:
+            with psycopg.connect(self._url, **self._options) as db:  # commits at the end, or rolls back
+                if begin:
+                    db.execute(begin)
+                if "READ ONLY" not in begin:
+                    db.execute(_SETTINGS)
+                yield db
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            refusal = FileNotFoundError(f"No ledger at {self.place}. Make one with Ledger.create(url, epsilon=…).")
+        except psycopg.errors.UndefinedColumn as error:
+            refusal = self.damaged(self._clean(error))
+        except psycopg.Error as error:
+            refusal = self.unavailable(self._clean(error))
+        if refusal is not None:
+            raise refusal  # outside the handlers: the driver's error and its context stay behind
+
+    def _clean(self, error: Exception) -> str:
+        """The first line of the server's message, without anything secret."""
+        facts = _psycopg().conninfo.conninfo_to_dict(self._url)
+        text = (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
+        for secret in ("password", "sslpassword", "passfile"):
+            if facts.get(secret):
+                text = text.replace(str(facts[secret]), "•••")
+        return text
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise ImportError("A ledger in PostgreSQL needs psycopg: pip install 'dpeigen[postgres]'") from error
+    return psycopg

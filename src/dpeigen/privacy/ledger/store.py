@@ -1,0 +1,189 @@
+"""Where a ledger lies: three small tables, the same in SQLite and PostgreSQL, and transactions that exclude each other.
+
+A writer holds the only lock from before it reads the totals until its changes are on disk; a writer that dies leaves
+nothing behind. No connection outlives a call, so ledgers may be copied, pickled and used after a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableError
+
+SCHEMA = (
+    "CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL,"
+    " number INTEGER NOT NULL, head TEXT NOT NULL, state TEXT NOT NULL)",
+    "CREATE TABLE event (number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
+    " hash TEXT NOT NULL)",
+    "CREATE TABLE entry (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,"
+    " started INTEGER NOT NULL, settled INTEGER)",
+)
+_WAIT = 60.0  # seconds for the lock
+_UNCONFIRMED = "What was not confirmed is not granted; open reservations go on counting as spent."
+
+
+class Transaction(ABC):
+    """SQL with ``?`` for parameters; all of it or nothing."""
+
+    lock = ""  # what a SELECT needs at its end to keep other writers out
+
+    @abstractmethod
+    def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a query, or none."""
+
+
+class Store(ABC):
+    """A place for one ledger."""
+
+    name: str  # short, for messages
+    place: str  # in full, without secrets
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise FileNotFoundError where there is certainly no ledger."""
+
+    @abstractmethod
+    def create(self) -> AbstractContextManager[Transaction]:
+        """A transaction in which the tables are new; refuses where a ledger is."""
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Transaction]:
+        """The one writer."""
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent look."""
+
+    def damaged(self, why: object) -> DamagedLedgerError:
+        return DamagedLedgerError(
+            f"{self.place} is not a dpeigen ledger, or is damaged ({why}). Nothing was read or spent. Restore it from "
+            "a backup; a new one forgets what was spent before."
+        )
+
+    def unavailable(self, why: object) -> LedgerUnavailableError:
+        return LedgerUnavailableError(f"The ledger {self.place} cannot be used now: {why}. {_UNCONFIRMED}")
+
+
+class _SqliteTransaction(Transaction):
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return self._db.execute(sql, parameters).fetchall()
+
+
+class SqliteStore(Store):
+    """A file with a write-ahead log beside it while it is in use."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.name, self.place = self.path.name, str(self.path)
+
+    def check(self) -> None:
+        if not self.path.is_file():
+            raise FileNotFoundError(f"No ledger at {self.path}. Make one with Ledger.create(path, epsilon=…).")
+
+    @contextmanager
+    def create(self) -> Iterator[Transaction]:
+        if self.path.exists():
+            raise FileExistsError(f"{self.path} exists already, and may hold what was spent.")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {self.path.parent} to make a ledger in.")
+        # Made aside and then linked: there is never half a ledger, and of two makers one wins.
+        with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".ledger-") as folder:
+            aside = Path(folder) / "new"
+            with self._connected(aside) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+                with self._transaction(db, "BEGIN IMMEDIATE") as transaction:
+                    for statement in SCHEMA:
+                        transaction.run(statement)
+                    yield transaction
+            try:
+                os.link(aside, self.path)
+            except FileExistsError:
+                raise FileExistsError(f"{self.path} exists already, and may hold what was spent.") from None
+            except OSError:  # file systems without links
+                with self.path.open("xb") as file:
+                    file.write(aside.read_bytes())
+                    file.flush()
+                    os.fsync(file.fileno())
+            _sync(self.path.parent)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._connected(self.path) as db, self._transaction(db, "BEGIN IMMEDIATE") as transaction:
+            yield transaction
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        with self._connected(self.path, reading=True) as db, self._transaction(db, "BEGIN") as transaction:
+            yield transaction
+
+    @contextmanager
+    def _transaction(self, db: sqlite3.Connection, begin: str) -> Iterator[Transaction]:
+        db.execute(begin)
+        try:
+            yield _SqliteTransaction(db)
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def _connected(self, path: Path, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
+        # Reading a log needs to write beside the file. Where that is not allowed, and no log is left, do without.
+        frozen = reading and not _writable(path.parent) and not Path(f"{path}-wal").exists()
+        mode = "ro&immutable=1" if frozen else "rw" if path == self.path else "rwc"
+        address = f"{path.absolute().as_uri()}?mode={mode}"
+        db = None
+        try:
+            db = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)
+            db.execute("PRAGMA synchronous = FULL")
+            yield db
+        except sqlite3.DatabaseError as error:
+            # "No such table" is an operational error, like a lock or a full disk, but is about the file's content.
+            if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):
+                raise self.unavailable(error) from error
+            raise self._old(db) if "no such column: version" in str(error) else self.damaged(error) from error
+        finally:
+            if db is not None:
+                db.close()
+
+    def _old(self, db: sqlite3.Connection | None) -> DamagedLedgerError:
+        """The refusal of a file from before entries were chained, which says what is left in it."""
+        spent = "SELECT COALESCE(SUM(epsilon), 0), COALESCE(SUM(delta), 0) FROM entry WHERE state != 'cancelled'"
+        try:
+            (epsilon, delta), (used, used_delta) = (
+                db.execute(sql).fetchone()  # type: ignore[union-attr]
+                for sql in ("SELECT epsilon, delta FROM budget", spent)
+            )
+        except sqlite3.Error as error:
+            return self.damaged(error)
+        return DamagedLedgerError(
+            f"{self.place} was made by an earlier version of dpeigen, without a chain of hashes, and is not written "
+            f"any more. (ε, δ) = ({max(epsilon - used, 0.0):g}, {max(delta - used_delta, 0.0):g}) is left in it: keep "
+            "the file, and make a new ledger with that budget."
+        )
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _sync(folder: Path) -> None:
+    """Have the name of a new file on disk too, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
