@@ -16,10 +16,10 @@ shares join by their dominating pair (`privacy.accounting`). The rest is post-pr
 Why. One noise for all directions hides the weak ones: its size is that of the longest. After T = (Ĉ + η)^−½, η the
 size of the noise that Ĉ carries, all directions that were seen are about equally long, so their errors are relative to
 their own variance, and rows of any spectrum are about equally long too, so that few of them are clipped. This is
-CoinPress (Biswas, Dong, Kamath, Ullman 2020) with what it lacks: no bounds on the covariance are needed, nothing is
-assumed for privacy or for the clipping (its radius is that of Gaussian rows and cuts a tenth of them), the noise is
-isotropic on symmetric matrices (its is √2 too large off the diagonal), and η covers the noise (its code leaves that
-out). The last radius is adaptive after Dong, Liang, Yi 2022: as many rows are clipped as balance clipping with noise.
+CoinPress (Biswas, Dong, Kamath, Ullman 2020) with what it lacks: no bounds on the covariance are needed, radii are
+those of the rows (its are those of Gaussian rows), the noise is isotropic on symmetric matrices (its is √2 too large
+off the diagonal), and η covers the noise (that of its published code does not). The last radius is adaptive after
+Dong, Liang, Yi 2022: as many rows are clipped as balance clipping with noise.
 """
 
 from __future__ import annotations
