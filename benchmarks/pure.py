@@ -30,7 +30,7 @@ PEERS = {
     ),
     "opendp": (
         "import randomgen, opendp.prelude as dp; "
-        "dp.enable_features('contrib', 'honest-but-curious', 'floating-point'); "
+        "dp.enable_features('contrib', 'honest-but-curious', 'floating-point', 'idealized-numerics'); "
         "from opendp.extras.sklearn.decomposition import PCA",
         "PCA(epsilon=1.0, row_norm=1.0, n_samples=len(X), n_features=d, n_components=k).fit(X)",
     ),

@@ -170,12 +170,20 @@ def _print(found: Comparison, metric: str, written: list[Path], as_json: bool) -
         return
     console = _show.console()
     console.print(_table(summary, metric, found.setting))
-    reasons = {(entry["method"], reason) for entry in summary for reason in entry["reasons"]}
-    for label, reason in sorted(reasons):
-        console.print(f"{label}: {reason}", markup=False)
+    for line in _reasons(summary):
+        console.print(line, markup=False)
     console.print(f"Seed {found.setting['seed']}. Public or made-up data; the noise is seeded.", markup=False)
     for path in written:
         console.print(f"Written to {path}", markup=False)
+
+
+def _reasons(summary: list[dict[str, Any]]) -> list[str]:
+    """Why cells are empty: one reason for each method, that of the first such ε, and all of them in the JSON."""
+    told: dict[str, tuple[list[str], str]] = {}
+    for entry in summary:
+        if entry["reasons"]:
+            told.setdefault(entry["method"], ([], entry["reasons"][0]))[0].append(f"{entry['epsilon']:g}")
+    return [f"{label} at ε = {', '.join(epsilons)}: {reason}" for label, (epsilons, reason) in told.items()]
 
 
 def _table(summary: list[dict[str, Any]], metric: str, setting: Any) -> Table:
@@ -184,13 +192,13 @@ def _table(summary: list[dict[str, Any]], metric: str, setting: Any) -> Table:
 
     table = Table(title=f"{metric}: median (quartiles), {setting['data']['about']}", title_justify="left")
     epsilons = sorted({entry["epsilon"] for entry in summary if entry["epsilon"] is not None})
-    table.add_column("method")
+    table.add_column("method", no_wrap=True)
     for epsilon in epsilons:
         table.add_column(f"ε = {epsilon:g}", justify="right")
     lines: dict[str, dict[Any, str]] = {}
     for entry in summary:
         value = entry.get(metric)
-        text = "–" if value is None else "{:.3g} ({:.3g}–{:.3g})".format(value["median"], *value["quartiles"])
+        text = "–" if value is None else "{:.3g} ({:.2g}–{:.2g})".format(value["median"], *value["quartiles"])
         lines.setdefault(entry["method"], {})[entry["epsilon"]] = text
     for label, texts in lines.items():
         table.add_row(label, *(texts.get(epsilon, texts.get(None, "–")) for epsilon in epsilons))
