@@ -89,7 +89,7 @@ def documented_refusal(method, bound, center, relation, kind, delta) -> str | No
     name = name_of(method)
     if name in ONE_PASS:
         return one_pass_refusal(name, bound, center, relation, delta, kind)
-    if name.startswith(("gaussian", "refined", "whitened", "spiked", "geodesic")) and delta == 0:
+    if name.startswith(("gaussian", "refined", "spiked", "geodesic")) and delta == 0:
         return "'delta' parameter of .* must be > 0 for method='.*'. Got 0.0 instead. Give a delta"
     if bound == "none" and not name.startswith(UNBOUNDED):
         return "'bound' parameter of .* must be given for method=.*bound=R.*bound=\\(lower, upper\\).*bound='private'"
@@ -223,11 +223,11 @@ def test_every_method_reaches_every_kind_of_input_it_claims():
     assert len(MATRIX) == (15 + len(ONE_PASS)) * 4 * 4 * 2 * 2 * 2
     assert len(once) == 2 * 3 * 4  # three bounds, all centres; replacement, δ > 0, components only
     assert len(done) - len(once) == 2 * (
-        2 * 4 * 7 * 2  # auto and spatial-sign: all bounds; pairs only under replacement; both δ
+        3 * 4 * 7 * 2  # auto, spatial-sign and whitened: all bounds; pairs only under replacement; both δ
         + 4 * 3 * 7 * 2  # laplace and matrix-laplace, plain and tight: three bounds
         + 2 * 3 * 7 * 2  # eigenvector-sampling and kapralov-talwar: three bounds
         + 2 * 3 * 7  # gaussian, plain and tight: δ > 0
         + 4 * 4 * 2  # kendall: all bounds and centres under replacement; both δ
-        + 2 * 4 * 7  # refined and whitened: all bounds, δ > 0
+        + 4 * 7  # refined: all bounds, δ > 0
         + 3  # spiked: no bound, three centres, replacement, δ > 0
     ) + (4 * 4)  # geodesic: components only, δ > 0

@@ -115,6 +115,18 @@ def test_components():
 # --- the guarantee ------------------------------------------------------------------------------------------------
 
 
+def test_pure_privacy():
+    """In 20 runs 0.19 ± 0.01, and 0.37 for `spatial-sign` and `matrix-laplace`."""
+    variances = np.arange(1, 11) ** -2.0
+    fits = [covariance(delta=0.0, random_state=s).fit(rows_of(variances, 20_000, s, tail=3.0)) for s in range(3)]
+    assert np.mean([relative_frobenius(fit.covariance_, np.diag(variances)) for fit in fits]) < 0.28
+    guarantee = fits[0].guarantee_
+    assert guarantee.delta == 0
+    assert all(isinstance(spend.cost, PureCost) for spend in guarantee.split)
+    assert math.fsum(spend.cost.epsilon for spend in guarantee.split) <= 1
+    assert covariance(delta=0.0, random_state=None).fit(rows_of(variances, 5000)).guarantee_.numerics == "idealised"
+
+
 def test_everything_that_is_read_is_paid_for():
     guarantee = covariance(relation="add_remove").fit(rows_of([2.0, 1.0], 5000)).guarantee_
     assert guarantee.basis == "worst-case"
@@ -257,7 +269,5 @@ def test_the_radius_is_the_one_that_is_analysed(monkeypatch, tools):
 
 def test_refusals():
     rows = rows_of([2.0, 1.0], 200)
-    with pytest.raises(ValueError, match="'delta' parameter of PrivateCovariance must be > 0 for method='whitened'"):
-        covariance(delta=0.0).fit(rows)
     with pytest.raises(ValueError, match="A private radius needs at least"):
         covariance().fit(rows)

@@ -1,13 +1,14 @@
 """``whitened``: a covariance whose noise has the shape of the data. Worst-case, no bound, unknown scale.
 
-Guarantee: (ε, δ)-DP, δ > 0, for every data set, both relations, with exact integer statistics and exact discrete
-noise. Proof: it is an adaptive composition of
+Guarantee: (ε, δ)-DP, δ ≥ 0, for every data set, both relations, with exact integer statistics; with exact discrete
+Gaussian noise for δ > 0 and the noise of `matrix-laplace`, idealised as there, for δ = 0. Proof: it is an adaptive
+composition of
 
 1. two radii by the sparse-vector technique on a fixed geometric grid: ε-DP each (`methods.radius`).
 2. the second moment of the rows, clipped to the first radius, and that of whitened rows Tx, clipped to the second.
    T is a function of the first release, and the image of a row depends on T and that row alone (`stats.stretch`).
    Whatever T is, the clipped rows are no longer than the radius: Frobenius sensitivity √2·R² (replace) or R²
-   (add/remove), in integers (`stats.moments`).
+   (add/remove), trace 2·R² or R², in integers (`stats.moments`).
 3. where it is private, the number of rows: sensitivity 1.
 
 Gaussian shares compose exactly, each mechanism chosen by what was released before it (Dong, Roth, Su 2022); pure
@@ -34,15 +35,16 @@ from dpeigen.methods.base import Estimate, Method, Task, public_count
 from dpeigen.methods.framing import check_radii, frame_rows, location, released_count, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.matrix_laplace import MatrixLaplace
+from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.radius import radius_but
-from dpeigen.privacy import Cost, Randomness, Relation, allocate
+from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
-from dpeigen.stats import Lattice, NormHistogram, SecondMoment, project_eigenvalues, shrink_eigenvalues
+from dpeigen.stats import Frame, Lattice, NormHistogram, SecondMoment, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.spectrum import gaussian_r_transform, symmetric_eigh
+from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import Whitened as WhitenedRows
 
 Floats = NDArray[np.float64]
@@ -64,7 +66,6 @@ class Whitened(Method):
         "Biswas, Dong, Kamath and Ullman 2020 and Dong, Liang and Yi 2022, made worst-case, with tight constants"
     )
     needs_bound = False
-    needs_delta = True
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
@@ -82,9 +83,11 @@ class Whitened(Method):
         super().check(task)
         costs = self.shares(task)
         check_radii(task, costs)
-        for purpose, cost in costs.items():
-            if not purpose.startswith("radius"):
-                check_scale(2 * LEVELS**2 / gaussian_share(cost))
+        mechanism = _mechanism(task)
+        widest = SecondMoment(Lattice(Frame(task.n_features), 1.0))
+        reach = 2 * math.sqrt(task.n_features + 2) if mechanism.numerics == "idealised" else 1.0
+        for purpose in (_FIRST, _LAST):
+            check_scale(reach * mechanism.noise_scale(widest, costs[purpose], task.relation))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, d = self.shares(task), task.n_features
@@ -105,8 +108,8 @@ class Whitened(Method):
         levels = np.maximum(levels, 0.0) + 2 * math.sqrt(d) * noise  # the norm of the noise: less is not known
         factors = np.sqrt(levels.min() / levels)
         rows = WhitenedRows(frame, basis, factors)
-        # Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise d·R²/(n·μ).
-        balance = _BALANCE * d**1.5 / gaussian_share(costs[_LAST])
+        # Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise of deviation τ d·τ.
+        balance = _BALANCE * d**1.5 * _deviation(d, costs[_LAST], task)
         norms = source.reduce(NormHistogram(rows))
         reach = _least(radius_but(norms, min(balance, _MOST_OUTSIDE * count), costs[_LAST_RADIUS], rng), cap)
         white, _ = _moment(source, rows, reach, count, costs[_LAST], task, rng)
@@ -122,8 +125,8 @@ class Whitened(Method):
             mean=location(frame, None, task),
             n_rows=count * frame.rows_per_term,
             radius=None,
-            split=spends(costs, {_FIRST: Gaussian.name, _LAST: Gaussian.name}),
-            numerics="exact",
+            split=spends(costs, dict.fromkeys((_FIRST, _LAST), _mechanism(task).name)),
+            numerics=_mechanism(task).numerics,
             notes=(
                 "Rows longer than a paid radius were clipped to it: variances come out low for the heaviest tails.",
             ),
@@ -139,19 +142,31 @@ def _least(radius: float, cap: float | None) -> float:
     return radius if cap is None else min(radius, cap)
 
 
+def _mechanism(task: Task) -> MomentMethod:
+    return MatrixLaplace() if task.budget.is_pure else Gaussian()
+
+
+def _deviation(d: int, cost: Cost, task: Task) -> float:
+    """Of an off-diagonal entry of the noise on Σzzᵀ for rows in the unit ball."""
+    if isinstance(cost, PureCost):
+        return MatrixLaplace().deviation(d, Budget(cost.epsilon), task.relation)
+    return (1.0 if task.relation is Relation.REPLACE else math.sqrt(0.5)) / gaussian_share(cost)
+
+
 def _moment(
     source: Source, view: RowView, radius: float, count: float, cost: Cost, task: Task, rng: Randomness
 ) -> tuple[Floats, float]:
     """A noisy mean of zzᵀ over clipped rows, shrunk and projected; and the deviation of its off-diagonal noise."""
     lattice = Lattice(view, radius)
     empty = SecondMoment(lattice)
-    noise = Gaussian().noise(empty, cost, task.relation, rng)
+    mechanism = _mechanism(task)
+    noise = mechanism.noise(empty, cost, task.relation, rng)
     area = lattice.step**2 / count
     noisy = noise.added_to(source.reduce(empty).gram) * area
     values, vectors = np.linalg.eigh((noisy + noisy.T) / 2)
     whole, deviation, d = radius**2, noise.deviation * area, len(noisy)
     if task.shrink:  # in units of the squared radius: squares neither overflow nor vanish
         tau = deviation / whole
-        values = whole * shrink_eigenvalues(values / whole, gaussian_r_transform(d, tau), math.sqrt(d) * tau)
+        values = whole * shrink_eigenvalues(values / whole, mechanism.r_transform(d, tau), math.sqrt(d) * tau)
     values = project_eigenvalues(values, trace=whole)
     return (vectors * values) @ vectors.T, deviation
