@@ -46,6 +46,16 @@ def test_results_picture_and_table(public, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_categories_and_column_bounds(tmp_path):
+    lines = ["age,sex,weight"] + [f"{20 + i % 60},{'fm'[i % 2]},{60 + i % 31}" for i in range(400)]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    call = ["--data", tmp_path / "people.csv", "--public", "--category", "sex=f|m", "--lower", "0,0,0,0"]
+    call += ["--upper", "120,1,1,200", "--epsilon", "4", "--method", "gaussian", "--delta", "1e-6"]
+    result = run(*call, "--repetitions", "1", "--workers", "1", "--json")
+    assert result.exit_code == 0, result.output
+    assert "400×4" in json.loads(result.stdout)["setting"]["data"]["about"]
+
+
 def test_json(tmp_path):
     result = run(*MADE, *QUICK, "--json", "--out", tmp_path / "r.parquet")
     told = json.loads(result.stdout)
@@ -69,6 +79,9 @@ def test_refusals_are_told(tmp_path):
         (["--data", "none.csv", "--public", "--epsilon", "1"], "No such file", 3),
         (["--synthetic", "spiked:rows=5", "--epsilon", "1"], "columns", 2),
         ([*MADE, "--epsilon", "1,much"], "--epsilon", 2),
+        ([*MADE, "--epsilon", "1", "--bound", "wide"], "--bound", 2),
+        ([*MADE, "--epsilon", "1", "--lower", "0"], "--upper", 2),
+        ([*MADE, "--epsilon", "1", "--bound", "1", "--lower", "0", "--upper", "1"], "--bound", 2),
         ([*MADE, "--epsilon", "1", "--method", "magic"], "'method'", 2),
         ([*MADE, "--epsilon", "1", "--out", "r.txt"], "'out'", 2),
         ([*MADE, "--epsilon", "1", "--plot", "r.txt"], "--plot", 2),

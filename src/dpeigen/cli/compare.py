@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpeigen.cli._errors import USAGE, fail, one_line_errors
-from dpeigen.cli.pca import _bound, _number, _open, _pairs
+from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -94,13 +93,13 @@ def compare(
         table: Any = (
             Synthetic.parse(synthetic)
             if synthetic is not None
-            else _open(Path(str(data)), chosen, _pairs("category", category), _pairs("type", column_type))
+            else _open(Path(str(data)), chosen, _declared("category", category), _declared("type", column_type))
         )
         with _bar() as progress:
             found = run(
                 table,
                 public=public,
-                epsilons=[_number("epsilon", part, "numbers separated by commas") for part in epsilon.split(",")],
+                epsilons=_numbers("epsilon", epsilon),
                 n_components=components,
                 methods=USUAL if method is None else [name.strip() for name in method.split(",")],
                 repetitions=repetitions,
@@ -116,6 +115,40 @@ def compare(
         if plot is not None:
             _draw(found, plot, metric)
         _print(found, found.check_metric(metric), [path for path in (out, plot) if path is not None], as_json)
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--{option} must be numbers separated by commas. Got {text!r} instead.") from None
+
+
+def _bound(bound: str | None, lower: str | None, upper: str | None) -> Any:
+    """The 'bound' parameter from the three options."""
+    if lower is None and upper is None:
+        return bound if bound is None or bound == "private" else _numbers("bound", bound)[0]
+    if bound is not None or lower is None or upper is None:
+        raise ValueError("Give either --bound, or both --lower and --upper.")
+    sides = (_numbers("lower", lower), _numbers("upper", upper))
+    return tuple(side[0] if len(side) == 1 else side for side in sides)
+
+
+def _declared(option: str, given: list[str] | None) -> dict[str, str]:
+    """name=value options."""
+    pairs = [text.partition("=") for text in given or []]
+    if any(not name or not value for name, _, value in pairs):
+        raise ValueError(f"--{option} must be given as name=value. Got {given} instead.")
+    return {name: value for name, _, value in pairs}
+
+
+def _open(path: Path, columns: list[str] | None, categories: dict[str, str], types: dict[str, str]) -> Any:
+    from dpeigen.sources import open_source
+
+    if not path.exists():
+        raise UnreadableError(f"No such file or folder: {path}")
+    lists = {name: text.split("|") for name, text in categories.items()}
+    return open_source(path, columns=columns, categories=lists or None, types=types or None)
 
 
 def _check_picture(plot: Path | None) -> None:
