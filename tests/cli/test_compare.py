@@ -104,3 +104,23 @@ def test_another_setting_is_refused(tmp_path):
     result = run(*MADE, *QUICK, *out, "--delta", "1e-5")
     assert result.exit_code == 2
     assert "another setting" in result.output
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    from dpeigen.evaluation import running
+
+    run_cell, calls = running.run_cell, []
+
+    def stopping(work, cell):
+        calls.append(cell)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return run_cell(work, cell)
+
+    out = ["--out", tmp_path / "r.csv"]
+    monkeypatch.setattr(running, "run_cell", stopping)
+    stopped = run(*MADE, *QUICK, *out)
+    assert stopped.exit_code == 130
+    assert "goes on from there" in stopped.output
+    monkeypatch.setattr(running, "run_cell", run_cell)
+    assert run(*MADE, *QUICK, *out).exit_code == 0

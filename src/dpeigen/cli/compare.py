@@ -95,7 +95,7 @@ def compare(
             if synthetic is not None
             else _open(Path(str(data)), chosen, _declared("category", category), _declared("type", column_type))
         )
-        with _bar() as progress:
+        with _told_when_stopped(out), _bar() as progress:
             found = run(
                 table,
                 public=public,
@@ -157,6 +157,17 @@ def _check_picture(plot: Path | None) -> None:
         fail(USAGE, f"--plot must end in .png, .pdf or .svg. Got {str(plot)!r} instead.")
     if plot is not None and not plot.absolute().parent.is_dir():
         fail(USAGE, f"--plot {plot}: there is no such folder.")
+
+
+@contextmanager
+def _told_when_stopped(out: Path | None) -> Iterator[None]:
+    """Ctrl-C is not the end of a comparison that is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = "" if out is None else f" Finished cells are kept beside {out}: the same command goes on from there."
+        typer.echo(f"dpeigen: stopped.{kept}", err=True)
+        raise typer.Exit(130) from None
 
 
 @contextmanager
