@@ -62,10 +62,10 @@ def radius_but(histogram: NormHistogram, outside: float, cost: Cost, rng: Random
 
     Never fewer than five noise scales, for the reason that `slack` gives.
     """
-    noise_scale = _noise_scale(cost, Relation.REPLACE)
-    threshold_noise = int(rng.discrete_laplace(noise_scale, 1)[0])
-    noise = rng.discrete_laplace(noise_scale, len(GRID))
-    allowed = max(math.floor(outside), math.ceil(5 * noise_scale))
+    scale = math.nextafter(2 / pure_epsilon(cost), math.inf)
+    threshold_noise = int(rng.discrete_laplace(scale, 1)[0])
+    noise = rng.discrete_laplace(scale, len(GRID))
+    allowed = max(math.floor(outside), math.ceil(5 * scale))
     passed = allowed - (histogram.count - histogram.cumulative) + noise >= threshold_noise
     return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
 
