@@ -268,31 +268,37 @@ def test_what_is_not_ours_is_not_overwritten(tmp_path):
 
 
 SCRIPT = """
+    import sys
     from dpeigen.evaluation import Synthetic, compare
     made = Synthetic("spiked", rows=2000, columns=12)
-    found = compare(made, methods=["gaussian", "refined"], epsilons=[1.0, 2.0], delta=1e-6,
-                    n_components=3, repetitions=20, bound=20.0, center=None, seed=2, workers=2, out="r.parquet")
-    print(len(found.table))
+    compare(made, methods=["gaussian", "refined"], epsilons=[1.0, 2.0], delta=1e-6, n_components=3, bound=20.0,
+            center=None, seed=2, workers=2, out="r.parquet", repetitions=int(sys.argv[1]))
 """
 
 
 def test_a_killed_process_loses_nothing(tmp_path):
-    """kill -9 in the middle of a parallel run, from a script without a guard; then the same script again."""
+    """kill -9 in the middle of a parallel run, from a script without a guard; then the same, with fewer repetitions.
+
+    The first run would take an hour, so it is always killed before its end.
+    """
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
-    started = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, start_new_session=True)
+    started = subprocess.Popen([sys.executable, "script.py", "20000"], cwd=tmp_path, start_new_session=True)
     state = tmp_path / "r.parquet.cells"
-    deadline = time.monotonic() + 60
-    while finished(state) < 8 and time.monotonic() < deadline and started.poll() is None:
+    while finished(state) < 8 and started.poll() is None:
         time.sleep(0.02)
     os.killpg(started.pid, signal.SIGKILL)
     started.wait()
     before = contents(state)
-    assert 8 <= len(before) < 100
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "100"
+    assert len(before) >= 8
+    assert not (tmp_path / "r.parquet").exists()
+    subprocess.run([sys.executable, "script.py", "8"], cwd=tmp_path, check=True)
     after = contents(state)
-    assert len(after) == 100
     assert before.items() <= after.items()
+    made, call = Synthetic("spiked", rows=2000, columns=12), {"epsilons": [1.0, 2.0], "delta": 1e-6, "bound": 20.0}
+    whole = compare(made, methods=["gaussian", "refined"], n_components=3, center=None, seed=2, repetitions=8,
+                    workers=1, **call)  # fmt: skip
+    assert pa.parquet.read_table(tmp_path / "r.parquet").equals(whole.table)
+    assert len(after) >= len(whole.table) == 40
 
 
 def contents(state) -> dict[str, str]:
