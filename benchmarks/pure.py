@@ -1,12 +1,7 @@
 """Eigenvector sampling beside diffprivlib's and OpenDP's PCA, each in a process of its own with a time limit.
 
-Run by `make bench`, or alone: `python benchmarks/run.py pure`. A peer that is not installed is reported and skipped.
-diffprivlib 0.6.6 does not import with current scikit-learn, so give the peers an environment of their own and name its
-Python:
-
-    python -m venv .venv-peers
-    .venv-peers/bin/pip install diffprivlib "scikit-learn<1.6" "numpy<2.3" "opendp[scikit-learn]"
-    DPEIGEN_PEERS=.venv-peers/bin/python make bench
+Run by `make bench`, or alone: `python benchmarks/run.py pure`. The peers run in the environments that `peers.py` makes;
+one that cannot be installed is reported and skipped.
 
 A time limit is a lower bound: what "did not finish" is at least that much slower. The peers' rejection step divides by
 the envelope where it must multiply, so where they finish they draw from another law than they say.
@@ -18,10 +13,10 @@ import importlib.util
 import os
 import statistics
 import subprocess
-import sys
 import time
 
 import numpy as np
+from peers import environment
 
 LIMIT = 20.0  # seconds for each peer, importing not counted
 IMPORTING = 40.0  # seconds
@@ -32,14 +27,12 @@ PEERS = {
     "diffprivlib": (
         "from diffprivlib.models import PCA",
         "PCA(k, epsilon=1.0, centered=True, data_norm=1.0).fit(X)",
-        "pip install diffprivlib 'scikit-learn<1.6'",
     ),
     "opendp": (
         "import randomgen, opendp.prelude as dp; "
-        "dp.enable_features('contrib', 'honest-but-curious', 'floating-point'); "
+        "dp.enable_features('contrib', 'honest-but-curious', 'floating-point', 'idealized-numerics'); "
         "from opendp.extras.sklearn.decomposition import PCA",
         "PCA(epsilon=1.0, row_norm=1.0, n_samples=len(X), n_features=d, n_components=k).fit(X)",
-        "pip install 'opendp[scikit-learn]'",
     ),
 }
 CHILD = """
@@ -80,15 +73,15 @@ def ours(d: int, k: int) -> float:
 
 def peer(name: str, d: int, k: int) -> tuple[float | None, str]:
     """Seconds of the peer's fit, or None and why not."""
-    load, fit, install = PEERS[name]
+    load, fit = PEERS[name]
     code = CHILD.format(here=os.path.dirname(os.path.abspath(__file__)), load=load, fit=fit, d=d, k=k)
-    python = os.environ.get("DPEIGEN_PEERS", sys.executable)
+    python, why = environment(name)
+    if python is None:
+        return None, why
     try:
         done = subprocess.run([python, "-c", f"{load}"], capture_output=True, text=True, timeout=IMPORTING, check=False)
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            missing = "ModuleNotFoundError" in last
-            return None, f"not installed: {install}" if missing else f"does not import: {last[:80]}"
+            return None, f"does not import: {(done.stderr.strip().splitlines() or ['no message'])[-1][:80]}"
         # The second import is quick, so a few seconds are enough for it and for making the data.
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=LIMIT + 5, check=False)
     except subprocess.TimeoutExpired:

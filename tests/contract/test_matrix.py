@@ -81,7 +81,7 @@ def one_pass_refusal(name, bound, center, relation, delta, kind) -> str | None:
 
 
 DIFFERENCES = ("kendall", "geodesic")  # methods that see rows in pairs only
-UNBOUNDED = ("spatial-sign", "auto", "refined", "spiked", *DIFFERENCES)
+UNBOUNDED = ("spatial-sign", "auto", "refined", "whitened", "spiked", *DIFFERENCES)
 
 
 def documented_refusal(method, bound, center, relation, kind, delta) -> str | None:
@@ -220,10 +220,10 @@ def test_the_independent_accountant_sees_a_split_that_is_too_dear():
 def test_every_method_reaches_every_kind_of_input_it_claims():
     done = [c for c in MATRIX if documented_refusal(*c) is None]
     once = [c for c in done if name_of(c[0]) in ONE_PASS]
-    assert len(MATRIX) == (14 + len(ONE_PASS)) * 4 * 4 * 2 * 2 * 2
+    assert len(MATRIX) == (15 + len(ONE_PASS)) * 4 * 4 * 2 * 2 * 2
     assert len(once) == 2 * 3 * 4  # three bounds, all centres; replacement, δ > 0, components only
     assert len(done) - len(once) == 2 * (
-        2 * 4 * 7 * 2  # auto and spatial-sign: all bounds; pairs only under replacement; both δ
+        3 * 4 * 7 * 2  # auto, spatial-sign and whitened: all bounds; pairs only under replacement; both δ
         + 4 * 3 * 7 * 2  # laplace and matrix-laplace, plain and tight: three bounds
         + 2 * 3 * 7 * 2  # eigenvector-sampling and kapralov-talwar: three bounds
         + 2 * 3 * 7  # gaussian, plain and tight: δ > 0

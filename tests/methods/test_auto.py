@@ -116,7 +116,7 @@ def test_resolve_takes_names_and_instances(tools):
     few = dataclasses.replace(task, n_components=1, n_rows=None)  # one-pass methods follow a few directions
     for name, kind in METHODS.items():
         unbounded = facts(tools, 3, bound=None, delta=1e-6, epsilon=50.0, k=2)
-        fitting = unbounded if name in ("spiked", "refined", "geodesic") else task
+        fitting = unbounded if name in ("spiked", "refined", "whitened", "geodesic") else task
         assert resolve(name, few if issubclass(kind, OnePassMethod) else fitting) == kind()
         assert kind.name == name
         assert kind.reference

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from dpeigen.cli.compare import compare
 from dpeigen.cli.demo import demo
 from dpeigen.cli.ledger import app as ledger
 from dpeigen.cli.local import app as local
@@ -24,6 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(compare)
 app.command()(demo)
 app.command()(pca)
 app.command()(reproduce)

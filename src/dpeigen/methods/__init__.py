@@ -20,6 +20,7 @@ from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
 from dpeigen.methods.spread import private_top_eigenvalue
 from dpeigen.methods.streaming import OnePassMethod, Stream
+from dpeigen.methods.whitened import Whitened
 
 __all__ = [
     "DPPCA",
@@ -43,6 +44,7 @@ __all__ = [
     "Spiked",
     "Stream",
     "Task",
+    "Whitened",
     "check_bound",
     "check_center",
     "check_method",

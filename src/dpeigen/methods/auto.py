@@ -32,6 +32,7 @@ from dpeigen.methods.refined import RADIUS_SHARE as REFINED_RADIUS
 from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
+from dpeigen.methods.whitened import Whitened
 from dpeigen.privacy import PureCost
 
 METHODS: dict[str, type[Method]] = {
@@ -47,6 +48,7 @@ METHODS: dict[str, type[Method]] = {
         Geodesic,
         Spiked,
         Refined,
+        Whitened,
     )
 }
 METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass

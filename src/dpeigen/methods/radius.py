@@ -9,6 +9,8 @@ row moves all counts in one direction by at most 1 (monotone queries): noise 2/�
 queries that rise by at most a and fall by at most b: shift the threshold noise by a; each earlier query then stays
 below at least as often, and query j passes when its own noise is shifted by at most a + b. With noise s on both that
 costs (2a + b)/s: ε/2 + ε/2 for (a, b) = (1, 0), less for (0, 1), and at most 19 + 20 = 39 for (1, 19) and (19, 1).
+`radius_but` asks for the number of rows outside instead: one row moves it by at most 1 and in one direction for all
+radii, whether it is replaced, added or removed, so noise 2/ε is enough for both relations.
 """
 
 from __future__ import annotations
@@ -53,6 +55,19 @@ def private_radius(
         margins = OUT_OF * histogram.cumulative - KEEP * histogram.count
     passed = margins[within] + slack(cost, relation) + noise >= threshold_noise
     return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
+
+
+def radius_but(histogram: NormHistogram, outside: float, cost: Cost, rng: Randomness) -> float:
+    """The first grid radius that about ``outside`` rows are longer than, a public or released number; costs ``cost``.
+
+    Never fewer than five noise scales, for the reason that `slack` gives.
+    """
+    scale = math.nextafter(2 / pure_epsilon(cost), math.inf)
+    threshold_noise = int(rng.discrete_laplace(scale, 1)[0])
+    noise = rng.discrete_laplace(scale, len(GRID))
+    allowed = max(math.floor(outside), math.ceil(5 * scale))
+    passed = allowed - (histogram.count - histogram.cumulative) + noise >= threshold_noise
+    return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
 
 
 def _target(count: int, half: bool) -> int:

@@ -1,4 +1,4 @@
-"""Rows stretched along released directions, one row at a time: z = x + Σⱼ (tⱼ − 1)·(uⱼ·x)·uⱼ.
+"""Rows stretched along released directions, one row at a time: z = x + Σⱼ (tⱼ − 1)·(uⱼ·x)·uⱼ, or tⱼ·(uⱼ·x) for all j.
 
 Scores are exact sums of integers (`frame.exact_scores`), and the rest is one multiplication and one addition per
 entry and direction in a fixed order, so the image of a row depends on that row and on released numbers alone.
@@ -54,3 +54,39 @@ class Stretched:
             for j, direction in enumerate(self.directions):
                 rows += (scores[:, j] * (self.factors[j] - 1))[:, None] * direction
         return np.clip(np.nan_to_num(rows, nan=0.0), -LARGEST_FLOAT, LARGEST_FLOAT)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Scores of framed rows along all ``directions`` of a released basis, each multiplied by its factor.
+
+    As long as the rows stretched by `Stretched`, in other axes, and many times as fast where all directions are.
+    """
+
+    frame: Frame
+    directions: Floats  # d × d, orthonormal rows, released
+    factors: Floats  # d, from released numbers
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Whitened)
+            and self.frame == other.frame
+            and np.array_equal(self.directions, other.directions)
+            and np.array_equal(self.factors, other.factors)
+        )
+
+    @property
+    def n_columns(self) -> int:
+        return self.frame.n_features
+
+    @property
+    def rows_per_term(self) -> int:
+        return self.frame.rows_per_term
+
+    def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
+        return None
+
+    def image(self, block: Any) -> Floats:
+        with np.errstate(over="ignore"):
+            rows = exact_scores(self.frame.image(block), self.directions, residual=False) * self.factors
+        return np.clip(rows, -LARGEST_FLOAT, LARGEST_FLOAT)
