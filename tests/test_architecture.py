@@ -25,7 +25,7 @@ LAYERS = [
     {"sources"},
     {"methods"},
     {"io"},
-    {"release", "score_map"},
+    {"exchange", "release", "score_map"},
     {"estimators", "local"},
     {"planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "__main__"},

@@ -132,10 +132,10 @@ class ScoreMap:
         The sum S of n positions with noise of deviation s has, for centres of deviation w about the middle, the best
         linear estimate S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows.
         """
-        noise, count_noise = (float(self.facts[name]) for name in ("sum_deviation", "class_count_deviation"))
+        noise, count_noise = (float(self.facts[name] or 1) for name in ("sum_deviation", "class_count_deviation"))
         counts = np.maximum(self.class_counts, 0.0)
-        weights = counts / (counts**2 + (noise * CLIP) ** 2) if len(counts) else counts
-        errors = 1 / np.sqrt((counts / noise) ** 2 + CLIP**2) if len(counts) else counts
+        weights = counts / (counts**2 + (noise * CLIP) ** 2)
+        errors = 1 / np.sqrt((counts / noise) ** 2 + CLIP**2)
         return Centroids(
             labels=self.labels,
             points=self.window.mean(axis=1) + self.class_sums * weights[:, None] * self.clip,
