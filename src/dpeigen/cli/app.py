@@ -15,6 +15,7 @@ from dpeigen.cli.demo import demo
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
 from dpeigen.cli.reproduce import reproduce
+from dpeigen.cli.score_map import scoremap
 
 app = typer.Typer(
     name="dpeigen",
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(pca)
 app.command()(reproduce)
+app.command()(scoremap)
 app.add_typer(local, name="local")
 
 

@@ -15,6 +15,7 @@ from dpeigen.score_map import Centroids, ScoreMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 _MOST_LOADINGS = 12
@@ -57,14 +58,17 @@ class ScoreMapDisplay(Display):
             f"(ε, δ) = ({total.epsilon:g}, {total.delta:g})"
         )
 
+    def axes_on(self, figure: Figure) -> Axes:
+        """Two panels on a figure: draws the loadings on the right one and returns the left one, for `plot`."""
+        left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (2.4, 1)})
+        self._draw_loadings(right)
+        axes: Axes = left
+        return axes
+
     def _new_axes(self) -> Axes:
         import matplotlib.pyplot as plt
 
-        _, (left, right) = plt.subplots(
-            1, 2, figsize=self._size, layout="constrained", gridspec_kw={"width_ratios": (2.4, 1)}
-        )
-        self._draw_loadings(right)
-        return left
+        return self.axes_on(plt.figure(figsize=self._size, layout="constrained"))
 
     def _draw(self, ax: Axes) -> None:
         found = self.score_map
