@@ -90,3 +90,42 @@ def rows() -> list[tuple[str, str, str, bool | None]]:
             what = f"map of Europe, (2, 10⁻⁶) in all, {relation}: {words}"
             found.append((what, figure, "≥ 0.9" if barred else "", ranks >= 0.9 if barred else None))
     return found
+
+
+def picture(path: str) -> None:
+    """The map without privacy, turned to match, beside one private run with noise from the operating system."""
+    from matplotlib.figure import Figure
+    from scipy.linalg import orthogonal_procrustes
+
+    from dpeigen import PrivatePCA, PrivateScoreMap
+    from dpeigen.datasets import load_europe
+    from dpeigen.plotting import ScoreMapDisplay
+    from dpeigen.plotting._score_map import _name
+
+    europe = load_europe()
+    centres, sizes, _ = truth()
+    labels = sorted(set(europe.target.tolist()))
+    release = PrivatePCA(2, epsilon=PLANE, delta=DELTA, center=None).fit(europe.X).release_
+    found = PrivateScoreMap(release, epsilon=MAP, labels=labels).fit(europe.X, europe.target).map_
+    _, vectors = np.linalg.eigh(np.cov(europe.X.T))
+    large = sizes >= 40
+    turn = orthogonal_procrustes(centres[large], found.centroids().points[large])[0]
+    points, centres = europe.X @ vectors[:, :-3:-1] @ turn, centres @ turn
+    figure = Figure(figsize=(13, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.scatter(points[:, 0], points[:, 1], s=6, color="#0072B2", alpha=0.35, linewidths=0)
+    left.plot(*centres[large].T, "o", color="#D55E00", markersize=4.5)
+    (x0, x1), (y0, y1) = found.window
+    left.set(xlim=(x0, x1), ylim=(y0, y1), xlabel="first coordinate", ylabel="second coordinate")
+    _name(left, centres[large], [name for name, shown in zip(labels, large, strict=True) if shown])
+    left.set_title("Without privacy: every person is a point", loc="left")
+    for side in ("top", "right"):
+        left.spines[side].set_visible(False)
+    ScoreMapDisplay.from_map(found, right)
+    figure.savefig(path, dpi=90)
+
+
+if __name__ == "__main__":
+    import sys
+
+    picture(sys.argv[1])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +18,7 @@ from dpeigen import PrivatePCA
 from dpeigen.exchange import read_arrow, write_arrow
 from dpeigen.sources import ArraySource
 
-NAMES = ["age", "Größe, cm", "weight"]
+NAMES = ["age", "Größe (cm)", "weight"]
 ROWS = np.random.default_rng(0).normal(size=(800, 3)) @ np.diag([3, 2, 1.0]) + [1, 2, 3]
 
 
@@ -86,3 +90,16 @@ def test_other_tables_are_refused(release):
         read_arrow(pa.table({"a": [1]}))
     with pytest.raises(ValueError, match="not a release"):
         read_arrow(release.to_arrow().drop_columns(["component_1"]))
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="there is no R")
+def test_the_page_for_r_reads_a_release(release, tmp_path):
+    if subprocess.run(["Rscript", "-e", "library(jsonlite)"], capture_output=True).returncode:
+        pytest.skip("there is no jsonlite for R")
+    page = (Path(__file__).parents[1] / "docs" / "r-and-julia.md").read_text(encoding="utf-8")
+    code = next(block for block in re.findall(r"```r\n(.*?)```", page, re.DOTALL) if "read_safetensors" in block)
+    release.save(tmp_path / "release")
+    code += '\nwrite.csv(cbind(pca$rotation, pca$center), "out.csv")'
+    subprocess.run(["Rscript", "-e", code], cwd=tmp_path, check=True, capture_output=True)
+    found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1, usecols=(-3, -2, -1))
+    np.testing.assert_allclose(found, np.column_stack([release.components.T, release.mean]), rtol=1e-12)

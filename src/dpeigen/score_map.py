@@ -5,6 +5,7 @@ Whatever is computed from a map costs nothing more: that is post-processing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from dpeigen.stats.smoothing import smooth
 Floats = NDArray[np.float64]
 CLIP = 2.5  # standard deviations: positions are summed inside |x|/2.5σ₁ + |y|/2.5σ₂ ≤ 1
 REACH = 3.0  # standard deviations: half of the window
-_STANDS_OUT = 3.0  # noise deviations of its count that a class needs to be shown
+_FALSE_ALARM = 0.05  # the chance that any label without rows is taken for one with rows
 
 
 class Centroids(NamedTuple):
@@ -130,9 +131,11 @@ class ScoreMap:
         """Centres of the labels, drawn to the middle of the map where the noise is larger than they are likely to be.
 
         The sum S of n positions with noise of deviation s has, for centres of deviation w about the middle, the best
-        linear estimate S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows.
+        linear estimate S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A
+        label is shown if its noisy count is larger than any of as many labels without rows reaches but for 5%.
         """
         noise, count_noise = (float(self.facts[name] or 1) for name in ("sum_deviation", "class_count_deviation"))
+        tail = math.log(max(len(self.labels), 1) / (2 * _FALSE_ALARM))  # P(Laplace > b·t) = e^−t/2, for each label
         counts = np.maximum(self.class_counts, 0.0)
         weights = counts / (counts**2 + (noise * CLIP) ** 2)
         errors = 1 / np.sqrt((counts / noise) ** 2 + CLIP**2)
@@ -141,7 +144,7 @@ class ScoreMap:
             points=self.window.mean(axis=1) + self.class_sums * weights[:, None] * self.clip,
             errors=errors[:, None] * self.clip,
             counts=self.class_counts.copy(),
-            shown=np.asarray(self.class_counts >= _STANDS_OUT * count_noise),
+            shown=np.asarray(self.class_counts >= count_noise / math.sqrt(2) * tail),
         )
 
     def to_arrow(self) -> Any:

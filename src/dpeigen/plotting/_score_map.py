@@ -81,7 +81,7 @@ class ScoreMapDisplay(Display):
             aspect="auto",
             cmap="Blues",
             vmin=0,
-            vmax=max(1.15 * float(density.sum(axis=0).max()), 1e-9),
+            vmax=max(1.5 * float(density.sum(axis=0).max()), 1e-9),
             interpolation="bicubic",
         )
         bar = ax.figure.colorbar(image, ax=ax, fraction=0.04, pad=0.01)
@@ -102,7 +102,7 @@ class ScoreMapDisplay(Display):
         first, second = (int(axis) + 1 for axis in found.facts["axes"])
         ax.set(xlabel=f"component {first} ({self._share(0)})", ylabel=f"component {second} ({self._share(1)})")
         hidden = len(found.labels) - len(shown)
-        some = f" ({hidden} of {len(found.labels)} labels do not stand out of the noise)" if hidden else ""
+        some = f" ({hidden} of {len(found.labels)} labels lost in the noise)" if hidden else ""
         ax.set_title("Private score map" + some, loc="left")
 
     def _draw_contours(self, ax: Axes, density: Floats, centroids: Centroids, colours: Any) -> None:
@@ -140,6 +140,8 @@ class ScoreMapDisplay(Display):
 
 def _name(ax: Axes, points: Floats, names: list[str]) -> None:
     """Names beside points, each at the first of some places where it covers no other name."""
+    from matplotlib.patheffects import withStroke
+
     figure = ax.get_figure()
     if figure is None or not len(points):
         return
@@ -167,6 +169,7 @@ def _name(ax: Axes, points: Floats, names: list[str]) -> None:
             textcoords="offset points",
             fontsize=_FONT,
             zorder=6,
+            path_effects=[withStroke(linewidth=2.2, foreground="white", alpha=0.8)],
             arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.5} if far else None,
         )
 

@@ -6,11 +6,9 @@ image of a row depends on that row alone, so every source gives the same integer
 
 Sensitivities, for any rows whatever:
 
-    cells      a row is in one cell of one group, or in none:             ℓ1  add/remove 1          replace 2
-    classes    a row adds (C, z) to one class, or nothing, with z two     ℓ1  add/remove C + L      replace 2(C + L)
-               integers, |z₁| + |z₂| ≤ L, checked on the integers themselves
-
-with L = 2^20 and C = L/2 the weight of a row in the count of its class.
+- cells: a row is in one cell of one group, or in none. ℓ1: add/remove 1, replace 2.
+- classes: a row adds (C, z) to one class, or nothing, with z two integers, |z₁| + |z₂| ≤ L, checked on the integers
+  themselves. ℓ1: add/remove C + L, replace 2(C + L). L = 2^20, and C = L/2 is the weight of a row in the count.
 
 >>> view = PlaneView(Frame(2), np.eye(2), np.array([[-1.0, 1.0], [-1.0, 1.0]]), np.ones(2), (0, 1))
 >>> PlaneCells(view, cells=2).update(np.array([[-0.5, 0.5], [7.0, 0.1]])).counts.tolist()
