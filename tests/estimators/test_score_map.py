@@ -6,15 +6,21 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dpeigen import Ledger, PrivatePCA, PrivateScoreMap, ScoreMap, load_release, load_score_map
 from dpeigen.datasets import DatasetError, load_europe
 from dpeigen.io import DamagedReleaseError
-from dpeigen.methods.score_map import CLASSES, DENSITY, ROWS, MapTask
+from dpeigen.methods import score_map
+from dpeigen.methods.score_map import CLASSES, DENSITY, ROWS, MapTask, estimate_map
 from dpeigen.privacy import Relation, compose
+from dpeigen.privacy.audit import audit
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.sources import open_source
-from dpeigen.stats import BadRowsError
+from dpeigen.privacy.randomness import SeededRandomness
+from dpeigen.sources import ArraySource, open_source
+from dpeigen.stats import BadRowsError, Frame
+from dpeigen.stats.cells import COUNT_WEIGHT, PlaneCells, PlaneView
+from dpeigen.stats.lattice import LEVELS
 
 NAMES = ["a", "b", "c", "d"]
 CENTRES = {"north": (4.0, 0.0), "south": (-4.0, 0.0), "east": (0.0, 3.0)}
@@ -273,3 +279,67 @@ def test_the_map_of_europe_is_recognisable():
         found.append(np.mean([spearmanr(points[:, axis], truth[:, axis])[0] for axis in (0, 1)]))
         assert (one.map_.total.epsilon, one.map_.total.delta) == (2.0, 1e-6)
     assert np.median(found) >= 0.9
+
+
+# --- an audit, end to end --------------------------------------------------------------------------------------------
+
+
+class Summed(ArraySource):
+    """Rows whose sums are computed once: they are the same in every run."""
+
+    def reduce(self, statistic):
+        if not hasattr(self, "sums"):
+            self.sums = super().reduce(statistic)
+        return self.sums
+
+
+def proven(relation: Relation, sensitivity: float, purpose: str, runs: int = 4000) -> tuple[float, float]:
+    """(ε of a share, the largest lower bound that maps of two neighbours prove; false with probability 1e-6).
+
+    The attacker knows both data sets and looks at the likelihood ratio of the noise.
+    """
+    view = PlaneView(Frame(2), np.eye(2), np.array([[-1.0, 1.0]] * 2), np.ones(2), (0, 1), (2, 3))
+    task = MapTask(3.0, relation, view, False, 2, 0.5)
+    here, there = [-10.0, 0.1, 1.0, 0.0], [10.0, -0.1, 0.0, 1.0]
+    rows = [[0.2, 0.2, 1.0, 0.0], [-0.2, -0.2, 0.0, 1.0]] * 5
+    pair = [here, there] if relation is Relation.REPLACE else [here, None]
+    sources = [Summed(np.array(rows + ([] if row is None else [row]))) for row in pair]
+    sums = [source.reduce(PlaneCells(view, 2)) for source in sources]
+    exact = [(s.counts if purpose == DENSITY else s.sums).ravel() for s in sums]
+    unit = 1 if purpose == DENSITY else np.array([COUNT_WEIGHT, LEVELS, LEVELS] * 2)
+
+    def look(found):
+        seen = found.counts if purpose == DENSITY else np.column_stack([found.class_counts, found.class_sums])
+        values = seen.ravel() * unit
+        return [np.sum(np.abs(values - exact[1]) - np.abs(values - exact[0]), dtype=float)]
+
+    def run(source, count):
+        rng = SeededRandomness(np.random.default_rng([17, sources.index(source)]))
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("cell_sensitivity", "class_sensitivity"):
+                honest = getattr(score_map, name)
+                patch.setattr(score_map, name, lambda r, honest=honest: max(1, int(honest(r) * sensitivity)))
+            return np.array([look(estimate_map(source, task, rng)) for _ in range(count)])
+
+    result = audit(run, *sources, runs=runs, confidence=1 - 1e-6)
+    return pure_epsilon(task.shares()[purpose]), result.epsilon_lower
+
+
+@pytest.mark.parametrize("purpose", [DENSITY, CLASSES])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_an_audit_proves_no_violation_and_is_not_idle(relation, purpose):
+    claimed, lower = proven(relation, 1.0, purpose)
+    assert 0.3 * claimed < lower <= claimed
+
+
+@pytest.mark.parametrize(("purpose", "factor"), [(DENSITY, 0.5), (CLASSES, 0.3)])
+def test_the_audit_catches_too_little_noise(purpose, factor):
+    """For the cells, the noise that addition and removal need; sums of six noisy numbers show less of what is lost."""
+    claimed, lower = proven(Relation.REPLACE, factor, purpose)
+    assert lower > claimed
+
+
+def test_it_can_be_cloned(data):
+    X, y, release = data
+    again = clone(PrivateScoreMap(release, epsilon=1.0, labels=list(CENTRES), random_state=1)).fit(X, y)
+    same(again.map_, fitted(data))

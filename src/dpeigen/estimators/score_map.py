@@ -261,7 +261,7 @@ class PrivateScoreMap(PrivateEstimator):
             mechanism="score-map",
             split=estimate.split,
             numerics="seeded" if seeded else "exact",
-            reference="docs: the private score map",
+            reference="dpeigen; cf. Qardaji, Yang, Li 2013",
             notes=notes,
         )
         return ScoreMap(
