@@ -61,6 +61,22 @@ def test_a_map_without_labels_and_a_paid_folder(folder, tmp_path):
     assert "paid for" in again.output
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_dry_run(folder, tmp_path, options):
+    ledger = Ledger.create(tmp_path / "l", epsilon=1.0)
+    result = call(folder, tmp_path / "out", "--dry-run", "--ledger", str(ledger.path), *options)
+    assert result.exit_code == 0, result.output
+    assert "density" in result.output
+    assert not (tmp_path / "out").exists()
+    assert ledger.history() == []
+
+
+def test_it_needs_a_folder(folder):
+    arguments = ["scoremap", str(folder / "release"), str(folder / "table.csv"), "--category", "sex=f|m"]
+    result = CliRunner().invoke(app, [*arguments, "--epsilon", "1"])
+    assert (result.exit_code, "--out" in result.output) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [

@@ -159,6 +159,32 @@ def test_every_source_gives_the_same_map(kind, tmp_path):
     same(PrivateScoreMap(release, label="place", **options).fit(frame).map_, expected)
 
 
+def test_a_source_with_more_columns_and_labels_beside_it(data):
+    pd = pytest.importorskip("pandas")
+    X, y = table(700)
+    frame = pd.DataFrame(X, columns=NAMES)
+    release = PrivatePCA(2, epsilon=1.0, delta=1e-6, bound=6.0, random_state=0).fit(frame).release_
+    options = {"epsilon": 1.0, "labels": list(CENTRES), "random_state": 1}
+    wide = ArraySource(np.column_stack([np.ones(700), X[:, ::-1]]), ["one", *NAMES[::-1]])
+    same(PrivateScoreMap(release, **options).fit(wide, y).map_, PrivateScoreMap(release, **options).fit(frame, y).map_)
+    numbers = np.unique(y, return_inverse=True)[1]
+    by_number = PrivateScoreMap(release, epsilon=1.0, labels=np.arange(3), random_state=1).fit(frame, numbers).map_
+    assert by_number.labels == ("0", "1", "2")
+    assert by_number.centroids().shown.all()
+
+
+def test_explain_spends_and_reads_nothing(data, tmp_path):
+    X, y, release = data
+    ledger = Ledger.create(tmp_path / "l", epsilon=1.0)
+    estimator = PrivateScoreMap(release, epsilon=0.5, labels=list(CENTRES), ledger=ledger)
+    plan = estimator.explain(np.full_like(X, np.nan), y)
+    assert (plan.cost.epsilon, plan.passes, plan.method) == (0.5, 1, "score-map")
+    assert [spend.purpose for spend in plan.split] == [DENSITY, CLASSES]
+    assert ledger.history() == []
+    with pytest.raises(ValueError, match="epsilon"):
+        estimator.set_params(epsilon=0.0).explain(X, y)
+
+
 def test_labels_that_were_not_declared_are_in_no_class(data):
     X, y, release = data
     found = PrivateScoreMap(release, epsilon=1.0, labels=["north", "west"], random_state=0).fit(X, y).map_

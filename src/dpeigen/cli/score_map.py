@@ -13,6 +13,7 @@ import typer
 from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
 
 if TYPE_CHECKING:
+    from dpeigen.estimators.rehearsal import Plan
     from dpeigen.score_map import ScoreMap
     from dpeigen.sources import Source
 
@@ -21,7 +22,9 @@ def scoremap(
     release: Annotated[Path, typer.Argument(help="Folder of a release of the same table, with two components.")],
     file: Annotated[Path, typer.Argument(help="The table: CSV (with a header line), Parquet or Feather, or a folder.")],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0 of the map. There is no default.")],
-    out: Annotated[Path, typer.Option(help="Folder for the map; must not hold one already.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the map; must not hold one already. Needed unless --dry-run.")
+    ] = None,
     label: Annotated[str | None, typer.Option(help="Column that holds the class of a row.")] = None,
     labels: Annotated[str | None, typer.Option(help="The public list of classes, as a,b,c.")] = None,
     by_class: Annotated[str, typer.Option(help="centroids, or density for one of each class.")] = "centroids",
@@ -33,6 +36,9 @@ def scoremap(
     on_bad_row: Annotated[
         str, typer.Option(help="Rows that are not finite numbers: refuse or drop-to-zero.")
     ] = "refuse",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be paid for; read no row, spend nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Release a private map of the scores: a density, and with labels the centres of the classes."""
@@ -52,6 +58,11 @@ def scoremap(
             ledger=None if ledger is None else str(ledger),
             on_bad_row=on_bad_row,
         )
+        if dry_run:
+            _print_plan(estimator.explain(source), as_json)
+            return
+        if out is None:
+            fail(USAGE, "Give --out, a folder for the map, or --dry-run.")
         if (out / "release.json").exists():
             fail(USAGE, f"--out {out} already holds a release, which was paid for. Choose another folder.")
         out.mkdir(parents=True, exist_ok=True)
@@ -76,6 +87,20 @@ def _open(path: Path, features: list[str], declared: list[str], label: str | Non
     if label is not None and labels:
         names, categories = [*names, label], categories | {label: labels}
     return open_source(path, columns=names, categories=categories or None)
+
+
+def _print_plan(plan: Plan, as_json: bool) -> None:
+    import json
+
+    spends = [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split]
+    if as_json:
+        cost = {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
+        typer.echo(json.dumps({"method": plan.method, "cost": cost, "split": spends, "passes": plan.passes}, indent=2))
+        return
+    typer.echo(f"method   {plan.method}\ncost     ε = {plan.cost.epsilon:g}, δ = {plan.cost.delta:g}")
+    for spend in spends:
+        typer.echo(f"pays for {spend['purpose']}: {spend['cost']} ({spend['mechanism']})")
+    typer.echo(f"passes   {plan.passes} over the data\nNothing was spent.")
 
 
 def _draw(found: ScoreMap, out: Path) -> None:

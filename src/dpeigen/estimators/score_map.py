@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
 from dpeigen.privacy.ledger import Ledger
@@ -111,10 +112,7 @@ class PrivateScoreMap(PrivateEstimator):
         X is whatever `dpeigen.sources.open_source` takes, or a source that it made (then with the label's categories
         declared).
         """
-        self._check_parameters(y)
-        source, features, classes = self._places(X, y)
-        task = self._map_task(features, classes)
-        task.check()
+        source, task = self._prepare(X, y)
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
@@ -131,6 +129,19 @@ class PrivateScoreMap(PrivateEstimator):
         if ledger:
             ledger.commit(ticket)
         return self
+
+    def explain(self, X: Any, y: Any = None) -> Plan:
+        """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
+        _, task = self._prepare(X, y)
+        return Plan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False)
+
+    def _prepare(self, X: Any, y: Any) -> tuple[Source, MapTask]:
+        """Everything that can be refused before a row is read."""
+        self._check_parameters(y)
+        source, features, classes = self._places(X, y)
+        task = self._map_task(features, classes)
+        task.check()
+        return source, task
 
     def _check_parameters(self, y: Any) -> None:
         owner = type(self).__name__
@@ -158,31 +169,37 @@ class PrivateScoreMap(PrivateEstimator):
                 raise ValueError(complain("by_class", owner, "'centroids' without labels", self.by_class))
             return
         must = "a list of different names or numbers"
-        if isinstance(self.labels, str) or not isinstance(self.labels, Sequence):
+        if isinstance(self.labels, str) or not isinstance(self.labels, (Sequence, np.ndarray)):
             raise TypeError(complain("labels", owner, must, self.labels))
-        known = all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in self.labels)
-        if not self.labels or not known or len(set(self.labels)) < len(self.labels):
-            raise ValueError(complain("labels", owner, must, list(self.labels)))
+        labels = self._labels()
+        known = all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in labels)
+        if not labels or not known or len(set(labels)) < len(labels):
+            raise ValueError(complain("labels", owner, must, labels))
         if (y is None) == (self.label is None):
             remedy = "Name the column of the table that holds them, or give y to fit, not both."
             raise ValueError(complain("label", owner, "given with 'labels', or y", self.label, remedy))
 
+    def _labels(self) -> list[Any]:
+        """The public list, in Python's own types."""
+        given = [] if self.labels is None else self.labels
+        return [value.item() if isinstance(value, np.generic) else value for value in given]
+
     def _places(self, X: Any, y: Any) -> tuple[Source, tuple[int, ...], tuple[int, ...]]:
         """A source, and which of its columns are the features and the classes."""
-        d, labels = self.release.n_features, list(self.labels or [])
+        source, labels = self._source(X, self.label), self._labels()
+        have, width = source.feature_names or [], source.n_features
         if y is not None:
-            source: Source = _Labelled(self._source(X, None), y, labels)
-            return source, tuple(range(d)), tuple(range(d, d + len(labels)))
-        source = self._source(X, self.label)
-        have, wanted = source.feature_names or [], [f"{self.label}={value}" for value in labels]
-        missing = [name for name in wanted if name not in have]
-        if missing:
-            raise ValueError(f"The source has no columns {missing}. Declare the categories of {self.label!r} in it.")
-        classes = tuple(have.index(name) for name in wanted)
+            source, classes = _Labelled(source, y, labels), tuple(range(width, width + len(labels)))
+        else:
+            wanted = [f"{self.label}={value}" for value in labels]
+            missing = [name for name in wanted if name not in have]
+            if missing:
+                raise ValueError(f"The source has no columns {missing}. Declare the categories of {self.label!r}.")
+            classes = tuple(have.index(name) for name in wanted)
         names = self.release.facts.get("feature_names")
         if names and set(names) <= set(have):
             return source, tuple(have.index(name) for name in names), classes
-        features = tuple(i for i in range(source.n_features) if i not in classes)
+        features = tuple(i for i in range(width) if i not in classes)
         self._check_width(len(features), names and have)
         return source, features, classes
 
@@ -191,7 +208,7 @@ class PrivateScoreMap(PrivateEstimator):
         if isinstance(X, Source):
             return X
         names = self.release.facts.get("feature_names")
-        categories = None if label is None else {label: list(self.labels or [])}
+        categories = None if label is None else {label: self._labels()}
         if _has_names(X) and (names or categories):
             extra = [] if label is None else [label]
             return open_source(X, columns=[*names, *extra] if names else None, categories=categories)
@@ -271,7 +288,7 @@ class PrivateScoreMap(PrivateEstimator):
             window=task.view.window,
             clip=task.view.clip,
             components=task.view.directions,
-            labels=tuple(str(label) for label in self.labels or ()),
+            labels=tuple(str(label) for label in self._labels()),
             guarantee=guarantee,
             facts={  # type: ignore[arg-type]
                 "n_rows": estimate.n_rows,

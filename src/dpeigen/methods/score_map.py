@@ -67,6 +67,10 @@ class MapTask:
             main[ROWS] = _COUNT_SHARE
         return allocate(Budget(self.epsilon), main=main)
 
+    def spends(self) -> tuple[Spend, ...]:
+        """The record of what is paid."""
+        return tuple(Spend(purpose, "discrete Laplace", cost) for purpose, cost in self.shares().items())
+
     def check(self) -> None:
         """Refuse an ε whose noise does not fit 64-bit integers."""
         check_scale(max(self.scales().values()))
@@ -115,5 +119,5 @@ def estimate_map(source: Source, task: MapTask, rng: Randomness) -> MapEstimate:
         class_counts=sums[:, 0] / COUNT_WEIGHT,
         class_sums=sums[:, 1:] / LEVELS,
         n_rows=n_rows,
-        split=tuple(Spend(purpose, "discrete Laplace", cost) for purpose, cost in costs.items()),
+        split=task.spends(),
     )
