@@ -226,7 +226,8 @@ def test_other_results_are_refused(results):
 
 def test_ledger_timeline(tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=2.0, delta=1e-5)
-    empty = LedgerDisplay.from_ledger(str(tmp_path / "l"))
+    empty = LedgerDisplay.from_ledger(tmp_path / "l")
+    assert LedgerDisplay.from_ledger(str(tmp_path / "l")).history == []
     assert "0 of ε = 2" in empty.ax_.get_title(loc="left")
     first, second = (ledger.reserve(Budget(e, 1e-6), w) for e, w in ((0.5, "first"), (0.75, "second")))
     ledger.commit(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,7 +146,7 @@ class LedgerDisplay(Display):
     @classmethod
     def from_ledger(cls, ledger: Any, ax: Axes | None = None) -> LedgerDisplay:
         """Draw a ledger, or the one at a path."""
-        if not isinstance(ledger, str):
+        if not isinstance(ledger, (str, Path)):
             must_be(ledger, Ledger, "ledger", cls.__name__)
         found = Ledger.at(ledger)
         return cls(found.history(), found.remaining()).plot(ax)
