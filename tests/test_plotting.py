@@ -151,7 +151,7 @@ def mapped():
     release = PrivatePCA(2, epsilon=2.0, delta=1e-6, bound=6.0).fit(ArraySource(rows, list("abcde"))).release_
     labels = [0, 1, 2, 7]
     return {
-        kind: PrivateScoreMap(release, epsilon=2.0, labels=labels, by_class=kind).fit(rows, y)
+        kind: PrivateScoreMap(release, epsilon=2.0, labels=labels, by_class=kind, random_state=1).fit(rows, y)
         for kind in ("centroids", "density")
     }
 
