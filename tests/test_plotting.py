@@ -11,8 +11,10 @@ matplotlib.use("Agg")
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
-from dpeigen import PrivateCovariance, PrivatePCA
-from dpeigen.plotting import BiplotDisplay, ScreeDisplay, _spread
+from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateScoreMap
+from dpeigen.plotting import BiplotDisplay, LedgerDisplay, PrivacyUtilityDisplay, ScoreMapDisplay, ScreeDisplay
+from dpeigen.plotting._release import _spread
+from dpeigen.privacy import Budget
 from dpeigen.sources import ArraySource
 
 DISPLAYS = [ScreeDisplay, BiplotDisplay]
@@ -135,3 +137,120 @@ def test_spread_keeps_order_gaps_and_edges(seed):
 def test_matplotlib_is_loaded_late():
     code = "import sys, dpeigen.plotting; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- score maps, results, ledgers -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mapped():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, size=4000)
+    rows = rng.normal(size=(4000, 5)) * 0.7
+    rows[:, :2] += np.array([[3, 0], [-3, 0], [0, 3]])[y]
+    release = PrivatePCA(2, epsilon=2.0, delta=1e-6, bound=6.0).fit(ArraySource(rows, list("abcde"))).release_
+    labels = [0, 1, 2, 7]
+    return {
+        kind: PrivateScoreMap(release, epsilon=2.0, labels=labels, by_class=kind, random_state=1).fit(rows, y)
+        for kind in ("centroids", "density")
+    }
+
+
+@pytest.mark.parametrize("kind", ["centroids", "density"])
+def test_score_map_beside_its_components(mapped, kind):
+    shown = ScoreMapDisplay.from_estimator(mapped[kind])
+    shown.figure_.canvas.draw()
+    names = [text.get_text() for text in shown.ax_.texts]
+    assert names[:3] == ["0", "1", "2"]  # 7 holds nobody and does not stand out
+    assert "1 of 4 labels" in shown.ax_.get_title(loc="left")
+    assert any("with the release of the axes: (ε, δ) = (4, " in name for name in names)
+    titles = [axes.get_title(loc="left") for axes in shown.figure_.axes]
+    assert "Loadings" in titles
+    axes = Figure().subplots()
+    assert ScoreMapDisplay.from_map(mapped[kind].map_, ax=axes).ax_ is axes
+    assert bool(axes.collections) == (kind == "density") or kind == "centroids"
+
+
+def test_a_seeded_map_is_marked(mapped):
+    release = mapped["density"].release
+    rows = np.random.default_rng(0).normal(size=(500, 5))
+    one = PrivateScoreMap(release, epsilon=1.0, random_state=0).fit(rows)
+    assert "seeded: not private" in [text.get_text() for text in ScoreMapDisplay.from_estimator(one).ax_.texts]
+    with pytest.raises(TypeError, match="must be a ScoreMap"):
+        ScoreMapDisplay.from_map(rows)
+    with pytest.raises(NotFittedError):
+        ScoreMapDisplay.from_estimator(PrivateScoreMap(release, epsilon=1.0))
+
+
+RESULTS = [
+    {"method": m, "epsilon": e, "error": (1 + r) / e / f}
+    for m, f in (("one", 1), ("two", 2))
+    for e in (0.1, 1.0, 10.0)
+    for r in range(5)
+]
+
+
+@pytest.mark.parametrize("form", ["lines", "columns", "pandas", "arrow"])
+def test_privacy_utility_takes_tidy_results(form):
+    results = RESULTS
+    if form == "columns":
+        results = {name: [line[name] for line in RESULTS] for name in RESULTS[0]}
+    elif form == "pandas":
+        results = pytest.importorskip("pandas").DataFrame(RESULTS)
+    elif form == "arrow":
+        results = pytest.importorskip("pyarrow").Table.from_pylist(RESULTS)
+    shown = PrivacyUtilityDisplay.from_results(results)
+    shown.figure_.canvas.draw()
+    assert [text.get_text() for text in shown.ax_.get_legend().get_texts()] == ["one", "two"]
+    np.testing.assert_allclose(shown.ax_.lines[0].get_ydata(), [30, 3, 0.3])
+    np.testing.assert_allclose(shown.curves["two"][3], [23, 2.3, 0.23])
+
+
+def test_privacy_utility_of_an_estimator():
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    estimator = PrivatePCA(2, epsilon=1.0, bound=4.0, center=None)
+    shown = PrivacyUtilityDisplay.from_estimator(estimator, rows, epsilons=(0.5, 50.0), runs=3)
+    x, _, middle, _ = next(iter(shown.curves.values()))
+    assert x.tolist() == [0.5, 50.0]
+    assert middle[1] < middle[0]
+    estimator.set_params(ledger="l")
+    with pytest.raises(ValueError, match="ledger"):
+        PrivacyUtilityDisplay.from_estimator(estimator, rows, epsilons=(1.0,))
+
+
+@pytest.mark.parametrize("results", [[], [{"method": "a"}], {"epsilon": [1.0]}, 3])
+def test_other_results_are_refused(results):
+    with pytest.raises(ValueError, match="results"):
+        PrivacyUtilityDisplay.from_results(results)
+
+
+def test_ledger_timeline(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=2.0, delta=1e-5)
+    empty = LedgerDisplay.from_ledger(tmp_path / "l")
+    assert LedgerDisplay.from_ledger(str(tmp_path / "l")).history == []
+    assert "0 of ε = 2" in empty.ax_.get_title(loc="left")
+    first, second = (ledger.reserve(Budget(e, 1e-6), w) for e, w in ((0.5, "first"), (0.75, "second")))
+    ledger.commit(first)
+    ledger.cancel(second)
+    ledger.reserve(Budget(0.25), "third")
+    shown = LedgerDisplay.from_estimator(PrivatePCA(1, epsilon=1.0, ledger=ledger))
+    shown.figure_.canvas.draw()
+    assert "0.75 of ε = 2 spent" in shown.ax_.get_title(loc="left")
+    lefts = [round(bar.get_x(), 6) for bar in shown.ax_.patches]
+    assert lefts == [0.0, 0.5, 0.5, 0.75]  # the cancelled one moves nothing
+    labels = [label.get_text() for label in shown.ax_.get_yticklabels()]
+    assert [label.split("  ")[-1] for label in labels] == ["first", "second", "third", "left"]
+    with pytest.raises(TypeError, match="Ledger"):
+        LedgerDisplay.from_ledger(np.eye(2))
+    with pytest.raises(ValueError, match="ledger"):
+        LedgerDisplay.from_estimator(PrivatePCA(1, epsilon=1.0))
+
+
+def test_a_long_ledger_shows_its_end(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=10.0)
+    for number in range(45):
+        ledger.commit(ledger.reserve(Budget(0.1), f"release {number}"))
+    shown = LedgerDisplay.from_ledger(ledger)
+    assert len(shown.ax_.patches) == 41
+    assert shown.ax_.patches[0].get_x() == pytest.approx(0.5)
+    assert "4.5 of ε = 10" in shown.ax_.get_title(loc="left")

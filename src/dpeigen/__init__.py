@@ -6,10 +6,11 @@ from dpeigen._lazy import lazy
 from dpeigen._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from dpeigen.estimators import PrivateCovariance, PrivatePCA, PrivateRidge
+    from dpeigen.estimators import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
     from dpeigen.privacy import Guarantee
     from dpeigen.privacy.ledger import Ledger
     from dpeigen.release import Release, RidgeFit, load_release
+    from dpeigen.score_map import ScoreMap, load_score_map
 
 __all__ = [
     "Guarantee",
@@ -17,9 +18,12 @@ __all__ = [
     "PrivateCovariance",
     "PrivatePCA",
     "PrivateRidge",
+    "PrivateScoreMap",
     "Release",
     "RidgeFit",
+    "ScoreMap",
     "load_release",
+    "load_score_map",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -30,8 +34,11 @@ __getattr__, __dir__ = lazy(
         "PrivateCovariance": "dpeigen.estimators",
         "PrivatePCA": "dpeigen.estimators",
         "PrivateRidge": "dpeigen.estimators",
+        "PrivateScoreMap": "dpeigen.estimators",
         "Release": "dpeigen.release",
         "RidgeFit": "dpeigen.release",
+        "ScoreMap": "dpeigen.score_map",
         "load_release": "dpeigen.release",
+        "load_score_map": "dpeigen.score_map",
     },
 )

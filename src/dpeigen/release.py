@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpeigen import io
+from dpeigen import exchange, io
 from dpeigen._validate import check_count, complain
 from dpeigen.privacy import Guarantee, gaussian_mu, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
@@ -255,6 +255,14 @@ class Release:
             "facts": dict(self.facts),
         }
         return io.write_folder(path, arrays, description)
+
+    def to_sklearn(self, mean: ArrayLike | None = None) -> Any:
+        """A fitted ``sklearn.decomposition.PCA``; ``mean``: a public centre for a release that holds none."""
+        return exchange.to_sklearn(self, mean)
+
+    def to_arrow(self) -> Any:
+        """A PyArrow table, one line for each column, for R, Julia and others: see `dpeigen.exchange`."""
+        return exchange.to_arrow(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies are made by the constructor: checked again, and read-only again.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpeigen import load_release
+from dpeigen import load_release, load_score_map
 from dpeigen.cli.app import app
 from dpeigen.cli.demo import COVARIANCE_BUDGET, COVARIANCE_COLUMNS, PCA_BUDGET
 
@@ -40,8 +40,17 @@ def test_release_is_useful(ran):
     assert load_release(ran[1] / "pca").components[0].sum() > 2.5
 
 
+def test_the_map_tells_the_classes_apart(ran):
+    """Centres of the classes are 1.0 apart along the first component, with noise of deviation below 0.1."""
+    found = load_score_map(ran[1] / "map")
+    assert found.guarantee.is_private
+    assert found.total.epsilon == 3.0
+    first, second = found.centroids().points
+    assert abs(first[0] - second[0]) > 0.3
+
+
 def test_pictures(ran):
-    for name in ("scree.png", "biplot.png"):
+    for name in ("scree.png", "biplot.png", "map.png"):
         content = (ran[1] / name).read_bytes()
         assert content.startswith(b"\x89PNG")
         assert len(content) > 10_000
@@ -55,8 +64,12 @@ def test_it_says_what_matters(ran):
         "What the budget was spent on",
         "second moment",
         "largest loadings",
-        "(2, 1e-06) + (2, 1e-06) = (4, 2e-06)",
+        "(2, 1e-06) + (2, 1e-06) + (1, 0) = (5, 2e-06)",
+        "for nothing more",
+        "malignant",
+        "If nobody may be trusted with a row",
         "scree.png",
+        "map.png",
     ):
         assert words in text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge
+from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
 from dpeigen.methods import Kendall
 from dpeigen.sources import UnreadableRowsError, open_source, spark
 from dpeigen.stats import BadRowsError, Frame, Lattice, NormHistogram, RowSums, ScoreFrame, SecondMoment, SquareSums
@@ -267,3 +267,11 @@ def test_spark_connect(path):
     """)
     wanted = SecondMoment(Lattice(Frame(2), 4.0)).update(ROWS[:, [0, 3]])
     assert found == [str(v) for v in (3000, *wanted.gram.ravel(), 3000)]
+
+
+def test_a_score_map_of_a_spark_frame(frame, path):
+    release = PrivatePCA(2, bound=40.0, method="gaussian", **FIT).fit(open_source(path, columns=NAMES)).release_
+    options = {"epsilon": 1.0, "label": "sex", "labels": ["f", "m"], "random_state": 3}
+    here, there = (PrivateScoreMap(release, **options).fit(data).map_ for data in (path, frame))
+    assert (here.counts == there.counts).all()
+    assert (here.class_sums == there.class_sums).all()

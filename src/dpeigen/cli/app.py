@@ -17,6 +17,7 @@ from dpeigen.cli.ledger import app as ledger
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
 from dpeigen.cli.reproduce import reproduce
+from dpeigen.cli.score_map import scoremap
 
 app = typer.Typer(
     name="dpeigen",
@@ -30,6 +31,7 @@ app.command()(demo)
 app.command()(pca)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")
+app.command()(scoremap)
 app.add_typer(local, name="local")
 
 

@@ -1,111 +1,57 @@
-"""Pictures of a release: a scree plot and a biplot, after scikit-learn's display convention.
-
-Guarantee: everything drawn is a function of a `Release`, so a picture costs nothing and may be shown to anyone who
-may see the release. No display takes rows; the cloud of a biplot is synthetic, drawn from the release, and says so.
-The caption states (ε, δ), and a release that is not private carries a mark across the picture. matplotlib is
-imported when a picture is drawn, not before.
-
->>> from dpeigen.plotting import ScreeDisplay
->>> ScreeDisplay.from_release("rows")
-Traceback (most recent call last):
-    ...
-TypeError: The 'release' parameter of ScreeDisplay must be a Release. Got an object of type str instead.
-"""
+"""Pictures of a release: a scree plot and a biplot."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dpeigen.privacy import Relation
+from dpeigen.plotting._base import BLUE, GREY, LIGHT, ORANGE, VERMILLION, Display, must_be, short
+from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-D = TypeVar("D", bound="_Display")
-
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
-_BLUE, _ORANGE, _VERMILLION, _GREY, _LIGHT = "#0072B2", "#E69F00", "#D55E00", "#595959", "#B8D4E8"
+R = TypeVar("R", bound="_ReleaseDisplay")
 _MOST_BARS = 30
 _MOST_LABELS = 10
 _MOST_LOADINGS = 15
 _CLOUD = 400  # synthetic rows behind a biplot
 
 
-class _Display(ABC):
-    """What the displays share: where the release comes from, the caption and the mark."""
-
-    ax_: Axes
-    figure_: Figure
+class _ReleaseDisplay(Display):
+    """A picture of a release."""
 
     def __init__(self, release: Release) -> None:
-        if not isinstance(release, Release):  # the message shows no value: it may be rows
-            kind = type(release).__name__
-            raise TypeError(
-                f"The 'release' parameter of {type(self).__name__} must be a Release. "
-                f"Got an object of type {kind} instead."
-            )
+        must_be(release, Release, "release", type(self).__name__)
         self.release = release
 
     @classmethod
-    def from_estimator(cls: type[D], estimator: Any, ax: Axes | None = None) -> D:
+    def from_estimator(cls: type[R], estimator: Any, ax: Axes | None = None) -> R:
         """Draw the release of a fitted estimator."""
         check_is_fitted(estimator, "release_")
         return cls(estimator.release_).plot(ax)
 
     @classmethod
-    def from_release(cls: type[D], release: Release, ax: Axes | None = None) -> D:
+    def from_release(cls: type[R], release: Release, ax: Axes | None = None) -> R:
         """Draw a release."""
         return cls(release).plot(ax)
 
-    def plot(self: D, ax: Axes | None = None) -> D:
-        """Draw on ``ax``, or on a new figure; sets ``ax_`` and ``figure_``."""
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.subplots(figsize=(7.5, 5.2), layout="constrained")[1]
-        self._draw(ax)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        self._caption(ax)
-        self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
-        return self
-
-    @abstractmethod
-    def _draw(self, ax: Axes) -> None:
-        """Draw the release on the axes."""
-
-    def _caption(self, ax: Axes) -> None:
-        g = self.release.guarantee
-        neighbour = "one row replaced" if g.relation is Relation.REPLACE else "one row added or removed"
-        ax.annotate(
-            f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {neighbour}; method {g.mechanism}",
-            (0, 0),
-            (0, -44),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            annotation_clip=False,
-            fontsize=9,
-            color=_GREY,
-            va="top",
-        )
-        if not g.is_private:
-            words = "seeded: not private" if g.numerics == "seeded" else "not private"
-            mark = ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", rotation=24)
-            mark.set(fontsize=30, weight="bold", color=_VERMILLION, alpha=0.6, zorder=10)
+    def _guarantee(self) -> Guarantee:
+        return self.release.guarantee
 
 
-class ScreeDisplay(_Display):
+class ScreeDisplay(_ReleaseDisplay):
     """Private variances along the principal axes of the released covariance, with their cumulative share.
 
     The released components are drawn dark. The others come from the same released covariance and cost nothing more.
+    Where the release states its noise, a dashed line shows how large the noise alone would make a variance (2√d times
+    its deviation: the edge of the spectrum of pure noise); what does not stand above it is not to be read as structure.
     """
 
     def _draw(self, ax: Axes) -> None:
@@ -118,21 +64,27 @@ class ScreeDisplay(_Display):
         shares = np.cumsum(values) / total if total > 0 else np.zeros_like(values)
         shown = min(len(values), max(k, _MOST_BARS))
         number = np.arange(1, shown + 1)
-        bars = ax.bar(number, values[:shown], color=_LIGHT, edgecolor=_BLUE, linewidth=0.6, width=0.72)
+        bars = ax.bar(number, values[:shown], color=LIGHT, edgecolor=BLUE, linewidth=0.6, width=0.72)
         for bar in bars[:k]:
-            bar.set_facecolor(_BLUE)
+            bar.set_facecolor(BLUE)
         ax.set(xlabel="component", ylabel="private variance", xlim=(0.3, shown + 0.7))
+        deviation = self.release.facts.get("noise_deviation")
+        if deviation is not None:
+            floor = 2 * math.sqrt(len(values)) * float(deviation)
+            ax.axhline(floor, color=GREY, linestyle="--", linewidth=1.2, zorder=3)
+            mark = ax.text(shown + 0.6, floor, "noise alone", color=GREY, fontsize=9, ha="right", va="bottom", zorder=4)
+            mark.set_bbox({"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0})
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         ax.set_title("Scree plot" + (" (dark: released components)" if k < len(values) else ""), loc="left")
         right = ax.twinx()
-        right.plot(number, 100 * shares[:shown], color=_VERMILLION, marker="o", markersize=4, linewidth=1.4)
+        right.plot(number, 100 * shares[:shown], color=VERMILLION, marker="o", markersize=4, linewidth=1.4)
         right.set(ylim=(0, 104), ylabel="cumulative share of the private variance (%)")
-        right.yaxis.label.set_color(_VERMILLION)
-        right.tick_params(axis="y", colors=_VERMILLION)
+        right.yaxis.label.set_color(VERMILLION)
+        right.tick_params(axis="y", colors=VERMILLION)
         right.spines["top"].set_visible(False)
 
 
-class BiplotDisplay(_Display):
+class BiplotDisplay(_ReleaseDisplay):
     """Loadings of the first two released components, over synthetic rows drawn from the release.
 
     Arrows are components times the square root of their variance, stretched together to fill the cloud; the longest
@@ -148,10 +100,10 @@ class BiplotDisplay(_Display):
     def _draw_bars(self, ax: Axes) -> None:
         loadings, names = self.release.components[0], self.release.feature_names
         largest = np.argsort(-np.abs(loadings))[:_MOST_LOADINGS][::-1]
-        colours = [_BLUE if loadings[i] >= 0 else _ORANGE for i in largest]
+        colours = [BLUE if loadings[i] >= 0 else ORANGE for i in largest]
         ax.barh(np.arange(len(largest)), loadings[largest], color=colours)
-        ax.axvline(0, color=_GREY, linewidth=0.8)
-        ax.set_yticks(np.arange(len(largest)), [_short(names[i]) for i in largest])
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        ax.set_yticks(np.arange(len(largest)), [short(names[i]) for i in largest])
         left_out = len(loadings) - len(largest)
         ax.set(xlabel=f"loading on component 1 ({self._share(0)} of the private variance)")
         ax.set_title("Loadings" + (f" ({left_out} smaller ones left out)" if left_out else ""), loc="left")
@@ -166,16 +118,16 @@ class BiplotDisplay(_Display):
         reach = float(np.quantile(np.linalg.norm(scores, axis=1), 0.98)) or 1.0
         tips = loadings * (0.9 * reach / lengths.max() if lengths.max() > 0 else 0.0)
         cloud = "synthetic rows drawn from the release"
-        ax.scatter(scores[:, 0], scores[:, 1], s=9, color=_BLUE, alpha=0.28, linewidths=0, label=cloud)
+        ax.scatter(scores[:, 0], scores[:, 1], s=9, color=BLUE, alpha=0.28, linewidths=0, label=cloud)
         order = np.argsort(-lengths, kind="stable")[:_MOST_LABELS]
         longest = order[lengths[order] > 0.05 * lengths.max()]
         for i, tip in enumerate(tips):
             opacity, width = (1.0, 1.5) if i in longest else (0.3, 0.8)
-            arrow = {"arrowstyle": "-|>", "color": _VERMILLION, "shrinkA": 0, "shrinkB": 0}
+            arrow = {"arrowstyle": "-|>", "color": VERMILLION, "shrinkA": 0, "shrinkB": 0}
             ax.annotate("", tip, (0, 0), arrowprops=arrow | {"alpha": opacity, "linewidth": width})
         half = 1.05 * np.abs(np.vstack([scores, tips])).max(axis=0) + 1e-9 * reach
         _frame(ax, half)
-        _label_sides(ax, tips[longest], [_short(release.feature_names[i]) for i in longest], half)
+        _label_sides(ax, tips[longest], [short(release.feature_names[i]) for i in longest], half)
         ax.set(xlabel=f"component 1 ({self._share(0)})", ylabel=f"component 2 ({self._share(1)})")
         some = f" ({len(longest)} longest of {len(tips)} labelled)" if len(longest) < len(tips) else ""
         ax.set_title("Biplot" + some, loc="left")
@@ -186,18 +138,14 @@ class BiplotDisplay(_Display):
         return f"{100 * self.release.eigenvalues[component] / total:.0f}%" if total > 0 else "0%"
 
 
-def _short(name: str, most: int = 26) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
-
-
 def _frame(ax: Axes, half: Floats) -> None:
     """Axes through the origin that end with the cloud; what is beside it belongs to the labels."""
     width, height = map(float, half)
     ax.set(xlim=(-width, width), ylim=(-height, height))
     ax.set_xticks([tick for tick in ax.get_xticks() if abs(tick) <= width])
     ax.spines["bottom"].set_bounds(-width, width)
-    ax.plot([-width, width], [0, 0], color=_GREY, linewidth=0.5, zorder=0)
-    ax.plot([0, 0], [-height, height], color=_GREY, linewidth=0.5, zorder=0)
+    ax.plot([-width, width], [0, 0], color=GREY, linewidth=0.5, zorder=0)
+    ax.plot([0, 0], [-height, height], color=GREY, linewidth=0.5, zorder=0)
 
 
 def _label_sides(ax: Axes, tips: Floats, names: list[str], half: Floats) -> None:
@@ -217,7 +165,7 @@ def _label_sides(ax: Axes, tips: Floats, names: list[str], half: Floats) -> None
         distances = np.linalg.norm(points[:, None] - places[None], axis=2)
         for point, place in zip(*linear_sum_assignment(distances), strict=True):
             (x, y), (to_x, to_y) = tips[here[point]], places[place] * half
-            ax.plot([x, to_x], [y, to_y], color=_GREY, linewidth=0.5, alpha=0.8)
+            ax.plot([x, to_x], [y, to_y], color=GREY, linewidth=0.5, alpha=0.8)
             align = "left" if side > 0 else "right"
             ax.text(to_x + 0.02 * side * half[0], to_y, names[here[point]], ha=align, va="center", fontsize=9)
     ax.set_xlim(limits[0] * half[0], limits[1] * half[0])

@@ -1,0 +1,343 @@
+"""`PrivateScoreMap`: a picture of the rows on the plane of two released components, under differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
+from dpeigen._version import __version__
+from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.rehearsal import Plan
+from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
+from dpeigen.privacy import Budget, Guarantee, Relation, randomness
+from dpeigen.privacy.ledger import Ledger
+from dpeigen.release import Release
+from dpeigen.score_map import CLIP, REACH, ScoreMap
+from dpeigen.sources import Source, open_source
+from dpeigen.sources.progress import rows_are_public
+from dpeigen.stats import BadRowsError, Frame
+from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
+from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.lattice import LEVELS
+
+Floats = NDArray[np.float64]
+_DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
+
+
+class PrivateScoreMap(PrivateEstimator):
+    """A private density of the scores, and private centres of classes, on the plane of two released components.
+
+    The release is public, so the plane and the window cost nothing. The map is ε-differentially private (δ = 0) about
+    the same neighbours as the release; the two costs add up. Plane, window, grid and list of labels are public.
+
+    Parameters
+    ----------
+    release : Release
+        Of the same table: with at least two components and a centre.
+    epsilon : float
+        Privacy loss ε > 0 of the map. There is no default.
+    labels : list of names or numbers, default=None
+        Public list of the classes. It must not be made from the data. Rows with another label belong to no class.
+    label : str, default=None
+        Name of the column that holds the label, for tables with named columns; or give ``y`` to `fit`.
+    by_class : {"centroids", "density"}, default="centroids"
+        With labels, the centre of each class on a density of all rows, or a density for each class as well.
+    axes : pair of int, default=(0, 1)
+        Which two components.
+    window : ((x0, x1), (y0, y1)) or None, default=None
+        Public window in scores; None: three standard deviations about the centre, from the released variances.
+    cells : int or "auto", default="auto"
+        Cells along an axis; "auto": from ε and the public or released number of rows.
+    density_share : float or None, default=None
+        The share of ε for the density where there are labels; None: a quarter, or half for a density of each class.
+    ledger, random_state, on_bad_row : as in `PrivatePCA`.
+
+    Attributes
+    ----------
+    map_ : `ScoreMap`, the only thing the fit read out of the data.
+    guarantee_ : `Guarantee` of the map alone; ``map_.total`` adds the release.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpeigen import PrivatePCA, PrivateScoreMap
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [3, 2, 1, 1]
+    >>> release = PrivatePCA(2, epsilon=1.0, delta=1e-6, bound=9.0).fit(X).release_
+    >>> PrivateScoreMap(release, epsilon=1.0).fit(X).map_
+    ScoreMap(16 × 16 cells, ε = 1)
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        *,
+        epsilon: float,
+        labels: Sequence[Any] | None = None,
+        label: str | None = None,
+        by_class: str = "centroids",
+        axes: tuple[int, int] = (0, 1),
+        window: Any = None,
+        cells: int | str = "auto",
+        density_share: float | None = None,
+        ledger: str | Ledger | None = None,
+        random_state: Any = None,
+        on_bad_row: str = "refuse",
+    ) -> None:
+        self.release = release
+        self.epsilon = epsilon
+        self.labels = labels
+        self.label = label
+        self.by_class = by_class
+        self.axes = axes
+        self.window = window
+        self.cells = cells
+        self.density_share = density_share
+        self.ledger = ledger
+        self.random_state = random_state
+        self.on_bad_row = on_bad_row
+
+    @property
+    def relation(self) -> Relation:
+        """That of the release: costs under different ones do not add up."""
+        return self.release.guarantee.relation
+
+    def fit(self, X: Any, y: Any = None) -> PrivateScoreMap:
+        """Release the map of X, the table of the release; ``y`` holds labels, one for each row, or `label` names them.
+
+        X is whatever `dpeigen.sources.open_source` takes, or a source that it made (then with the label's categories
+        declared).
+        """
+        source, task = self._prepare(X, y)
+        rng = randomness(self.random_state)
+        ledger = None if self.ledger is None else Ledger.at(self.ledger)
+        what = "score map" + (" (seeded: not private)" if rng.seeded else "")
+        ticket = ledger.reserve(Budget(task.epsilon), what, task.relation) if ledger else ""
+        try:
+            with rows_are_public(task.relation is Relation.REPLACE):
+                estimate = estimate_map(source, task, rng)
+        except BadRowsError:
+            if ledger:
+                ledger.cancel(ticket)
+            raise
+        self.map_ = self._describe(estimate, task, seeded=rng.seeded)
+        self.guarantee_ = self.map_.guarantee
+        if ledger:
+            ledger.commit(ticket)
+        return self
+
+    def explain(self, X: Any, y: Any = None) -> Plan:
+        """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
+        _, task = self._prepare(X, y)
+        return Plan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False)
+
+    def _prepare(self, X: Any, y: Any) -> tuple[Source, MapTask]:
+        """Everything that can be refused before a row is read."""
+        self._check_parameters(y)
+        source, features, classes = self._places(X, y)
+        task = self._map_task(features, classes)
+        task.check()
+        return source, task
+
+    def _check_parameters(self, y: Any) -> None:
+        owner = type(self).__name__
+        if not isinstance(self.release, Release):  # the message shows no value: it may be rows
+            kind = type(self.release).__name__
+            raise TypeError(f"The 'release' parameter of {owner} must be a Release. Got an object of type {kind}.")
+        if self.release.mean is None:
+            raise ValueError(
+                f"The 'release' parameter of {owner} must hold a centre; this one was made with center='pairs'. "
+                "Release with center='private' or a public centre."
+            )
+        check_epsilon(self.epsilon, owner)
+        check_choice("by_class", self.by_class, list(_DENSITY_SHARE), owner)
+        check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner)
+        self._check_labels(y, owner)
+
+    def _check_labels(self, y: Any, owner: str) -> None:
+        if self.labels is None:
+            if y is not None or self.label is not None:
+                remedy = "A list made from the data would give away which labels occur."
+                raise ValueError(
+                    complain("labels", owner, "the public list of labels, where there are any", None, remedy)
+                )
+            if self.by_class == "density":
+                raise ValueError(complain("by_class", owner, "'centroids' without labels", self.by_class))
+            return
+        must = "a list of different names or numbers"
+        if isinstance(self.labels, str) or not isinstance(self.labels, (Sequence, np.ndarray)):
+            raise TypeError(complain("labels", owner, must, self.labels))
+        labels = self._labels()
+        known = all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in labels)
+        if not labels or not known or len(set(labels)) < len(labels):
+            raise ValueError(complain("labels", owner, must, labels))
+        if (y is None) == (self.label is None):
+            remedy = "Name the column of the table that holds them, or give y to fit, not both."
+            raise ValueError(complain("label", owner, "given with 'labels', or y", self.label, remedy))
+
+    def _labels(self) -> list[Any]:
+        """The public list, in Python's own types."""
+        given = [] if self.labels is None else self.labels
+        return [value.item() if isinstance(value, np.generic) else value for value in given]
+
+    def _places(self, X: Any, y: Any) -> tuple[Source, tuple[int, ...], tuple[int, ...]]:
+        """A source, and which of its columns are the features and the classes."""
+        source, labels = self._source(X, self.label), self._labels()
+        have, width = source.feature_names or [], source.n_features
+        if y is not None:
+            source, classes = _Labelled(source, y, labels), tuple(range(width, width + len(labels)))
+        else:
+            wanted = [f"{self.label}={value}" for value in labels]
+            missing = [name for name in wanted if name not in have]
+            if missing:
+                raise ValueError(f"The source has no columns {missing}. Declare the categories of {self.label!r}.")
+            classes = tuple(have.index(name) for name in wanted)
+        names = self.release.facts.get("feature_names")
+        if names and set(names) <= set(have):
+            return source, tuple(have.index(name) for name in names), classes
+        features = tuple(i for i in range(width) if i not in classes)
+        self._check_width(len(features), names and have)
+        return source, features, classes
+
+    def _source(self, X: Any, label: str | None) -> Source:
+        """The table as a source: columns by name where table and release have names."""
+        if isinstance(X, Source):
+            return X
+        names = self.release.facts.get("feature_names")
+        categories = None if label is None else {label: self._labels()}
+        if _has_names(X) and (names or categories):
+            extra = [] if label is None else [label]
+            return open_source(X, columns=[*names, *extra] if names else None, categories=categories)
+        source = self._open(X)
+        if label is not None:
+            raise ValueError(f"These data have no column names, so there is no column {label!r}: give y to fit.")
+        self._check_width(source.n_features, names and source.feature_names)
+        return source
+
+    def _check_width(self, n_features: int, renamed: Any) -> None:
+        if renamed or n_features != self.release.n_features:
+            raise ValueError(
+                f"The table must have the {self.release.n_features} columns of the release: "
+                f"{self.release.feature_names}."
+            )
+
+    def _map_task(self, features: tuple[int, ...], classes: tuple[int, ...]) -> MapTask:
+        owner, release = type(self).__name__, self.release
+        k = len(release.components) - 1
+        if not isinstance(self.axes, Sequence) or len(self.axes) != 2 or self.axes[0] == self.axes[1]:
+            raise ValueError(complain("axes", owner, "two different components", self.axes))
+        axes = [check_count("axes", axis, owner, low=0, high=k) for axis in self.axes]
+        window, clip = self._window(axes, owner)
+        frame = Frame(release.n_features, release.mean, on_bad_row=self.on_bad_row)  # type: ignore[arg-type]
+        view = PlaneView(frame, release.components[axes], window, clip, features, classes)
+        share = _DENSITY_SHARE[self.by_class]
+        if self.density_share is not None:
+            share = check_fraction("density_share", self.density_share, owner)
+        by_class = self.by_class == "density"
+        spent = float(self.epsilon) * (share if classes else 1.0)
+        groups = len(classes) if by_class else 1
+        cells = cells_for(release.facts.get("n_rows"), spent, self.relation, groups)
+        if not (isinstance(self.cells, str) and self.cells == "auto"):
+            cells = check_count("cells", self.cells, owner, low=2, high=512)
+        return MapTask(float(self.epsilon), self.relation, view, by_class, cells, share)
+
+    def _window(self, axes: list[int], owner: str) -> tuple[Floats, Floats]:
+        """The window, and the lengths to clip to: 2.5 of its 3 standard deviations."""
+        if self.window is None:
+            variances = np.maximum(self.release.eigenvalues[axes], self.release.noise_variance)
+            half = REACH * np.sqrt(variances)
+            if not (half > 0).all():
+                remedy = "The release found no variance along these components: give a window."
+                raise ValueError(complain("window", owner, "public: ((x0, x1), (y0, y1))", None, remedy))
+            window = np.column_stack([-half, half])
+        else:
+            must = "((x0, x1), (y0, y1)) with x0 < x1 and y0 < y1"
+            try:
+                window = np.array(self.window, dtype=np.float64)
+            except (TypeError, ValueError):
+                window = np.zeros(0)
+            sound = window.shape == (2, 2) and (np.abs(window) < LARGEST_FACT).all() and (np.diff(window) > 0).all()
+            if not sound:
+                raise ValueError(complain("window", owner, must, self.window))
+        return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
+
+    def _describe(self, estimate: MapEstimate, task: MapTask, *, seeded: bool) -> ScoreMap:
+        release, scales = self.release, task.scales()
+        first = release.guarantee
+        notes: tuple[str, ...] = ("The plane comes from a release of the same rows; its cost comes on top.",)
+        if not first.is_private:
+            notes += ("That release is not private, so the two together are not.",)
+        guarantee = Guarantee(
+            epsilon=task.epsilon,
+            delta=0.0,
+            relation=task.relation,
+            mechanism="score-map",
+            split=estimate.split,
+            numerics="seeded" if seeded else "exact",
+            reference="dpeigen; cf. Qardaji, Yang, Li 2013",
+            notes=notes,
+        )
+        return ScoreMap(
+            counts=estimate.counts.astype(np.float64),
+            class_counts=estimate.class_counts,
+            class_sums=estimate.class_sums,
+            window=task.view.window,
+            clip=task.view.clip,
+            components=task.view.directions,
+            labels=tuple(str(label) for label in self._labels()),
+            guarantee=guarantee,
+            facts={  # type: ignore[arg-type]
+                "n_rows": estimate.n_rows,
+                "n_rows_is": "public" if task.relation is Relation.REPLACE else "released",
+                "by_class": task.by_class,
+                "axes": [int(axis) for axis in self.axes],
+                "count_deviation": _laplace_deviation(scales[DENSITY]),
+                "sum_deviation": 2**0.5 * scales[CLASSES] / LEVELS if CLASSES in scales else None,
+                "class_count_deviation": 2**0.5 * scales[CLASSES] / COUNT_WEIGHT if CLASSES in scales else None,
+                "release_cost": [first.epsilon, first.delta],
+                "release_method": first.mechanism,
+                "release_is_private": first.is_private,
+                "variances": [float(release.eigenvalues[axis]) for axis in self.axes],
+                "total_variance": float(np.trace(release.covariance)),
+                "feature_names": release.feature_names,
+                "dpeigen": __version__,
+            },
+        )
+
+
+class _Labelled(Source):
+    """Rows of a source in memory with one column of 0 and 1 for each label."""
+
+    def __init__(self, source: Source, y: Any, labels: list[Any]) -> None:
+        values = np.asarray(y)
+        n = source.n_rows
+        if values.ndim != 1 or n is None or len(values) != n:
+            raise ValueError(
+                "y must hold one label for each row of a table in memory. For files name the 'label' column."
+            )
+        self._source, self._values, self._labels = source, values, labels
+        self.n_rows, self.n_features = n, source.n_features + len(labels)
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        at = 0
+        for block in self._source.blocks():
+            values = self._values[at : at + len(block)]
+            flags = [np.asarray(values == label, dtype=np.float64).reshape(len(block)) for label in self._labels]
+            at += len(block)
+            yield np.column_stack([np.asarray(block), *flags])
+
+
+def _has_names(X: Any) -> bool:
+    """Whether a table or file has named columns; asked of the type, because a lazy table would compute its answer."""
+    known = isinstance(X, (str, Path)) or type(X).__module__.split(".")[0] == "pyarrow"
+    return known or hasattr(type(X), "columns")
+
+
+def _laplace_deviation(scale: float) -> float:
+    """Of discrete Laplace noise."""
+    rate = np.exp(-1 / scale)
+    return float(np.sqrt(2 * rate) / (1 - rate))

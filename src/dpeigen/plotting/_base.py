@@ -1,0 +1,98 @@
+"""What the displays share: where they draw, the caption with (ε, δ), and the mark on what is not private."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.privacy import Guarantee, Relation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+D = TypeVar("D", bound="Display")
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
+BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
+GREY, LIGHT = "#595959", "#B8D4E8"
+PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, "#56B4E9", GREY)
+MARKERS = "osD^vPX"
+
+
+class Display(ABC):
+    """A picture after scikit-learn's convention: ``plot(ax=…)`` sets ``ax_`` and ``figure_``."""
+
+    ax_: Axes
+    figure_: Figure
+    _size = (7.5, 5.2)
+
+    def plot(self: D, ax: Axes | None = None) -> D:
+        """Draw on ``ax``, or on a new figure; sets ``ax_`` and ``figure_``."""
+        if ax is None:
+            ax = self._new_axes()
+        self._draw(ax)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        caption = self._caption()
+        if caption:
+            ax.annotate(
+                caption,
+                (0, 0),
+                (0, -44),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                annotation_clip=False,
+                fontsize=9,
+                color=GREY,
+                va="top",
+            )
+        guarantee = self._guarantee()
+        if guarantee is not None and not guarantee.is_private:
+            words = "seeded: not private" if guarantee.numerics == "seeded" else "not private"
+            mark = ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", rotation=24)
+            mark.set(fontsize=30, weight="bold", color=VERMILLION, alpha=0.6, zorder=10)
+        self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
+        return self
+
+    def _new_axes(self) -> Axes:
+        import matplotlib.pyplot as plt
+
+        axes: Axes = plt.subplots(figsize=self._size, layout="constrained")[1]
+        return axes
+
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None:
+        """Draw on the axes."""
+
+    def _guarantee(self) -> Guarantee | None:
+        return None
+
+    def _caption(self) -> str:
+        g = self._guarantee()
+        if g is None:
+            return ""
+        return f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {neighbours(g)}; method {g.mechanism}"
+
+
+def neighbours(guarantee: Guarantee) -> str:
+    """What the promise is about."""
+    return "one row replaced" if guarantee.relation is Relation.REPLACE else "one row added or removed"
+
+
+def must_be(value: Any, kind: type, name: str, owner: str) -> None:
+    """Refuse anything else without showing it: it may be rows."""
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"The '{name}' parameter of {owner} must be a {kind.__name__}. "
+            f"Got an object of type {type(value).__name__} instead."
+        )
+
+
+def short(name: str, most: int = 26) -> str:
+    """A name that fits."""
+    return name if len(name) <= most else name[: most - 1] + "…"

@@ -1,0 +1,180 @@
+"""The picture of a score map: the private density, the centres of the classes, and beside it what the axes mean."""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from dpeigen.plotting._base import BLUE, GREY, ORANGE, PALETTE, VERMILLION, Display, must_be, neighbours, short
+from dpeigen.privacy import Guarantee
+from dpeigen.score_map import Centroids, ScoreMap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+_MOST_LOADINGS = 12
+_FONT = 9.0  # points
+_FINER = 4  # times the cells, for lines
+_INSIDE = 0.5  # the share of a class inside its contour
+
+
+class ScoreMapDisplay(Display):
+    """A score map: the density of all rows in shades, centres of the classes that stand out of the noise by name.
+
+    A cross at a centre is one deviation of its noise. With a density for each class the line around a name holds half
+    of that class. On a new figure the loadings of both components are drawn beside the map.
+    """
+
+    _size = (10.5, 5.6)
+
+    def __init__(self, score_map: ScoreMap) -> None:
+        must_be(score_map, ScoreMap, "score_map", type(self).__name__)
+        self.score_map = score_map
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Axes | None = None) -> ScoreMapDisplay:
+        """Draw the map of a fitted `PrivateScoreMap`."""
+        check_is_fitted(estimator, "map_")
+        return cls(estimator.map_).plot(ax)
+
+    @classmethod
+    def from_map(cls, score_map: ScoreMap, ax: Axes | None = None) -> ScoreMapDisplay:
+        """Draw a map."""
+        return cls(score_map).plot(ax)
+
+    def _guarantee(self) -> Guarantee:
+        return self.score_map.guarantee
+
+    def _caption(self) -> str:
+        g, total = self._guarantee(), self.score_map.total
+        return (
+            f"map: ε = {g.epsilon:g}, {neighbours(g)}; with the release of the axes: "
+            f"(ε, δ) = ({total.epsilon:g}, {total.delta:g})"
+        )
+
+    def axes_on(self, figure: Figure) -> Axes:
+        """Two panels on a figure: draws the loadings on the right one and returns the left one, for `plot`."""
+        left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (2.4, 1)})
+        self._draw_loadings(right)
+        axes: Axes = left
+        return axes
+
+    def _new_axes(self) -> Axes:
+        import matplotlib.pyplot as plt
+
+        return self.axes_on(plt.figure(figsize=self._size, layout="constrained"))
+
+    def _draw(self, ax: Axes) -> None:
+        found = self.score_map
+        density = found.density
+        (x0, x1), (y0, y1) = found.window.tolist()
+        image = ax.imshow(
+            density.sum(axis=0).T,
+            origin="lower",
+            extent=(x0, x1, y0, y1),
+            aspect="auto",
+            cmap="Blues",
+            vmin=0,
+            vmax=max(1.5 * float(density.sum(axis=0).max()), 1e-9),
+            interpolation="bicubic",
+        )
+        bar = ax.figure.colorbar(image, ax=ax, fraction=0.04, pad=0.01)
+        bar.set_label("rows in a cell, private and smoothed", fontsize=_FONT)
+        bar.outline.set_visible(False)
+        centroids = found.centroids()
+        colours = cycle(PALETTE)
+        if found.by_class:
+            self._draw_contours(ax, density, centroids, colours)
+        shown = np.flatnonzero(centroids.shown)
+        for at in shown:
+            (x, y), (width, height) = centroids.points[at], centroids.errors[at]
+            ax.errorbar(
+                x, y, height, width, fmt="o", color=VERMILLION, markersize=4.5, elinewidth=0.8, alpha=0.9, zorder=4
+            )
+        ax.set(xlim=(x0, x1), ylim=(y0, y1))
+        _name(ax, centroids.points[shown], [short(centroids.labels[at]) for at in shown])
+        first, second = (int(axis) + 1 for axis in found.facts["axes"])
+        ax.set(xlabel=f"component {first} ({self._share(0)})", ylabel=f"component {second} ({self._share(1)})")
+        hidden = len(found.labels) - len(shown)
+        some = f" ({hidden} of {len(found.labels)} labels lost in the noise)" if hidden else ""
+        ax.set_title("Private score map" + some, loc="left")
+
+    def _draw_contours(self, ax: Axes, density: Floats, centroids: Centroids, colours: Any) -> None:
+        from scipy.ndimage import zoom
+
+        fine = [_FINER * len(edges[1:]) for edges in self.score_map.edges]
+        x, y = (np.linspace(e[0], e[-1], 2 * n + 1)[1::2] for e, n in zip(self.score_map.edges, fine, strict=True))
+        for coarse, shown, colour in zip(density, centroids.shown, colours, strict=False):
+            group = np.maximum(zoom(coarse, _FINER, order=3, mode="nearest", grid_mode=True), 0.0)
+            ordered = np.sort(group, axis=None)[::-1]
+            if shown and ordered[0] > 0:
+                level = ordered[np.searchsorted(np.cumsum(ordered), _INSIDE * ordered.sum())]
+                if level < ordered[0]:
+                    ax.contour(x, y, group.T, levels=[level], colors=[colour], linewidths=1.4)
+
+    def _draw_loadings(self, ax: Axes) -> None:
+        components, names = self.score_map.components, self.score_map.feature_names
+        largest = np.argsort(-np.linalg.norm(components, axis=0), kind="stable")[:_MOST_LOADINGS][::-1]
+        place = np.arange(len(largest))
+        first, second = (int(axis) + 1 for axis in self.score_map.facts["axes"])
+        ax.barh(place + 0.2, components[0, largest], height=0.38, color=BLUE, label=f"component {first}")
+        ax.barh(place - 0.2, components[1, largest], height=0.38, color=ORANGE, label=f"component {second}")
+        ax.axvline(0, color=GREY, linewidth=0.8)
+        ax.set_yticks(place, [short(names[i], 18) for i in largest], fontsize=_FONT)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        left_out = len(names) - len(largest)
+        ax.set_title("Loadings" + (f" ({left_out} smaller left out)" if left_out else ""), loc="left", fontsize=10)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=2, frameon=False, fontsize=_FONT)
+
+    def _share(self, axis: int) -> str:
+        total = float(self.score_map.facts["total_variance"])
+        return f"{100 * self.score_map.facts['variances'][axis] / total:.0f}% of the private variance" if total else ""
+
+
+def _name(ax: Axes, points: Floats, names: list[str]) -> None:
+    """Names beside points, each at the first of some places where it covers no other name."""
+    from matplotlib.patheffects import withStroke
+
+    figure = ax.get_figure()
+    if figure is None or not len(points):
+        return
+    scale = 72.0 / figure.dpi
+    here = ax.transData.transform(points) * scale  # in points of the page
+    taken: list[tuple[float, float, float, float]] = [(x - 3, y - 3, x + 3, y + 3) for x, y in here]
+    for (x, y), point, name in zip(here, points, names, strict=True):
+        width, height = 0.56 * _FONT * len(name), 1.15 * _FONT
+        best, least = (6.0, -height / 2), np.inf
+        for step in (1.0, 1.9, 2.8):
+            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
+                left = 6.0 * dx * step if dx > 0 else -6.0 * step - width if dx < 0 else -width / 2
+                low = (height * step if dy > 0 else -height * (1 + step) if dy < 0 else -height / 2) * 0.8
+                box = (x + left, y + low, x + left + width, y + low + height)
+                covered = sum(_overlap(box, other) for other in taken) + 0.1 * step
+                if covered < least:
+                    best, least = (left, low), covered
+        left, low = best
+        taken.append((x + left, y + low, x + left + width, y + low + height))
+        far = max(abs(left + width / 2) - width / 2, abs(low + height / 2) - height / 2) > 10
+        ax.annotate(
+            name,
+            point,
+            (left, low),
+            textcoords="offset points",
+            fontsize=_FONT,
+            zorder=6,
+            path_effects=[withStroke(linewidth=2.2, foreground="white", alpha=0.8)],
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.5} if far else None,
+        )
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> float:
+    """The common area of two boxes."""
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return width * height if width > 0 and height > 0 else 0.0

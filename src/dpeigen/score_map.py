@@ -1,0 +1,205 @@
+"""A released score map: how rows lie on the plane of two released components. Frozen, complete, safe to publish.
+
+Whatever is computed from a map costs nothing more: that is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen import io
+from dpeigen.privacy import Budget, Guarantee
+from dpeigen.stats.smoothing import smooth
+
+Floats = NDArray[np.float64]
+CLIP = 2.5  # standard deviations: positions are summed inside |x|/2.5σ₁ + |y|/2.5σ₂ ≤ 1
+REACH = 3.0  # standard deviations: half of the window
+_FALSE_ALARM = 0.05  # the chance that any label without rows is taken for one with rows
+
+
+class Centroids(NamedTuple):
+    """Centres of classes. ``shown`` says which classes stand out of the noise; the others' centres mean little."""
+
+    labels: tuple[str, ...]
+    points: Floats  # classes × 2, in scores
+    errors: Floats  # classes × 2, the deviation of each coordinate by the noise
+    counts: Floats  # noisy numbers of rows
+    shown: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """Noisy counts of cells, and noisy sums for classes, with the guarantee they were released under.
+
+    Attributes
+    ----------
+    counts : (groups, m, m) noisy counts, unbiased, whole numbers that may be negative; first index along the first
+        component. One group of all rows, or one for each label.
+    class_counts, class_sums : noisy number of rows of each label and sum of their clipped positions from the middle of
+        the window, in units of ``clip``.
+    window : (2, 2) low and high end of each axis, in scores. Rows beyond it are in the cells at its edge.
+    clip : (2,) half-lengths of the rhombus that positions were pulled back to before they were summed.
+    components : (2, d) the released directions.
+    labels : public list of labels, or empty.
+    guarantee : what the map cost, without the release that gave the plane (see `total`).
+    facts : public or released facts.
+    """
+
+    counts: Floats
+    class_counts: Floats
+    class_sums: Floats
+    window: Floats
+    clip: Floats
+    components: Floats
+    labels: tuple[str, ...]
+    guarantee: Guarantee
+    facts: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    _ARRAYS = ("counts", "class_counts", "class_sums", "window", "clip", "components")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
+        object.__setattr__(self, "labels", tuple(str(label) for label in self.labels))
+        for name in self._ARRAYS:
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        self._check()
+
+    def _check(self) -> None:
+        k, m = len(self.labels), self.counts.shape[-1]
+        shapes = (
+            self.counts.shape in ((1, m, m), (k, m, m))
+            and self.class_counts.shape == (k,)
+            and self.class_sums.shape == (k, 2)
+            and self.window.shape == (2, 2)
+            and self.clip.shape == (2,)
+            and self.components.ndim == 2
+            and len(self.components) == 2
+            and len(self.feature_names) == self.components.shape[1]
+        )
+        if not shapes or not all(np.isfinite(getattr(self, name)).all() for name in self._ARRAYS):
+            raise ValueError("The arrays of a score map do not fit together or are not finite.")
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Public column names, or x0, x1, …"""
+        names = self.facts.get("feature_names")
+        return list(names) if names else [f"x{i}" for i in range(self.components.shape[1])]
+
+    @property
+    def n_rows(self) -> float:
+        """Public or released."""
+        return float(self.facts["n_rows"])
+
+    @property
+    def total(self) -> Budget:
+        """What map and release cost together, by basic composition."""
+        return Budget(self.guarantee.epsilon, self.guarantee.delta) + Budget(*self.facts["release_cost"])
+
+    @property
+    def by_class(self) -> bool:
+        """Whether each label has a density of its own."""
+        return bool(self.facts["by_class"])
+
+    @property
+    def edges(self) -> tuple[Floats, Floats]:
+        """Borders of the cells along both axes, in scores."""
+        m = self.counts.shape[-1]
+        (low_x, high_x), (low_y, high_y) = self.window
+        return np.linspace(low_x, high_x, m + 1), np.linspace(low_y, high_y, m + 1)
+
+    @property
+    def density(self) -> Floats:
+        """(groups, m, m) rows for each cell: smoothed as the noise asks for, none negative (`dpeigen.stats.smoothing`).
+
+        Each group adds up to its number of rows: public, or as released.
+        """
+        totals = self.class_counts if self.by_class else np.array([self.n_rows])
+        variance = float(self.facts["count_deviation"]) ** 2
+        groups = [smooth(c, variance, float(t)) for c, t in zip(self.counts, totals, strict=True)]
+        return np.array(groups).reshape(self.counts.shape)
+
+    def centroids(self) -> Centroids:
+        """Centres of the labels, drawn to the middle of the map where the noise is larger than they are likely to be.
+
+        The sum S of n positions with noise of deviation s has, for centres of deviation w about the middle, the best
+        linear estimate S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A
+        label is shown if its noisy count is larger than any of as many labels without rows reaches but for 5%.
+        """
+        noise, count_noise = (float(self.facts[name] or 1) for name in ("sum_deviation", "class_count_deviation"))
+        tail = math.log(max(len(self.labels), 1) / (2 * _FALSE_ALARM))  # P(Laplace > b·t) = e^−t/2, for each label
+        counts = np.maximum(self.class_counts, 0.0)
+        weights = counts / (counts**2 + (noise * CLIP) ** 2)
+        errors = 1 / np.sqrt((counts / noise) ** 2 + CLIP**2)
+        return Centroids(
+            labels=self.labels,
+            points=self.window.mean(axis=1) + self.class_sums * weights[:, None] * self.clip,
+            errors=errors[:, None] * self.clip,
+            counts=self.class_counts.copy(),
+            shown=np.asarray(self.class_counts >= count_noise / math.sqrt(2) * tail),
+        )
+
+    def to_arrow(self) -> Any:
+        """One line for each cell: label (null for all rows), its borders, the noisy count and the smoothed one."""
+        import pyarrow as pa
+
+        m, (x, y) = self.counts.shape[-1], self.edges
+        i, j = np.divmod(np.arange(m * m), m)
+        labels = self.labels if self.by_class else (None,)
+        groups = len(self.counts)
+        columns = {
+            "label": pa.array([label for label in labels for _ in range(m * m)], type=pa.string()),
+            "x_low": np.tile(x[i], groups),
+            "x_high": np.tile(x[i + 1], groups),
+            "y_low": np.tile(y[j], groups),
+            "y_high": np.tile(y[j + 1], groups),
+            "count": self.counts.ravel(),
+            "smoothed": self.density.ravel(),
+        }
+        return pa.table(columns)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write ``release.safetensors`` and ``release.json`` into the folder ``path``, one of its own."""
+        if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
+            raise FileExistsError(f"{path} holds a release already. Choose another folder, or overwrite=True.")
+        description = {
+            "kind": "score-map",
+            "labels": list(self.labels),
+            "guarantee": self.guarantee.to_dict(),
+            "facts": dict(self.facts),
+        }
+        return io.write_folder(path, {name: getattr(self, name) for name in self._ARRAYS}, description)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies are made by the constructor: checked again, and read-only again.
+        values = [getattr(self, f.name) for f in fields(self)]
+        return type(self), (*values[:-1], dict(self.facts))
+
+    def __repr__(self) -> str:
+        m, stamp = self.counts.shape[-1], "" if self.guarantee.is_private else ", NOT PRIVATE"
+        of = f", {len(self.labels)} labels" if self.labels else ""
+        return f"ScoreMap({m} × {m} cells{of}, ε = {self.guarantee.epsilon:g}{stamp})"
+
+
+def load_score_map(path: str | Path) -> ScoreMap:
+    """Read a saved map; refuses damaged, truncated or edited files."""
+    arrays, description = io.read_folder(path)
+    try:
+        if description["kind"] != "score-map":
+            raise ValueError(f"it holds a {description['kind']!r}; read it with load_release")
+        return ScoreMap(
+            **{name: arrays[name] for name in ScoreMap._ARRAYS},
+            labels=tuple(description["labels"]),
+            guarantee=Guarantee.from_dict(description["guarantee"]),
+            facts=description["facts"],
+        )
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise io.DamagedReleaseError(f"{path} does not hold a valid score map: {error}") from None
