@@ -8,6 +8,7 @@ is read once before, to count them.) A refusal up to the first draw of noise spe
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._validate import check_choice, check_delta, check_epsilon
 from dpeigen._version import __version__
-from dpeigen.estimators.rehearsal import Plan, rehearse
+from dpeigen.estimators.rehearsal import Plan, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.base import Box, Floats
-from dpeigen.privacy import Budget, Guarantee, Relation, randomness
+from dpeigen.privacy import Budget, Relation, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
@@ -112,8 +113,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _plan(self, source: Source, task: Task) -> Plan:
         """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
-        counted = task.n_rows is not None and source.n_rows is None
-        return rehearse(resolve(self.method, task), task, counting=counted)
+        counting = task.relation is Relation.REPLACE and source.n_rows is None
+        return rehearse(resolve(self.method, task), task, counting=counting)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
@@ -164,18 +165,10 @@ _IN_PLACE = (
 def _describe(
     estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
 ) -> Release:
-    guarantee = Guarantee(
-        epsilon=cost.epsilon,
-        delta=cost.delta,
-        relation=task.relation,
-        mechanism=method.name,
-        split=estimate.split,
-        numerics="seeded" if seeded else estimate.numerics,
-        basis=method.basis,
-        assumptions=method.assumptions(task),
-        reference=method.reference,
-        notes=estimate.notes + ((_IN_PLACE,) if source.paired_in_place else ()),
-    )
+    notes = (_IN_PLACE,) if source.paired_in_place else ()
+    guarantee = promise(estimate, method, task, cost).with_notes(*notes)
+    if seeded:
+        guarantee = replace(guarantee, numerics="seeded")
     facts = {
         "method": method.name,
         "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,

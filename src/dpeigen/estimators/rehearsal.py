@@ -7,15 +7,16 @@ does next depends on public facts and on the steps of its plan, never on values,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dpeigen.methods import Method, Task
-from dpeigen.privacy import Budget, Spend
+from dpeigen.methods import Estimate, Method, Task
+from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 from dpeigen.sources import Source
+from dpeigen.stats import BadRowsError
 
 _ROWS = 64
 
@@ -28,7 +29,8 @@ class Plan:
     cost: Budget
     split: tuple[Spend, ...]
     passes: int
-    counting: bool  # whether one more read counted the rows
+    counting: bool  # whether a fit reads once more, to count the rows
+    guarantee: Guarantee  # what a fit would promise
 
 
 class _Stand(Source):
@@ -50,5 +52,26 @@ class _Stand(Source):
 def rehearse(method: Method, task: Task, *, counting: bool) -> Plan:
     """The plan of a fit by this method, which has been checked against the task."""
     stand = _Stand(task.n_features)
-    estimate = method.estimate(stand, task, SeededRandomness(made_up_generator()))
-    return Plan(method.name, method.price(task), estimate.split, stand.reads, counting)
+    try:
+        estimate = method.estimate(stand, task, SeededRandomness(made_up_generator()))
+    except BadRowsError:  # the method holds the number of rows it was told against what it reads
+        stand.reads = 0
+        estimate = method.estimate(stand, replace(task, n_rows=_ROWS), SeededRandomness(made_up_generator()))
+    cost = method.price(task)
+    return Plan(method.name, cost, estimate.split, stand.reads, counting, promise(estimate, method, task, cost))
+
+
+def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Guarantee:
+    """The guarantee of an estimate by this method, drawn with the operating system's randomness."""
+    return Guarantee(
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        relation=task.relation,
+        mechanism=method.name,
+        split=estimate.split,
+        numerics=estimate.numerics,
+        basis=method.basis,
+        assumptions=method.assumptions(task),
+        reference=method.reference,
+        notes=estimate.notes,
+    )

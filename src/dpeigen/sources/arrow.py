@@ -154,6 +154,23 @@ def open_files(
     return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain)
 
 
+def columns_of(path: str | Path) -> dict[str, Any]:
+    """The names of the columns of a file or folder and their Arrow types, from its schema; None: a CSV states none."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"No such file or folder: {path}")
+    if path.suffix.lower() == ".npy":
+        raise ValueError(f"{path.name!r} holds an array, whose columns have no names to declare.")
+    files = _files_in(path) if path.is_dir() else [path]
+    kind, keys = _kind(path, files), _partition_keys(path, files)
+    schema = None if kind == "csv" else _schema(files[0])
+    header = _csv_header(files[0]) if schema is None else list(schema.names)
+    if len(set(header)) < len(header):
+        raise ValueError(f"Column names must differ from each other. Got {header}. Rename columns in the file.")
+    names = [*header, *(key for key in keys if key not in header)]
+    return {name: schema.field(name).type if schema is not None and name in header else None for name in names}
+
+
 def _open_array(path: Path, *declared: Any) -> Source:
     """A NumPy file, mapped into memory."""
     if any(part is not None for part in declared):
