@@ -167,11 +167,12 @@ def _attack_words(g: Guarantee) -> str:
     return text
 
 
+_PRIME = '<mi>D</mi><mo lspace="0" rspace="0">′</mo>'
 _PR = "<mi>Pr</mi><mo>[</mo><mi>M</mi><mo>(</mo>{}<mo>)</mo><mo>∈</mo><mi>S</mi><mo>]</mo>"
 _EXP = "<msup><mi>e</mi><mi>ε</mi></msup>"
 _INEQUALITY = (
     f'<math display="block"><mrow>{_PR.format("<mi>D</mi>")}<mo>≤</mo>{_EXP}<mo>·</mo>'
-    f"{_PR.format('<mi>D′</mi>')}<mo>+</mo><mi>δ</mi></mrow></math>"
+    f"{_PR.format(_PRIME)}<mo>+</mo><mi>δ</mi></mrow></math>"
 )
 _ATTACK = (
     '<math display="block"><mrow><mtext>success</mtext><mo>≤</mo><mfrac><mn>1</mn><mn>2</mn></mfrac><mo>+</mo>'
@@ -312,17 +313,18 @@ def _cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Bloc
     version = release.facts.get("dpeigen", __version__)
     private = "" if g.is_private else "NOT PRIVATE; the noise is that of "
     neighbours = "one row replaced" if g.relation is Relation.REPLACE else "one row added or removed"
-    text = (
-        f"@misc{{release-{digest[:8]},\n"
-        f"  title = {{{{{title}}}}},\n"
-        "  note  = "
-        f"{{{private}$(\\varepsilon, \\delta) = ({g.epsilon:g}, {g.delta:g})$-differential privacy, {neighbours}, "
-        f"mechanism {_latex(g.mechanism)}; SHA-256 of release.json: {digest}}}\n}}\n"
-        f"@software{{dpeigen,\n"
-        f"  author  = {{{{The dpeigen developers}}}},\n"
-        f"  title   = {{dpeigen: differentially private {{PCA}} and covariance estimation}},\n"
-        f"  version = {{{_latex(version)}}}\n}}"
-    )
+    text = f"""\
+@misc{{release-{digest[:8]},
+  title = {{{{{title}}}}},
+  note  = {{{private}$(\\varepsilon, \\delta) = ({g.epsilon:g}, {g.delta:g})$-differential privacy,
+           {neighbours}, mechanism {_latex(g.mechanism)}; SHA-256 of release.json:
+           {digest}}}
+}}
+@software{{dpeigen,
+  author  = {{{{The dpeigen developers}}}},
+  title   = {{dpeigen: differentially private {{PCA}} and covariance estimation}},
+  version = {{{_latex(version)}}}
+}}"""
     blocks: list[Block] = [
         Text("Cite the release by its digest, which names it and no other, and the software that made it."),
         Code("BibTeX", text),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from dpeigen.plotting import BiplotDisplay, ScreeDisplay
 from dpeigen.release import Release
 from dpeigen.report import results
-from dpeigen.report.blocks import Picture, clean, short
+from dpeigen.report.blocks import Picture, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,11 @@ def draw(release: Release, picture: Picture) -> Drawn:
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
         figure = Figure(layout="constrained")
-        _DRAWERS[picture.name](figure, release)
+        shown = {**release.facts, "feature_names": results.names_of(release)}
+        _DRAWERS[picture.name](figure, replace(release, facts=shown))  # type: ignore[arg-type]
+        if (engine := figure.get_layout_engine()) is not None:  # once, not for every file
+            engine.execute(figure)
+        figure.set_layout_engine("none")
         vector, pixels = io.BytesIO(), io.BytesIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(vector, format="svg", metadata=nothing)
@@ -94,8 +98,10 @@ def _inline(svg: str, picture: Picture) -> str:
     svg = re.sub(r'xmlns:xlink="[^"]*"|xmlns="[^"]*"|<metadata>.*?</metadata>', "", svg, flags=re.DOTALL)
     svg = svg.replace("xlink:href", "href")
     head, rest = svg.split(">", 1)
+    points = re.search(r'\swidth="([\d.]+)pt"', head)
+    wide = f' style="max-width:{float(points[1]) / 10:.1f}rem"' if points else ""  # text as large as the page's
     head = re.sub(r'\s(width|height|version)="[^"]*"', "", head)
-    return f'{" ".join(head.split())} role="img" aria-label="{escape(picture.alt)}">{rest}'
+    return f'{" ".join(head.split())}{wide} role="img" aria-label="{escape(picture.alt)}">{rest}'
 
 
 # --- pictures -------------------------------------------------------------------------------------------------------
@@ -109,26 +115,16 @@ def _axes(figure: Figure, width: float, height: float) -> Axes:
 def _scree(figure: Figure, release: Release) -> None:
     ax = _axes(figure, 6.4, 4.6)
     ScreeDisplay.from_release(release, ax)
+    ax.set_title("", loc="left")  # the page has one
     floor = results.noise_floor(release)
     if floor is None:
         return
-    top = max(ax.get_ylim()[1], 0.0)
-    if floor[0] <= 1.5 * top:
-        ax.axhline(floor[0], color=_INK, linestyle=(0, (5, 3)), linewidth=1.3, zorder=3)
-        ax.set_ylim(0, max(top, 1.12 * floor[0]))
-        place, words, edge = floor[0], f"noise floor {floor[0]:.3g}", "bottom"
-    else:
-        place, words, edge = top, f"noise floor {floor[0]:.3g}: above this picture", "top"
-    ax.annotate(
-        words,
-        (0.98, place),
-        (0, 3 if edge == "bottom" else -3),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="right",
-        va=edge,
-        fontsize=10.5,
-    )
+    top = ax.get_ylim()[1]
+    inside = floor[0] <= 1.5 * top
+    words = f"noise floor {floor[0]:.3g}" + ("" if inside else ", above the picture")
+    ax.axhline(floor[0], color=_INK, linestyle=(0, (5, 3)), linewidth=1.3, zorder=3, label=words)
+    ax.set_ylim(0, max(top, 1.1 * floor[0]) if inside else top)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize=10, borderaxespad=0.2)
 
 
 def _biplot(figure: Figure, release: Release) -> None:
@@ -174,7 +170,8 @@ def _heat(figure: Figure, cells: Any, rows: list[str], columns: list[str], label
     if width <= results.MOST_COMPONENTS:
         for (i, j), value in np.ndenumerate(cells):
             ink = _WHITE if abs(value) > 0.6 * most else "#101010"
-            ax.text(j + 0.5, i + 0.5, f"{value:+.2f}", ha="center", va="center", fontsize=9.5, color=ink)
+            cell = ax.text(j + 0.5, i + 0.5, f"{value:+.2f}", ha="center", va="center", fontsize=9.5, color=ink)
+            cell.set_in_layout(False)  # it is inside its cell
     figure.colorbar(mesh, ax=ax, label=what, shrink=min(1.0, 6 / (0.3 * height + 1)), aspect=22, pad=0.02)
 
 
@@ -184,7 +181,7 @@ def _coefficients(figure: Figure, release: Release) -> None:
     ax = _axes(figure, 6.4, 1.2 + 0.3 * len(largest))
     ax.barh(np.arange(len(largest)), fit.coef[largest], color=[_BLUE if fit.coef[j] >= 0 else _ORANGE for j in largest])
     ax.axvline(0, color=_INK, linewidth=0.8)
-    ax.set_yticks(np.arange(len(largest)), [short(clean(fit.feature_names[j])) for j in largest])
+    ax.set_yticks(np.arange(len(largest)), [short(fit.feature_names[j]) for j in largest])
     ax.set_xlabel("coefficient")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

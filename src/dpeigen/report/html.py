@@ -105,7 +105,8 @@ class _Page:
         note = f'<p class="hint">{text(table.note)}</p>' if table.note else ""
         kind = ' class="numbers"' if table.numbers else ""
         return (
-            f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}"><table{kind}>'
-            f'<caption id="{name}">{text(table.title)}</caption><thead><tr>{heads}</tr></thead>'
+            f'<p class="label" id="{name}">{text(table.title)}</p>'
+            f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}">'
+            f'<table{kind} aria-labelledby="{name}"><thead><tr>{heads}</tr></thead>'
             f"<tbody>{rows}</tbody></table></div>{note}"
         )

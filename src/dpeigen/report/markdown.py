@@ -19,13 +19,15 @@ def render(card: Card) -> str:
 
 
 def text(raw: str) -> str:
-    """Text that Markdown shows as it is: every character that could be markup is escaped."""
-    return (
-        re.sub(r"([\\`*_{}\[\]()#+!|~$^=-])", r"\\\1", clean(raw))
-        .replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-    )
+    """Text that Markdown shows as it is: whatever could be markup, a link or the start of a list is escaped."""
+    shown = re.sub(r"([\\`*_{}\[\]|~$^!@])|(?<=www)\.|:(?=//)", lambda match: "\\" + match[0], clean(raw).strip())
+    if not _number(shown):
+        shown = re.sub(r"^([#+=-])", r"\\\1", re.sub(r"^(\d+)([.)])", r"\1\\\2", shown))
+    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _number(shown: str) -> bool:
+    return re.fullmatch(r"[+-]?[\d.,]+(e[+-]?\d+)?%?", shown) is not None
 
 
 def _block(block: Block) -> str:

@@ -51,16 +51,19 @@ def asked_regression(release: Release) -> RidgeFit:
 
 
 def noise_floor(release: Release) -> tuple[float, str] | None:
-    """A variance that noise alone could make, and what exactly is said about it; None where the method states none."""
-    error, deviation = release.facts.get("covariance_error"), release.facts.get("noise_deviation")
+    """A variance that noise alone could make, and what exactly is said about it; None where the method states none.
+
+    A symmetric d × d matrix of independent noise of deviation τ has its largest eigenvalue at about 2τ√d (Wigner).
+    """
+    deviation, error = release.facts.get("noise_deviation"), release.facts.get("covariance_error")
+    if deviation is not None and math.isfinite(deviation):
+        edge = 2 * math.sqrt(release.n_features) * float(deviation)
+        return edge, "a matrix of the noise alone has variances up to about this much"
     if error is not None and math.isfinite(error):
         return float(error), (
             "with probability 95% over the noise, every variance along an axis is within this much of the one without "
             "noise (of the same clipped rows)"
         )
-    if deviation is not None and math.isfinite(deviation):
-        edge = 2 * math.sqrt(release.n_features) * float(deviation)
-        return edge, "a matrix of noise alone has variances up to about this much"
     return None
 
 
@@ -190,7 +193,11 @@ def _scree(release: Release) -> Picture:
     floor = noise_floor(release)
     values = release.eigenvalues
     said = "" if floor is None else f" A dashed line marks the noise floor at {floor[0]:.3g}."
-    caption = "Dark bars are the released components, light ones follow from the released covariance."
+    k, d = len(values), release.n_features
+    caption = "Each bar is a released component."
+    if k < d:
+        caption = f"The first {count(k, 'bar')} {'is a component' if k == 1 else 'are components'} of the release; the "
+        caption += "others follow from the released covariance."
     if floor is not None:
         caption += f" The noise floor, {floor[0]:.3g}: {floor[1]}."
     else:

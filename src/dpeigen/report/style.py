@@ -19,8 +19,8 @@ a{color:var(--link)}
 a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--blue);outline-offset:2px}
 .skip{position:absolute;left:-999rem;background:var(--bg);padding:.5rem 1rem;z-index:2}
 .skip:focus{left:.5rem;top:.5rem}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(7rem,1fr));gap:.6rem;margin:0}
-.tiles div{background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.5rem .8rem}
+.tiles{display:flex;flex-wrap:wrap;gap:.6rem;margin:0}
+.tiles div{flex:1 1 auto;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.5rem .8rem}
 .tiles dt{color:var(--muted);font-size:.85rem}
 .tiles dd{margin:0;font-size:1.15rem;font-weight:600}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;margin:1rem 0 0;padding:0}
@@ -31,12 +31,13 @@ nav a{display:inline-block;padding:.3rem 0}
 .note{background:var(--note-bg);color:var(--note)}
 .scroll{overflow-x:auto;max-width:100%}
 .formula{font-size:1.2rem;padding:.6rem 0}
-table{border-collapse:collapse;min-width:50%;margin:.6rem 0;font-size:.95rem;overflow-wrap:normal}
-caption{text-align:left;font-weight:600;padding:.3rem 0;white-space:nowrap}
+table{border-collapse:collapse;min-width:50%;margin:.1rem 0 .6rem;font-size:.95rem;overflow-wrap:normal}
 th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line)}
 thead th{color:var(--muted);font-weight:600;border-bottom:2px solid var(--line)}
 tbody th{font-weight:500;min-width:7.5rem;max-width:22rem;overflow-wrap:anywhere}
 td{min-width:4.5rem}
+td:nth-child(n+3):last-child{min-width:12rem}
+.numbers td:last-child{min-width:4.5rem}
 .numbers td,.numbers thead th+th{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .numbers thead th+th{white-space:normal}
 figure{margin:1.4rem 0}
