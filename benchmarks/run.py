@@ -221,8 +221,15 @@ def streaming() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
+def card() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from card import rows  # the page beside a release
+
+    return [Row(*row) for row in rows()]
+
+
 _CORE = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace)
-_ALL = (*_CORE, pure, robust, spiked, streaming, scale, local)
+_ALL = (*_CORE, pure, robust, spiked, streaming, scale, local, card)
 BENCHMARKS = {f.__name__: f for f in _ALL}
 
 
