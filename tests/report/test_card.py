@@ -254,7 +254,11 @@ def test_the_choice_of_auto_is_shown(cards):
     from dpeigen.report.content import make_card
 
     release = cards("pca")[0]
-    for choice in ("least noise <b>", {"least_noise": "gaussian <b>"}, ["gaussian <b>", 1.5]):
+    for choice in (
+        "least noise <b>",
+        {"method": "gaussian <b>", "predicted": {"gaussian": 0.25}},
+        ["gaussian <b>", 1.5],
+    ):
         card = make_card(replace(release, facts={**release.facts, "choice": choice}), {"release.json": "0" * 64})
         page = html.render(card, dict.fromkeys(FIGURES["pca"], ""))
         assert "Why this method" in page

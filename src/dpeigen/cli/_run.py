@@ -102,10 +102,12 @@ def _save(release: Release, out: Path) -> Path:
 
 def _card(release: Release, folder: Path) -> str:
     """Write the card; what to do if that fails. The release is safe by then."""
+    from dpeigen.cli._show import error_console
     from dpeigen.report import write_card
 
     try:
-        write_card(release, folder)
+        with error_console().status("Drawing the card"):
+            write_card(release, folder)
     except Exception as error:
         return (
             f"The release is in {folder}, but its card could not be written ({type(error).__name__}). "

@@ -217,7 +217,14 @@ def _why(choice: Any) -> list[Block]:
     if isinstance(choice, str):
         return [Text(clean(choice))]
     if isinstance(choice, Mapping):
-        return [Table("The choice", ["what", "value"], _facts_rows(choice), numbers=False)]
+        flat = {name: value for name, value in choice.items() if not isinstance(value, Mapping)}
+        blocks: list[Block] = [Table("The choice", ["what", "value"], _facts_rows(flat), numbers=False)]
+        for name, value in choice.items():
+            if isinstance(value, Mapping):
+                blocks.append(
+                    Table(clean(name).replace("_", " ").capitalize(), ["method", "value"], _facts_rows(value))
+                )
+        return blocks
     return [Items("The choice", [clean(_plain(part)) for part in choice])]
 
 

@@ -115,11 +115,14 @@ def _axes(figure: Figure, width: float, height: float) -> Axes:
 def _scree(figure: Figure, release: Release) -> None:
     ax = _axes(figure, 6.4, 4.6)
     ScreeDisplay.from_release(release, ax)
-    ax.set_title("", loc="left")  # the page has one
+    ax.set_title("", loc="left")  # the page has one, and says below the picture what the line is
+    for mark in [*ax.lines, *(text for text in ax.texts if text.get_text() == "noise alone")]:
+        mark.remove()
+    top = 1.05 * max(float(bar.get_height()) for bar in ax.patches) or 1.0  # type: ignore[attr-defined]
+    ax.set_ylim(0, top)
     floor = results.noise_floor(release)
     if floor is None:
         return
-    top = ax.get_ylim()[1]
     inside = floor[0] <= 1.5 * top
     words = f"noise floor {floor[0]:.3g}" + ("" if inside else ", above the picture")
     ax.axhline(floor[0], color=_INK, linestyle=(0, (5, 3)), linewidth=1.3, zorder=3, label=words)
