@@ -169,6 +169,7 @@ def _describe(
     guarantee = promise(estimate, method, task, cost).with_notes(*notes)
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
+    paid = any(spend.purpose.startswith("radius") for spend in estimate.split)
     facts = {
         "method": method.name,
         "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,
@@ -176,7 +177,7 @@ def _describe(
         "noise_deviation": estimate.noise_deviation,
         "covariance_error": estimate.covariance_error,
         "radius": estimate.radius,
-        "radius_is": "public" if isinstance(task.bound, (float, tuple)) else "released",
+        "radius_is": "public" if isinstance(task.bound, (float, tuple)) and not paid else "released",
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         "details": dict(estimate.details),

@@ -78,8 +78,10 @@ def draw(release: Release, picture: Picture) -> Drawn:
         figure.set_layout_engine("none")
         vector, pixels = io.BytesIO(), io.BytesIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(vector, format="svg", metadata=nothing)
-        figure.savefig(pixels, format="png", dpi=160, metadata={"Title": picture.title, "Description": picture.alt})
+        words = {"Title": picture.title, "Description": picture.alt}
+        trim = {"bbox_inches": "tight", "pad_inches": 0.06}
+        figure.savefig(vector, format="svg", metadata=nothing, **trim)
+        figure.savefig(pixels, format="png", dpi=160, metadata=words, **trim)
     root = vector.getvalue().decode()
     root = root[root.index("<svg") :]
     named = f"<title>{escape(picture.title)}</title>\n <desc>{escape(picture.alt)}</desc>"
@@ -151,8 +153,10 @@ def _correlations(figure: Figure, release: Release) -> None:
 def _heat(figure: Figure, cells: Any, rows: list[str], columns: list[str], label: str, what: str) -> None:
     """A matrix by colour, with numbers where they fit."""
     height, width = cells.shape
-    ax = _axes(figure, min(7.2, 3.4 + 0.55 * width), 1.4 + 0.3 * height + (1.2 if not label else 0.3))
-    most = 1.0 if what == "correlation" else max(float(np.abs(cells).max()), 1e-12)
+    square = what == "correlation"
+    side = min(7.2, 3.4 + 0.45 * width)
+    ax = _axes(figure, *((side, 0.92 * side) if square else (min(7.2, 3.4 + 0.55 * width), 1.7 + 0.3 * height)))
+    most = 1.0 if square else max(float(np.abs(cells).max()), 1e-12)
     import matplotlib as mpl
 
     colours = mpl.colormaps["RdBu"].resampled(21)
@@ -167,7 +171,9 @@ def _heat(figure: Figure, cells: Any, rows: list[str], columns: list[str], label
     )
     ax.invert_yaxis()
     ax.set_xlabel(label)
-    ax.tick_params(length=0)
+    ax.tick_params(length=0, labelsize=9 if square and height > 16 else None)
+    if square:
+        ax.set_aspect("equal")
     for spine in ax.spines.values():
         spine.set_visible(False)
     if width <= results.MOST_COMPONENTS:
@@ -175,7 +181,9 @@ def _heat(figure: Figure, cells: Any, rows: list[str], columns: list[str], label
             ink = _WHITE if abs(value) > 0.6 * most else "#101010"
             cell = ax.text(j + 0.5, i + 0.5, f"{value:+.2f}", ha="center", va="center", fontsize=9.5, color=ink)
             cell.set_in_layout(False)  # it is inside its cell
-    figure.colorbar(mesh, ax=ax, label=what, shrink=min(1.0, 6 / (0.3 * height + 1)), aspect=22, pad=0.02)
+    figure.colorbar(
+        mesh, ax=ax, label=what, shrink=0.8 if square else min(1.0, 6 / (0.3 * height + 1)), aspect=22, pad=0.02
+    )
 
 
 def _coefficients(figure: Figure, release: Release) -> None:

@@ -36,7 +36,7 @@ th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bott
 thead th{color:var(--muted);font-weight:600;border-bottom:2px solid var(--line)}
 tbody th{font-weight:500;min-width:7.5rem;max-width:22rem;overflow-wrap:anywhere}
 td{min-width:4.5rem}
-td:nth-child(n+3):last-child{min-width:12rem}
+td:nth-child(n+3):last-child{min-width:9rem}
 .numbers td:last-child{min-width:4.5rem}
 .numbers td,.numbers thead th+th{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .numbers thead th+th{white-space:normal}
