@@ -79,7 +79,7 @@ def draw(release: Release, picture: Picture) -> Drawn:
         vector, pixels = io.BytesIO(), io.BytesIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         words = {"Title": picture.title, "Description": picture.alt}
-        trim = {"bbox_inches": "tight", "pad_inches": 0.06}
+        trim: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.06}
         figure.savefig(vector, format="svg", metadata=nothing, **trim)
         figure.savefig(pixels, format="png", dpi=160, metadata=words, **trim)
     root = vector.getvalue().decode()
