@@ -300,9 +300,28 @@ def test_every_method_can_be_planned_without_rows(tmp_path, method):
     assert done.exit_code == 0 or "must be" in done.output
 
 
-def test_rows_are_for_dry_runs(table, tmp_path):
+def test_rows_are_for_dry_runs_that_need_them(table, tmp_path):
+    pa.parquet.write_table(pa.table({"age": np.arange(9.0)}), tmp_path / "t.parquet")
     options = ["-k", "1", "--epsilon", "1", "--columns", "age", "--bound", "100", "--rows", "9"]
-    assert call("pca", table, *options, "--out", tmp_path / "out").exit_code == 2
+    for path, more in (
+        (table, ["--out", tmp_path / "out"]),
+        (table, ["--dry-run", "--relation", "add_remove"]),
+        (tmp_path / "t.parquet", ["--dry-run"]),
+    ):
+        done = call("pca", path, *options, *more)
+        assert done.exit_code == 2
+        assert "Leave it out" in done.output
+    assert call("pca", table, *options, "--dry-run").exit_code == 0
+
+
+def test_the_number_of_rows_stays_private(tmp_path):
+    """Under add_remove the footer's count is neither shown nor used: tables of any length have the same plan."""
+    plans = set()
+    for n in (50, 5000):
+        pa.parquet.write_table(pa.table({"age": np.arange(float(n))}), tmp_path / "t.parquet")
+        options = ["-k", "1", "--epsilon", "1", "--bound", "100", "--relation", "add_remove", "--dry-run"]
+        plans.add(call("pca", tmp_path / "t.parquet", *options).stdout)
+    assert len(plans) == 1
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -360,6 +379,19 @@ def test_a_release_that_was_paid_for_is_saved_somewhere(table, tmp_path, monkeyp
     where = json.loads(done.stdout)["out"]
     assert where in done.stderr
     assert load_release(where).guarantee.epsilon == 1
+
+
+def test_a_release_that_cannot_be_saved_anywhere_is_printed(table, tmp_path, monkeypatch):
+    from dpeigen import Release
+
+    def broken(self, path, *, overwrite=False):
+        raise ValueError("not JSON")
+
+    monkeypatch.setattr(Release, "save", broken)
+    done = call("pca", table, *RELEASE, "--out", tmp_path / "out")
+    assert done.exit_code == 5
+    assert json.loads(done.stdout)["guarantee"]["epsilon"] == 1
+    assert "keep it" in done.stderr
 
 
 def test_a_card_that_fails_leaves_the_release(table, tmp_path, monkeypatch):

@@ -77,6 +77,11 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     shared["ledger"] = None if setting("ledger") is None else str(setting("ledger"))
     source, box = _open(given, study)
     counts = source.n_rows is None and shared["relation"] == "replace"
+    if given["rows"] is not None and not (given["dry_run"] and counts):
+        raise ValueError(
+            "--rows is for a --dry-run of a file that does not tell the number of its rows (a CSV), under "
+            "relation='replace', where the number is public. Leave it out."
+        )
     if given["dry_run"] and counts:
         source.n_rows = given["rows"]  # as the caller says; a release counts
     names = source.feature_names or [f"x{j}" for j in range(source.n_features)]

@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,6 @@ def run(command: str, given: Mapping[str, Any]) -> None:
         if given["dry_run"]:
             _print_plan(fit, given["rows"], given["as_json"])
             return
-        if given["rows"] is not None:
-            fail(USAGE, "--rows is for --dry-run: a release counts the rows itself. Leave it out.")
         if out is None:
             fail(USAGE, "Give --out, a folder for the release, or --dry-run to see what would be done.")
         import dpeigen.report  # noqa: F401  (what the card needs is there, or we stop here)
@@ -47,7 +45,8 @@ def run(command: str, given: Mapping[str, Any]) -> None:
                 release = fit.release()
             where = _save(release, out)
         unwritten = _card(release, where)
-        _print(command, release, where, given["as_json"])
+        with suppress(BrokenPipeError):  # a reader that has seen enough does not undo a release
+            _print(command, release, where, given["as_json"])
         if unwritten or where != out:
             fail(UNWRITTEN, unwritten or f"--out {out} could not be written to. The release is in {where}: copy it.")
 
@@ -89,11 +88,12 @@ def _save(release: Release, out: Path) -> Path:
     """The folder the release is in: the one asked for, else a temporary one, else none but standard output."""
     try:
         return release.save(out)
-    except OSError as error:
-        tell(f"--out {out} could not be written to: {error.strerror or error}.")
+    except Exception as error:  # whatever it is, what was paid for must not be lost
+        why = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+        tell(f"The release could not be saved in {out}: {why}.")
     try:
         return release.save(tempfile.mkdtemp(prefix="dpeigen-release-"))
-    except OSError:
+    except Exception:
         from dpeigen.cli import _show
 
         typer.echo(json.dumps(_show.as_json(release, ""), ensure_ascii=False))

@@ -273,6 +273,7 @@ _KNOWN = {
     "radius": "length that rows were clipped to",
     "center": "centre",
     "noise_deviation": "standard deviation of the noise on an entry of the covariance, at most",
+    "release_id": "entry in the ledger",
     "covariance_error": "error of the covariance (spectral norm, 95%)",
 }
 

@@ -107,7 +107,7 @@ def _discreetly(call: Callable[[], T]) -> T:
         pass
     raise UnreadableRowsError(  # outside the handler: the error does not carry Arrow's as its context
         "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
-        "is not a number. Nothing was spent."
+        "is not a number. Nothing was spent. Leave such a column out, or declare its type or its categories."
     )
 
 
