@@ -41,8 +41,8 @@ def write_folder(folder: str | Path, arrays: dict[str, NDArray[Any]], descriptio
     blob = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     content = {"format": FORMAT, "arrays_sha256": _digest(blob), "release": description}
     content["sha256"] = _digest(_canonical(content))
-    _replace(folder / ARRAYS, blob)
-    _replace(folder / DESCRIPTION, _rendered(content))
+    replace_file(folder / ARRAYS, blob)
+    replace_file(folder / DESCRIPTION, _rendered(content))
     return folder
 
 
@@ -50,13 +50,19 @@ def _rendered(content: dict[str, Any]) -> bytes:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that is there complete or not at all."""
     temporary = path.with_name(path.name + ".part")
     with temporary.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+
+
+def digests(folder: str | Path) -> dict[str, str]:
+    """The SHA-256 of both files, as ``sha256sum`` prints it."""
+    return {name: _digest((Path(folder) / name).read_bytes()) for name in (ARRAYS, DESCRIPTION)}
 
 
 def read_folder(folder: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

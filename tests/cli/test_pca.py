@@ -200,21 +200,22 @@ def test_bugs_exit_1_without_the_message(run, monkeypatch):
         ("table.parquet", ["--bound", "12", "--relation", "add_remove"], 1),
     ],
 )
-def test_explain_says_how_often_the_data_are_read(name, options, passes, folder, tmp_path, monkeypatch):
-    """And the fit then reads so often."""
+def test_a_dry_run_says_how_often_the_data_are_read(name, options, passes, folder, tmp_path, monkeypatch):
+    """Itself it reads nothing, and the fit then reads so often."""
     ledger = Ledger.create(tmp_path / "ledger.db", epsilon=1.0, delta=0.0)
     call = ["pca", str(folder / name), "-k", "1", "--epsilon", "1", "--ledger", str(tmp_path / "ledger.db"), *options]
-    done = CliRunner().invoke(app, [*call, "--explain", "--json"])
-    assert done.exit_code == 0, done.output
-    plan = json.loads(done.stdout)
-    assert (plan["passes"], plan["reads"]) == (passes, passes + (name == "table.csv"))
-    assert ledger.remaining().epsilon == 1.0
-    told = CliRunner().invoke(app, [*call, "--explain"]).stdout
-    assert f"passes   {passes} over the data" in told
     from dpeigen.sources.arrow import ArrowSource
 
     reads, blocks = [], ArrowSource.blocks
     monkeypatch.setattr(ArrowSource, "blocks", lambda self: (reads.append(1), blocks(self))[1])
+    done = CliRunner().invoke(app, [*call, "--dry-run", "--json"])
+    assert done.exit_code == 0, done.output
+    plan = json.loads(done.stdout)
+    assert (plan["passes"], plan["reads"]) == (passes, passes + (name == "table.csv"))
+    assert ledger.remaining().epsilon == 1.0
+    told = CliRunner().invoke(app, [*call, "--dry-run"]).stdout
+    assert f"passes     {passes} over the data" in told
+    assert reads == []
     done = CliRunner().invoke(app, [*call, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert len(reads) == plan["reads"]
@@ -241,4 +242,4 @@ def test_declared_categories_on_the_command_line(folder, tmp_path):
     assert load_release(out).feature_names == ["age", "dose", "name=secret-name", "name=other"]
     wrong = CliRunner().invoke(app, [*call[:-4], "--category", "name", "--explain"])
     assert wrong.exit_code == 2
-    assert CliRunner().invoke(app, call[:6]).exit_code == 2  # neither --out nor --explain
+    assert CliRunner().invoke(app, call[:6]).exit_code == 2  # neither --out nor --dry-run

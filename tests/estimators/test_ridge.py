@@ -579,7 +579,7 @@ def test_the_guarantee(ledger):
 def test_nothing_else_is_left_on_a_fitted_model():
     known = {"coef_", "intercept_", "alpha_", "coef_error_bound_", "n_features_in_", "guarantee_", "release_"}
     public = {"method", "n_rows", "n_rows_is", "radius", "radius_is", "center", "feature_names", "details", "dpeigen",
-              "covariance_error", "noise_deviation", "units"}  # fmt: skip
+              "covariance_error", "noise_deviation", "units", "ridge"}  # fmt: skip
     for model in MODELS:
         before = set(vars(model))
         fitted = clone(model).fit(X, Y)
@@ -590,6 +590,7 @@ def test_nothing_else_is_left_on_a_fitted_model():
         np.testing.assert_array_equal(fitted.coef_, again.coef)
         assert fitted.intercept_ == again.intercept
         assert fitted.coef_error_bound_ == again.error_bound
+        assert fitted.release_.facts["ridge"] == {"target": again.target, "alpha": again.alpha}
 
 
 def test_units_are_a_function_of_public_bounds():

@@ -1,26 +1,38 @@
 """How the commands fail: one line on standard error, an exit code that says whose move it is, and no value of the data.
 
-2: the call must be changed · 3: the data cannot be read · 4: the ledger refuses · 1: a bug.
+0: done · 2: the call must be changed · 3: the data cannot be read · 4: the ledger refuses · 5: a release was made and
+paid for, but not everything could be written where it was asked for · 1: a bug.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
-USAGE, UNREADABLE, REFUSED, BUG = 2, 3, 4, 1
+USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
+EXIT_CODES = (
+    "Exit codes: 0 done; 2 the call must be changed, nothing was spent; 3 the data cannot be read, nothing was spent; "
+    "4 the ledger refuses, nothing was spent; 5 a release was made and paid for, but not everything could be written "
+    "(the message says where it is); 1 a bug."
+)
 
 
 class UnreadableError(Exception):
     """Data that cannot be read; the message shows no value."""
 
 
+def tell(message: object) -> None:
+    """One line on standard error."""
+    typer.echo("dpeigen: " + " ".join(str(message).split()), err=True)
+
+
 def fail(code: int, message: object) -> NoReturn:
     """Print one line and leave."""
-    typer.echo("dpeigen: " + " ".join(str(message).split()), err=True)
+    tell(message)
     raise typer.Exit(code)
 
 
@@ -51,3 +63,18 @@ def one_line_errors() -> Iterator[None]:
     except Exception as error:
         # The message is not shown: it was written by code that does not know it may be looking at private data.
         fail(BUG, f"unexpected {type(error).__name__}; this is a bug, please report how it was called")
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """What the library warns of about its guarantee, as one line each; other packages' warnings may quote values."""
+    from dpeigen.privacy.randomness import NotPrivateWarning
+
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, NotPrivateWarning):
+            tell(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = show
+        yield

@@ -8,9 +8,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dpeigen.release import Release
+from dpeigen.privacy import Guarantee
+from dpeigen.release import Release, RidgeFit
+from dpeigen.report.results import asked_regression
 
 _LARGEST_LOADINGS = 6
+_MOST_ROWS = 20
 
 
 def console() -> Console:
@@ -26,19 +29,23 @@ def error_console() -> Console:
 
 def show_release(out: Console, release: Release, title: str) -> None:
     """Everything a reader needs to judge one release."""
+    show_guarantee(out, release.guarantee, title)
+
+
+def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:
+    """A promise, kept or planned, and what its budget goes to."""
     out.rule(f"[bold]{title}", align="left")
-    g = release.guarantee
     text = str(g).split("\nspent on", 1)[0]
     out.print(text, markup=False)
     out.print("".join(f"note       {note}\n" for note in g.notes), markup=False, end="")
-    out.print(_split_table(release))
+    out.print(_split_table(g, split))
 
 
-def _split_table(release: Release) -> Table:
-    table = Table(title="What the budget was spent on", title_justify="left", title_style="bold")
+def _split_table(g: Guarantee, title: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
     for heading in ("purpose", "cost", "mechanism"):
         table.add_column(heading)
-    for spend in release.guarantee.split:
+    for spend in g.split:
         table.add_row(spend.purpose, str(spend.cost), spend.mechanism)
     return table
 
@@ -59,8 +66,63 @@ def components_table(release: Release) -> Table:
     return table
 
 
+def contents_table(release: Release) -> Table:
+    """What a release of this kind is about."""
+    if release.kind == "ridge":
+        return _coefficients_table(asked_regression(release))
+    return _variances_table(release) if release.kind == "covariance" else components_table(release)
+
+
+def _coefficients_table(fit: RidgeFit) -> Table:
+    title = f"Coefficients for {_plain(fit.target)}"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("column")
+    table.add_column("coefficient", justify="right")
+    order = np.argsort(-np.abs(fit.coef), kind="stable")
+    for j in order[:_MOST_ROWS]:
+        table.add_row(_plain(fit.feature_names[j]), f"{fit.coef[j]:+.4g}")
+    if len(order) > _MOST_ROWS:
+        table.add_row(f"({len(order) - _MOST_ROWS} smaller ones are in the file)", "")
+    table.add_row("penalty α", f"{fit.alpha:.4g}", style="dim")
+    if fit.error_bound is not None:
+        table.add_row("error of all coefficients together (ℓ2), at most, 95%", f"{fit.error_bound:.3g}", style="dim")
+    table.add_row("intercept", "not known" if fit.intercept is None else f"{fit.intercept:+.4g}")
+    return table
+
+
+def _variances_table(release: Release) -> Table:
+    table = Table(title="Private variances", title_justify="left", title_style="bold")
+    for heading in ("column", "centre", "standard deviation"):
+        table.add_column(heading, justify="left" if heading == "column" else "right")
+    deviations = np.sqrt(np.maximum(np.diag(release.covariance), 0.0))
+    for j in range(min(_MOST_ROWS, release.n_features)):
+        centre = "not known" if release.mean is None else f"{release.mean[j]:.4g}"
+        table.add_row(_plain(release.feature_names[j]), centre, f"{deviations[j]:.4g}")
+    if release.n_features > _MOST_ROWS:
+        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
+    return table
+
+
+def _plain(name: str) -> str:
+    """Without rich's markup."""
+    return name.replace("[", r"\[")
+
+
 def as_json(release: Release, folder: str) -> dict[str, Any]:
     """The same for programs."""
+    extra: dict[str, Any] = {}
+    if release.kind == "covariance":
+        extra = {"covariance": release.covariance.tolist()}
+    elif release.kind == "ridge":
+        fit = asked_regression(release)
+        bound = fit.error_bound if fit.error_bound is not None and np.isfinite(fit.error_bound) else None
+        extra = {
+            "target": fit.target,
+            "alpha": fit.alpha,
+            "coef": dict(zip(fit.feature_names, np.asarray(fit.coef).tolist(), strict=True)),
+            "intercept": fit.intercept,
+            "coef_error_bound": bound,
+        }
     return {
         "out": folder,
         "guarantee": release.guarantee.to_dict(),
@@ -70,4 +132,5 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "explained_variance": release.eigenvalues.tolist(),
         "mean": None if release.mean is None else release.mean.tolist(),
         "noise_variance": release.noise_variance,
+        **extra,
     }

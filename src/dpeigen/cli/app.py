@@ -11,27 +11,30 @@ from typing import Annotated
 
 import typer
 
+from dpeigen.cli._errors import EXIT_CODES
+from dpeigen.cli.check import card, check
 from dpeigen.cli.compare import compare
+from dpeigen.cli.covariance import covariance
 from dpeigen.cli.demo import demo
+from dpeigen.cli.init import init
 from dpeigen.cli.ledger import app as ledger
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
 from dpeigen.cli.reproduce import reproduce
+from dpeigen.cli.ridge import ridge
 from dpeigen.cli.score_map import scoremap
 
 app = typer.Typer(
     name="dpeigen",
     help="Differentially private PCA and covariance estimation.",
     no_args_is_help=True,
-    add_completion=False,
+    epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
 )
-app.command()(compare)
-app.command()(demo)
-app.command()(pca)
+for command in (init, pca, covariance, ridge, scoremap, check, card, compare, demo):
+    app.command(epilog=EXIT_CODES)(command)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")
-app.command()(scoremap)
 app.add_typer(local, name="local")
 
 

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._validate import check_choice, check_delta, check_epsilon
 from dpeigen._version import __version__
-from dpeigen.estimators.rehearsal import Plan, rehearse
+from dpeigen.estimators.rehearsal import Plan, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.base import Box, Floats
-from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
+from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
@@ -123,8 +123,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _plan(self, source: Source, task: Task) -> Plan:
         """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
-        counted = task.n_rows is not None and source.n_rows is None
-        return rehearse(resolve(self.method, task), task, source, counting=counted)
+        counting = task.relation is Relation.REPLACE and source.n_rows is None
+        return rehearse(resolve(self.method, task), task, source, counting=counting)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
@@ -188,18 +188,11 @@ _IN_PLACE = (
 def _describe(
     estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
 ) -> Release:
-    guarantee = Guarantee(
-        epsilon=cost.epsilon,
-        delta=cost.delta,
-        relation=task.relation,
-        mechanism=method.name,
-        split=estimate.split,
-        numerics="seeded" if seeded else estimate.numerics,
-        basis=method.basis,
-        assumptions=method.assumptions(task),
-        reference=method.reference,
-        notes=estimate.notes + ((_IN_PLACE,) if source.paired_in_place else ()),
-    )
+    notes = (_IN_PLACE,) if source.paired_in_place else ()
+    guarantee = promise(estimate, method, task, cost).with_notes(*notes)
+    if seeded:
+        guarantee = replace(guarantee, numerics="seeded")
+    paid = any(spend.purpose.startswith("radius") for spend in estimate.split)
     facts = {
         "method": method.name,
         "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,
@@ -207,7 +200,7 @@ def _describe(
         "noise_deviation": estimate.noise_deviation,
         "covariance_error": estimate.covariance_error,
         "radius": estimate.radius,
-        "radius_is": "public" if isinstance(task.bound, (float, tuple)) else "released",
+        "radius_is": "public" if isinstance(task.bound, (float, tuple)) and not paid else "released",
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         "details": dict(estimate.details),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from sklearn.covariance import log_likelihood
 
 from dpeigen._validate import check_choice, check_flag
 from dpeigen.estimators.base import PrivateEstimator
-from dpeigen.methods import Method
+from dpeigen.estimators.rehearsal import Plan
+from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.sources import Source
 
 Floats = NDArray[np.float64]
 
@@ -77,17 +80,22 @@ class PrivateCovariance(PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
         """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
         source = self._open(X)
-        release = self._release(
-            source,
-            self._task(source, None, shrink=check_flag("shrink", self.shrink, type(self).__name__)),
-            "covariance",
-        )
+        release = self._release(source, self._covariance_task(source), "covariance")
         self.covariance_ = release.covariance.copy()
         self.precision_ = pinvh(release.covariance, check_finite=False)
         self.location_ = None if release.mean is None else release.mean.copy()
         self.guarantee_ = release.guarantee
         self.release_ = release
         return self
+
+    def _covariance_task(self, source: Source, *, count: bool = True) -> Task:
+        shrink = check_flag("shrink", self.shrink, type(self).__name__)
+        return self._task(source, None, shrink=shrink, count=count)
+
+    def explain(self, X: Any, *, count: bool = True) -> Plan:
+        """What `fit` would do with X, as `PrivatePCA.explain`."""
+        source = copy(self)._open(X)
+        return self._plan(source, self._covariance_task(source, count=count or source.n_rows is not None))
 
     def get_precision(self) -> Floats:
         """The precision matrix."""

@@ -112,9 +112,9 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             return None
         return check_count("n_components", self.n_components, type(self).__name__, high=high)
 
-    def _pca_task(self, source: Source) -> Task:
+    def _pca_task(self, source: Source, *, count: bool = True) -> Task:
         k = self._check_components(source.n_features)
-        return replace(self._task(source, k or 1, shrink=True), private_rank=k is None)
+        return replace(self._task(source, k or 1, shrink=True, count=count), private_rank=k is None)
 
     def _publish(self, release: Release) -> PrivatePCA:
         k = len(release.components)
@@ -129,15 +129,16 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.release_ = release
         return self
 
-    def explain(self, X: Any) -> Plan:
+    def explain(self, X: Any, *, count: bool = True) -> Plan:
         """What `fit` would do with X: the method, what it would pay for, and how often it would read X.
 
         Spends nothing and looks at no value. Under relation="replace" a source that does not know the number of its
-        rows is read once to count them, as `fit` would do.
+        rows is read once to count them, as `fit` would do; with ``count=False`` it is not, and method="auto" chooses
+        without knowing it.
         """
         self._check_components()
         source = copy(self)._open(X)
-        return self._plan(source, self._pca_task(source))
+        return self._plan(source, self._pca_task(source, count=count or source.n_rows is not None))
 
     def transform(self, X: Any) -> Floats:
         """Scores of rows along the components. Not private by itself: scores of private rows are private data."""

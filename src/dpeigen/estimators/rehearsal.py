@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dpeigen.methods import Method, Task
-from dpeigen.privacy import Budget, Spend
+from dpeigen.methods import Estimate, Method, Task
+from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 from dpeigen.sources import Source
 
@@ -28,7 +28,8 @@ class Plan:
     cost: Budget
     split: tuple[Spend, ...]
     passes: int
-    counting: bool  # whether one more read counted the rows
+    counting: bool  # whether a fit reads once more, to count the rows
+    guarantee: Guarantee  # what a fit would promise
 
 
 class _Stand(Source):
@@ -52,9 +53,26 @@ def rehearse(method: Method, task: Task, source: Source, *, counting: bool) -> P
     """The plan of a fit by this method, which has been checked against the task."""
     rows, played = _ROWS, task
     needed = method.rehearsal_rows(task)
-    if needed is not None and task.n_rows is not None:
-        rows = min(task.n_rows, needed)
+    if needed is not None:
+        rows = needed if task.n_rows is None else min(task.n_rows, needed)
         played = replace(task, n_rows=rows)
     stand = _Stand(source, rows)
     estimate = method.estimate(stand, played, SeededRandomness(made_up_generator()))
-    return Plan(method.name, method.price(task), estimate.split, stand.reads, counting)
+    cost = method.price(task)
+    return Plan(method.name, cost, estimate.split, stand.reads, counting, promise(estimate, method, task, cost))
+
+
+def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Guarantee:
+    """The guarantee of an estimate by this method, drawn with the operating system's randomness."""
+    return Guarantee(
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        relation=task.relation,
+        mechanism=method.name,
+        split=estimate.split,
+        numerics=estimate.numerics,
+        basis=method.basis,
+        assumptions=method.assumptions(task),
+        reference=method.reference,
+        notes=estimate.notes,
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from sklearn.utils.validation import column_or_1d
 
 from dpeigen._validate import check_vector, complain
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods import METHODS, Method, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
@@ -118,11 +120,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         X : array, data frame, Arrow table, or path of a Parquet, Feather or CSV file. y : one number a row, or the name
         of the column of X that is the target.
         """
-        owner = type(self).__name__
-        check_alphas(self.alpha, owner, many=False)
-        rows, target, names = self._split(X, y)
-        scale = self._joint_facts(len(names), owner)[2]
-        source = _joined(rows, target, names, scale)
+        source, names, scale = self._joint_source(X, y)
         task = self._task(source, None, shrink=True)
         release = self._release(source, task, "ridge")
         if isinstance(task.bound, tuple):
@@ -130,6 +128,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             units = frame_rows(task)[0].unit if weighted else np.ones(len(names))
             release = _in_data_units(release, scale, units)
         fitted = release.ridge(len(names) - 1, self.alpha)
+        asked = {"target": fitted.target, "alpha": fitted.alpha}
+        release = replace(release, facts={**release.facts, "ridge": asked})  # type: ignore[arg-type]
         self.coef_ = fitted.coef.copy()
         self.intercept_ = fitted.intercept
         self.alpha_ = fitted.alpha
@@ -137,6 +137,19 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.guarantee_ = release.guarantee
         self.release_ = release
         return self
+
+    def explain(self, X: Any, y: Any, *, count: bool = True) -> Plan:
+        """What `fit` would do with X and y, as `PrivatePCA.explain`."""
+        source = copy(self)._joint_source(X, y)[0]
+        return self._plan(source, self._task(source, None, shrink=True, count=count or source.n_rows is not None))
+
+    def _joint_source(self, X: Any, y: Any) -> tuple[Source, list[str], float]:
+        """Rows (features, target), the names of their columns, and what the target was multiplied by."""
+        owner = type(self).__name__
+        check_alphas(self.alpha, owner, many=False)
+        rows, target, names = self._split(X, y)
+        scale = self._joint_facts(len(names), owner)[2]
+        return _joined(rows, target, names, scale), names, scale
 
     def predict(self, X: Any) -> Floats:
         """Predictions for rows. Not private by itself: predictions for private rows are private data."""

@@ -14,7 +14,7 @@ from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
-from dpeigen.privacy import Budget, Guarantee, Relation, randomness
+from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.score_map import CLIP, REACH, ScoreMap
@@ -116,7 +116,11 @@ class PrivateScoreMap(PrivateEstimator):
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
-        ticket = ledger.reserve(Budget(task.epsilon), what, task.relation) if ledger else ""
+        ticket = ""
+        if ledger:
+            about = {"kind": "score map", "columns": self.release.n_features, "classes": len(self._labels())}
+            ticket = ledger.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
+            ledger.start(ticket)  # from here on a second attempt is a second release
         try:
             with rows_are_public(task.relation is Relation.REPLACE):
                 estimate = estimate_map(source, task, rng)
@@ -133,7 +137,8 @@ class PrivateScoreMap(PrivateEstimator):
     def explain(self, X: Any, y: Any = None) -> Plan:
         """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
         _, task = self._prepare(X, y)
-        return Plan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False)
+        promise = self._promise(task, task.spends(), seeded=False)
+        return Plan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False, guarantee=promise)
 
     def _prepare(self, X: Any, y: Any) -> tuple[Source, MapTask]:
         """Everything that can be refused before a row is read."""
@@ -265,22 +270,25 @@ class PrivateScoreMap(PrivateEstimator):
                 raise ValueError(complain("window", owner, must, self.window))
         return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
 
-    def _describe(self, estimate: MapEstimate, task: MapTask, *, seeded: bool) -> ScoreMap:
-        release, scales = self.release, task.scales()
-        first = release.guarantee
+    def _promise(self, task: MapTask, split: tuple[Spend, ...], *, seeded: bool) -> Guarantee:
         notes: tuple[str, ...] = ("The plane comes from a release of the same rows; its cost comes on top.",)
-        if not first.is_private:
+        if not self.release.guarantee.is_private:
             notes += ("That release is not private, so the two together are not.",)
-        guarantee = Guarantee(
+        return Guarantee(
             epsilon=task.epsilon,
             delta=0.0,
             relation=task.relation,
             mechanism="score-map",
-            split=estimate.split,
+            split=split,
             numerics="seeded" if seeded else "exact",
             reference="dpeigen; cf. Qardaji, Yang, Li 2013",
             notes=notes,
         )
+
+    def _describe(self, estimate: MapEstimate, task: MapTask, *, seeded: bool) -> ScoreMap:
+        release, scales = self.release, task.scales()
+        first = release.guarantee
+        guarantee = self._promise(task, estimate.split, seeded=seeded)
         return ScoreMap(
             counts=estimate.counts.astype(np.float64),
             class_counts=estimate.class_counts,

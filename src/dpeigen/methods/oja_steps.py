@@ -225,7 +225,7 @@ class OjaStream(Stream):
     def estimate(self) -> Estimate:
         clear = all(steps > CLEAR * noise for steps, noise in zip(self.steps, self.noise, strict=True))
         notes = () if clear else ("The noise of all steps is about as large as the gaps: directions may mean little.",)
-        mechanisms = f"Gaussian steps, {self.calibration['name']}; discrete Gaussian"
+        mechanisms = f"Gaussian steps, {self.calibration.get('name', 'none yet')}; discrete Gaussian"
         return self._estimate(mechanisms, "idealised" if self.step == 1 else "exact", notes, self._details())
 
     def _details(self) -> dict[str, Any]:

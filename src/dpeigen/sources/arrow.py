@@ -121,7 +121,7 @@ def _discreetly(call: Callable[[], T]) -> T:
         pass
     raise UnreadableRowsError(  # outside the handler: the error does not carry Arrow's as its context
         "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
-        "is not a number. Nothing was spent."
+        "is not a number. Nothing was spent. Leave such a column out, or declare its type or its categories."
     )
 
 
@@ -197,6 +197,23 @@ def open_dataset(data: Any, *declared: Any) -> Source:
                     "type. Nothing was spent."
                 )
     return source
+
+
+def columns_of(path: str | Path) -> dict[str, Any]:
+    """The names of the columns of a file or folder and their Arrow types, from its schema; None: a CSV states none."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"No such file or folder: {path}")
+    if path.suffix.lower() == ".npy":
+        raise ValueError(f"{path.name!r} holds an array, whose columns have no names to declare.")
+    files = _files_in(path) if path.is_dir() else [path]
+    kind, keys = _kind(path, files), _partition_keys(path, files)
+    schema = None if kind == "csv" else _schema(files[0])
+    header = _csv_header(files[0]) if schema is None else list(schema.names)
+    if len(set(header)) < len(header):
+        raise ValueError(f"Column names must differ from each other. Got {header}. Rename columns in the file.")
+    names = [*header, *(key for key in keys if key not in header)]
+    return {name: schema.field(name).type if schema is not None and name in header else None for name in names}
 
 
 def _open_array(path: Path, *declared: Any) -> Source:

@@ -1,0 +1,143 @@
+"""Settings of a study in a TOML file: what is released, which columns are read, and what is public about them.
+
+Everything in the file is public: it is written by a person (or by `dpeigen init` from the names and types of columns),
+never from values. A key that is not known is an error, because a misspelt bound would be no bound.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SETTINGS = (
+    "epsilon",
+    "delta",
+    "components",
+    "target",
+    "alpha",
+    "bound",
+    "rescale",
+    "center",
+    "method",
+    "relation",
+    "on_bad_row",
+    "ledger",
+)
+COLUMN_KEYS = ("use", "type", "categories", "lower", "upper")
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is declared about a column."""
+
+    type: str | None = None
+    categories: tuple[Any, ...] | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+    def bounds(self) -> list[tuple[float, float]] | None:
+        """Of each column of numbers that it becomes; None where they are not declared."""
+        if self.categories is not None:
+            return [(0.0, 1.0)] * len(self.categories)
+        if self.lower is not None and self.upper is not None:
+            return [(self.lower, self.upper)]
+        return [(0.0, 1.0)] if self.type == "bool" else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """The content of a file: settings by name, and the columns to use; None if the file declares none."""
+
+    settings: Mapping[str, Any]
+    columns: Mapping[str, Column] | None
+
+
+def read_study(path: Path | None) -> Study:
+    """The checked content; nothing where there is no file."""
+    if path is None:
+        return Study({}, None)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"No file {path}. Write one with: dpeigen init FILE --out {path}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not text in UTF-8. Save it as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(
+            f"{path} is not valid TOML: {error}. Text stands in quotes, lists in brackets, numbers as they are."
+        ) from None
+    _refuse_unknown(content, (*SETTINGS, "columns"), f"{path}")
+    settings = {key: value for key, value in content.items() if key != "columns"}
+    if "ledger" in settings:
+        if not isinstance(settings["ledger"], str):
+            raise ValueError(f"'ledger' in {path} must be the path of a file, in quotes.")
+        settings["ledger"] = path.parent / settings["ledger"]  # beside the file, wherever the command is run
+    if not isinstance(settings.get("rescale", False), bool):
+        raise ValueError(f"'rescale' in {path} must be true or false. Got {settings['rescale']!r} instead.")
+    return Study(settings, _columns(content.get("columns"), path))
+
+
+def _columns(tables: Any, path: Path) -> dict[str, Column] | None:
+    if tables is None:
+        return None
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise ValueError(f"'columns' in {path} must hold one table for each column: [columns.\"name\"].")
+    columns = {}
+    for name, table in tables.items():
+        where = f'[columns."{name}"] of {path}'
+        _refuse_unknown(table, COLUMN_KEYS, where)
+        if not isinstance(table.get("use", True), bool):
+            raise ValueError(f"'use' in {where} must be true or false. Got {table['use']!r} instead.")
+        if table.get("use", True):
+            columns[name] = _column(table, where)
+    if not columns:
+        raise ValueError(f"{path} uses no column. Delete 'use = false' where a column is to be used.")
+    return columns
+
+
+def _column(table: dict[str, Any], where: str) -> Column:
+    if "categories" in table and len(table) > 1 + ("use" in table):
+        raise ValueError(f"{where} has categories, which need neither a type nor bounds. Delete those keys.")
+    if ("lower" in table) != ("upper" in table):
+        raise ValueError(f"{where} must have both 'lower' and 'upper', or neither.")
+    categories = table.get("categories")
+    if categories is not None and not isinstance(categories, list):
+        raise ValueError(f'\'categories\' in {where} must be a list such as ["yes", "no"]. Got {categories!r} instead.')
+    bounds = {
+        key: _number(table[key], table.get("type"), f"'{key}' in {where}") for key in ("lower", "upper") if key in table
+    }
+    return Column(table.get("type"), None if categories is None else tuple(categories), **bounds)
+
+
+def _number(value: Any, kind: str | None, what: str) -> float:
+    """A bound; a date or a time as the number that the column is read as."""
+    if isinstance(value, datetime) and kind == "timestamp":
+        return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
+    if isinstance(value, date) and not isinstance(value, datetime) and kind in ("date", "timestamp"):
+        return float((value - _EPOCH).days * (86_400 if kind == "timestamp" else 1))
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
+        return float(value)
+    must = {"date": "a date such as 1990-01-31", "timestamp": "a time such as 1990-01-31T12:00:00"}
+    raise ValueError(f"{what} must be {must.get(kind or '', 'a number')}. Got {value!r} instead.")
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
+            if key in SETTINGS:
+                meant = "Settings stand above the first [columns…] line. "
+            raise ValueError(f"Unknown key {key!r} in {where}. {meant}Known: {', '.join(known)}.")

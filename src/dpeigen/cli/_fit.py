@@ -1,0 +1,247 @@
+"""From options and a file of settings to an estimator and a source, for `pca`, `covariance` and `ridge`.
+
+An option comes before the file of ``--config``, and that before the default. Nothing but the schema is looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpeigen.cli._config import Column, Study, read_study
+from dpeigen.cli._errors import UnreadableError
+
+if TYPE_CHECKING:
+    from dpeigen.estimators.rehearsal import Plan
+    from dpeigen.release import Release
+    from dpeigen.sources import Source
+
+_DEFAULTS: dict[str, Any] = {
+    "delta": 0.0,
+    "center": "private",
+    "method": "auto",
+    "relation": "replace",
+    "on_bad_row": "refuse",
+    "alpha": "auto",
+}
+Box = tuple[list[float], list[float]]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An estimator, its data, and, for a regression, the name of the target."""
+
+    estimator: Any
+    source: Source
+    target: str | None
+    units: Box | None  # what every column was rescaled by, if it was
+    counts: bool  # whether a release has to read the rows once more, to count them
+
+    def _data(self) -> tuple[Any, ...]:
+        return (self.source,) if self.target is None else (self.source, self.target)
+
+    def plan(self) -> Plan:
+        """What `release` would do; reads no row."""
+        plan: Plan = self.estimator.explain(*self._data(), count=False)
+        return plan
+
+    def release(self) -> Release:
+        """Pay and compute."""
+        from dataclasses import replace
+
+        release: Release = self.estimator.fit(*self._data()).release_
+        if self.units is None:
+            return release
+        box = dict(zip(self.source.feature_names or (), zip(*self.units, strict=True), strict=True))
+        lower, upper = zip(*(box[name] for name in release.feature_names), strict=True)  # a target comes last
+        units = {"lower": list(lower), "upper": list(upper)}
+        return replace(release, facts={**release.facts, "rescaled": units})  # type: ignore[arg-type]
+
+
+def prepare(command: str, given: Mapping[str, Any]) -> Fit:
+    """Everything that can be refused without opening rows is refused here, except what the estimators check."""
+    from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
+
+    study = read_study(given["config"])
+
+    def setting(name: str) -> Any:
+        value = given.get(name)
+        return value if value is not None else study.settings.get(name, _DEFAULTS.get(name))
+
+    shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "on_bad_row")}
+    shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can answer for, for example 1")
+    shared["center"] = None if setting("center") == "none" else setting("center")
+    shared["ledger"] = None if setting("ledger") is None else str(setting("ledger"))
+    source, box = _open(given, study)
+    counts = source.n_rows is None and shared["relation"] == "replace"
+    if given["rows"] is not None and not (given["dry_run"] and counts):
+        raise ValueError(
+            "--rows is for a --dry-run of a file that does not tell the number of its rows (a CSV), under "
+            "relation='replace', where the number is public. Leave it out."
+        )
+    if given["dry_run"] and counts:
+        source.n_rows = given["rows"]  # as the caller says; a release counts
+    names = source.feature_names or [f"x{j}" for j in range(source.n_features)]
+    if box is not None:
+        box = _whole(box, len(names))
+    units = box if setting("rescale") else None
+    if setting("rescale"):
+        if box is None:
+            raise ValueError(
+                "Rescaling needs public bounds of every column: give --lower and --upper, or 'lower' and 'upper' for "
+                "each column in the file of --config; or leave it out with --no-rescale."
+            )
+        source, box = _rescaled(source, box, names), ([0.0] * len(names), [1.0] * len(names))
+    bound = box if box is not None else _bound(setting("bound"))
+    if command == "pca":
+        k = _required("components", setting("components"), "how many, for example 2, or 'private'")
+        k = int(k) if isinstance(k, str) and k.lstrip("-").isdecimal() else k
+        return Fit(PrivatePCA(k, bound=bound, **shared), source, None, units, counts)
+    if command == "covariance":
+        return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts)
+    target = _required("target", setting("target"), "the name of the column to explain")
+    if target not in names:
+        raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. They are {names}.")
+    if isinstance(bound, tuple):
+        bound, shared["target_bounds"] = _without(bound, names.index(target))
+    alpha = setting("alpha")
+    if isinstance(alpha, str) and alpha != "auto":
+        alpha = number("alpha", alpha, "a number ≥ 0 or 'auto'")
+    return Fit(PrivateRidge(alpha, bound=bound, **shared), source, target, units, counts)
+
+
+def _required(name: str, value: Any, what: str) -> Any:
+    if value is None:
+        raise ValueError(f"--{name} has no default: give {what}, here or as '{name}' in the file of --config.")
+    return value
+
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+
+def _open(given: Mapping[str, Any], study: Study) -> tuple[Source, Box | None]:
+    """The source, and the public bounds of its columns, if there are any."""
+    from dpeigen.sources import open_source
+
+    path: Path = given["file"]
+    if not path.exists():
+        raise UnreadableError(
+            f"No such file or folder: {path}. Give the path of a CSV, Parquet or Feather file, or of a folder of them."
+        )
+    declared = dict(study.columns or {})
+    names = list(declared) if study.columns is not None else None
+    if given["columns"] is not None:
+        names = [name.strip() for name in given["columns"].split(",")]
+        declared = {name: declared.get(name, Column()) for name in names}
+    categories: dict[str, Any] = {n: list(c.categories) for n, c in declared.items() if c.categories is not None}
+    types = {n: c.type for n, c in declared.items() if c.type is not None}
+    for name, kind in pairs("type", given["column_type"]).items():
+        categories.pop(name, None)
+        types[name] = kind
+    for name, text in pairs("category", given["category"]).items():
+        types.pop(name, None)
+        categories[name] = text.split("|")
+    source = open_source(path, columns=names, categories=categories or None, types=types or None)
+    lower, upper, bound = given["lower"], given["upper"], given["bound"]
+    if lower is None and upper is None:
+        return source, None if bound is not None else _declared_box(declared, categories, study)
+    if bound is not None:
+        raise ValueError("Give either --bound or --lower and --upper, not both.")
+    if lower is None or upper is None:
+        raise ValueError("--lower and --upper go together: give both.")
+    return source, (_numbers("lower", lower), _numbers("upper", upper))
+
+
+def _declared_box(declared: Mapping[str, Column], categories: Mapping[str, Any], study: Study) -> Box | None:
+    """Bounds from the file of settings: of all columns, or of none."""
+    if not any(column.lower is not None for column in declared.values()):
+        return None
+    if "bound" in study.settings:
+        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
+    found = {
+        name: [(0.0, 1.0)] * len(categories[name]) if name in categories else column.bounds()
+        for name, column in declared.items()
+    }
+    missing = [name for name, bounds in found.items() if bounds is None]
+    if missing:
+        raise ValueError(
+            f"Columns {missing} have no bounds, others have. Give 'lower' and 'upper' for each in the file of "
+            "--config, set 'use = false' to leave a column out, or give --bound."
+        )
+    flat = [pair for bounds in found.values() for pair in bounds or ()]
+    return [low for low, _ in flat], [high for _, high in flat]
+
+
+def _bound(value: Any) -> Any:
+    if isinstance(value, str) and value != "private":
+        return number("bound", value, "a number or 'private'")
+    if isinstance(value, (list, dict)):
+        raise ValueError("'bound' must be a number or 'private'. Bounds of columns stand with the columns.")
+    return value
+
+
+def _whole(box: Box, d: int) -> Box:
+    """One number stands for all columns."""
+    lower, upper = (side * d if len(side) == 1 else side for side in box)
+    return lower, upper
+
+
+def _without(box: Box, target: int) -> tuple[Box, tuple[float, float]]:
+    """The bounds of the other columns, and those of the target."""
+    lower, upper = box
+    if max(len(lower), len(upper)) <= target:
+        raise ValueError(
+            f"--lower and --upper must have one number for each column used. Got {len(lower)} and {len(upper)}."
+        )
+    rest = [[value for j, value in enumerate(side) if j != target] for side in box]
+    return (rest[0], rest[1]), (lower[target], upper[target])
+
+
+def _rescaled(source: Source, box: Box, names: list[str]) -> Source:
+    """Rows with every column brought to [0, 1] by its bounds: a public function of each row alone."""
+    import numpy as np
+
+    from dpeigen.methods import check_bound
+    from dpeigen.sources.mapped import MappedSource
+
+    checked = check_bound(box, len(names), "--rescale")
+    if not isinstance(checked, tuple):
+        raise AssertionError("a pair is checked as a box")
+    lower, upper = checked
+    return MappedSource(source, partial(_to_unit, lower, np.subtract(upper, lower)), names)
+
+
+def _to_unit(lower: Any, width: Any, block: Any) -> Any:
+    import numpy as np
+
+    rows = np.asarray(block, dtype=np.float64)
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore", invalid="ignore"):  # a finite entry stays finite: it is clipped, not a bad row
+        moved = np.clip(rows - lower, -largest, largest)
+        return np.where(np.isfinite(rows), np.clip(moved / width, -largest, largest), rows)
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """name=value options."""
+    found = [text.partition("=") for text in given or []]
+    if any(not name or not value for name, _, value in found):
+        raise ValueError(f"--{option} must be given as name=value. Got {given} instead.")
+    return {name: value for name, _, value in found}
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    return [number(option, part, "a number, or numbers separated by commas") for part in text.split(",")]
+
+
+def number(option: str, text: str, must: str) -> float:
+    """A number given as text."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--{option} must be {must}. Got {text!r} instead.") from None

@@ -1,0 +1,145 @@
+"""The options that `pca`, `covariance` and `ridge` share, each written down once.
+
+None means: not given here. Then the file of ``--config`` decides, and after it the default that the help names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_BUDGET, _DATA, _OUTPUT = "Privacy", "Data", "Output"
+
+
+def _methods(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from dpeigen.methods import METHODS
+
+    return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]
+
+
+def _one_of(*words: str) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+File = Annotated[Path, typer.Argument(help="A CSV (with a header line), Parquet or Feather file, or a folder of them.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the release and its card; must not hold one already. Needed unless --dry-run.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="A TOML file with settings, columns, categories and bounds; `dpeigen init FILE` writes one to fill in. "
+        "Options given here come first.",
+        rich_help_panel=_DATA,
+    ),
+]
+Epsilon = Annotated[
+    float | None, typer.Option(help="Privacy loss ε > 0. There is no default.", rich_help_panel=_BUDGET)
+]
+Delta = Annotated[
+    float | None, typer.Option(help="δ in [0, 1); 0, the default, asks for pure privacy.", rich_help_panel=_BUDGET)
+]
+Bound = Annotated[
+    str | None,
+    typer.Option(
+        help="Public bound on the length of a row (its distance from 0), or 'private' to pay for one.",
+        rich_help_panel=_BUDGET,
+    ),
+]
+Lower = Annotated[
+    str | None,
+    typer.Option(help="Public lower bounds of the columns: a number or a,b,c.", rich_help_panel=_BUDGET),
+]
+Upper = Annotated[
+    str | None,
+    typer.Option(help="Public upper bounds of the columns: a number or a,b,c.", rich_help_panel=_BUDGET),
+]
+Rescale = Annotated[
+    bool | None,
+    typer.Option(
+        "--rescale/--no-rescale",
+        help="Bring every column to [0, 1] by its public bounds first, so that its unit does not matter.",
+        rich_help_panel=_DATA,
+    ),
+]
+Center = Annotated[
+    str | None,
+    typer.Option(
+        help="none (centred already), private (the default) or pairs.",
+        autocompletion=_one_of("none", "private", "pairs"),
+        rich_help_panel=_BUDGET,
+    ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(help="auto (the default), or the name of a method.", autocompletion=_methods, rich_help_panel=_BUDGET),
+]
+Relation = Annotated[
+    str | None,
+    typer.Option(
+        help="Neighbouring data sets: replace (the default) or add_remove.",
+        autocompletion=_one_of("replace", "add_remove"),
+        rich_help_panel=_BUDGET,
+    ),
+]
+Columns = Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.", rich_help_panel=_DATA)]
+Category = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A column of categories and the public list of them, as name=a|b|c; may be repeated.",
+        rich_help_panel=_DATA,
+    ),
+]
+ColumnType = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        help="A column's declared type, as name=number|bool|date|timestamp; may be repeated.",
+        rich_help_panel=_DATA,
+    ),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Ledger file that keeps the budget of this data set.", rich_help_panel=_BUDGET),
+]
+OnBadRow = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows that are not finite numbers: refuse (the default) or drop-to-zero.",
+        autocompletion=_one_of("refuse", "drop-to-zero"),
+        rich_help_panel=_DATA,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        "--explain",
+        help="Say what would be computed, what it would cost and promise, and in how many passes. Reads no row, "
+        "spends nothing.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="For --dry-run: the number of rows, where it is public and the file (a CSV) does not tell it.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON, and nothing else, on standard output.", rich_help_panel=_OUTPUT),
+]

@@ -1,0 +1,44 @@
+"""``dpeigen check FOLDER`` and ``dpeigen card FOLDER``: read a release back, and make its card again. Both are free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpeigen.cli._errors import UNREADABLE, fail, one_line_errors
+
+Folder = Annotated[Path, typer.Argument(help="The folder of a release.")]
+
+
+def check(folder: Folder) -> None:
+    """Check that a release is complete and unchanged, and show what it promises."""
+    with one_line_errors():
+        from dpeigen import load_release
+        from dpeigen.cli import _show
+        from dpeigen.io import DamagedReleaseError, digests
+
+        try:
+            release = load_release(folder)
+        except DamagedReleaseError as error:
+            fail(UNREADABLE, f"{error} Do not use it: ask whoever published it for another copy.")
+        console = _show.console()
+        _show.show_release(console, release, "Complete, and unchanged since it was written")
+        for name, digest in digests(folder).items():
+            console.print(f"{digest}  {name}", markup=False, soft_wrap=True)
+        console.print("Compare these with the ones that were published: whoever can write the folder can write both.")
+
+
+def card(folder: Folder) -> None:
+    """Write card.html, card.md and the figures of a saved release again. Costs nothing."""
+    with one_line_errors():
+        from dpeigen import load_release
+        from dpeigen.io import DamagedReleaseError
+        from dpeigen.report import write_card
+
+        try:
+            release = load_release(folder)
+        except DamagedReleaseError as error:
+            fail(UNREADABLE, f"{error} Give the folder of a release.")
+        typer.echo(f"Wrote {write_card(release, folder)}")

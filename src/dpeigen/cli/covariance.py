@@ -1,0 +1,32 @@
+"""``dpeigen covariance FILE``: a private covariance matrix of a table in a file, written as a release with its card."""
+
+from __future__ import annotations
+
+from dpeigen.cli import _options as option
+from dpeigen.cli._run import run
+
+
+def covariance(
+    file: option.File,
+    epsilon: option.Epsilon = None,
+    delta: option.Delta = None,
+    bound: option.Bound = None,
+    lower: option.Lower = None,
+    upper: option.Upper = None,
+    center: option.Center = None,
+    method: option.Method = None,
+    relation: option.Relation = None,
+    ledger: option.LedgerFile = None,
+    config: option.Config = None,
+    columns: option.Columns = None,
+    category: option.Category = None,
+    column_type: option.ColumnType = None,
+    rescale: option.Rescale = None,
+    on_bad_row: option.OnBadRow = None,
+    out: option.Out = None,
+    dry_run: option.DryRun = False,
+    rows: option.Rows = None,
+    as_json: option.Json = False,
+) -> None:
+    """Release the covariance matrix of a table with differential privacy."""
+    run("covariance", locals())

@@ -1,0 +1,57 @@
+"""The card of a release: one page that a reader can judge it by, beside the release itself.
+
+Guarantee: a card is a function of a `Release` alone, so it costs nothing and may be shown to whoever may see the
+release. It holds the promise in words and formulas, what the budget bought, the results as tables and pictures, what
+may and may not be concluded, how to cite and how to check the files. ``card.html`` is one page that asks for nothing
+from anywhere; ``card.md`` says the same in Markdown; ``figures/`` holds the pictures as SVG and PNG.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dpeigen import io
+from dpeigen.release import Release, load_release
+from dpeigen.report import html, markdown
+from dpeigen.report.content import make_card
+from dpeigen.report.figures import draw
+
+__all__ = ["write_card"]
+
+
+def write_card(release: Release, folder: str | Path) -> Path:
+    """Write ``card.html``, ``card.md`` and ``figures/`` into the folder; returns the path of the page.
+
+    The release is saved there too if the folder does not hold it yet; a folder with another release is refused.
+    """
+    if not isinstance(release, Release):  # the message shows no value: it may be rows
+        kind = type(release).__name__
+        raise TypeError(
+            f"The 'release' parameter of write_card must be a Release. Got an object of type {kind} instead."
+        )
+    folder = Path(folder)
+    if not any((folder / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
+        release.save(folder)
+    elif not _same(release, load_release(folder)):
+        raise FileExistsError(f"{folder} holds another release. Choose another folder.")
+    card = make_card(release, io.digests(folder))
+    pictures = {picture.name: draw(release, picture) for picture in card.pictures()}
+    (folder / "figures").mkdir(exist_ok=True)
+    for name, drawn in pictures.items():
+        io.replace_file(folder / "figures" / f"{name}.svg", drawn.svg.encode())
+        io.replace_file(folder / "figures" / f"{name}.png", drawn.png)
+    io.replace_file(folder / "card.md", markdown.render(card).encode())
+    inline = {name: drawn.inline for name, drawn in pictures.items()}
+    io.replace_file(folder / "card.html", html.render(card, inline).encode())
+    return folder / "card.html"
+
+
+def _same(one: Release, other: Release) -> bool:
+    arrays = ("components", "eigenvalues", "covariance", "mean")
+    return (
+        one.kind == other.kind
+        and one.guarantee == other.guarantee
+        and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+    )

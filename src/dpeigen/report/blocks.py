@@ -1,0 +1,128 @@
+"""What a card is made of: sections of blocks, said once here and rendered as HTML and as Markdown.
+
+Every text is plain text. Names of columns come from users, so renderers escape everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Level = Literal["danger", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A paragraph that must not be missed."""
+
+    level: Level
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list under a heading of its own."""
+
+    title: str
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula as MathML (made by us, never from users' text) and in one line of characters."""
+
+    mathml: str
+    plain: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in the first column, numbers or text in the others."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: bool = True  # whether the other columns are numbers
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture drawn by `figures`, with the words for those who do not see it."""
+
+    name: str
+    title: str
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to copy."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class More:
+    """Blocks that a reader opens."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+Block = Text | Notice | Items | Formula | Table | Picture | Code | More
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    key: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Card:
+    """The whole page."""
+
+    title: str
+    tiles: Sequence[tuple[str, str]]  # a few key facts: what, and how much
+    notices: Sequence[Notice]
+    sections: Sequence[Section]
+    made_by: str = field(default="")
+
+    def pictures(self) -> Iterator[Picture]:
+        """All pictures, in order."""
+        for section in self.sections:
+            yield from (block for block in section.blocks if isinstance(block, Picture))
+
+
+def clean(text: object) -> str:
+    """One line of visible characters: control characters and those that turn the direction of text are replaced."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in str(text))
+
+
+def short(text: str, most: int = 26) -> str:
+    """At most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def count(number: int, thing: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "column"), count(2, "column")
+    ('1 column', '2 columns')
+    """
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

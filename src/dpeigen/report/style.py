@@ -1,0 +1,57 @@
+"""The looks of a card: readable on a phone, in the dark, on paper, and to colour-blind readers."""
+
+CSS = """
+:root{color-scheme:light dark;--bg:#ffffff;--panel:#f4f6f8;--fg:#1f2328;--muted:#57606a;--line:#c9d1d9;--link:#005a8c;
+--blue:#0072b2;--orange:#b87900;--red:#c24a00;--lightblue:#b8d4e8;
+--danger-bg:#fdecea;--danger:#9b1c10;--warning-bg:#fff4d6;--warning:#6b4700;--note-bg:#e8f2fa;--note:#0b4a73}
+@media (prefers-color-scheme:dark){:root{--bg:#14171b;--panel:#1e2329;--fg:#e8eaed;--muted:#a8b0ba;
+--line:#3d444d;--link:#7cc4f5;--blue:#56b4e9;--orange:#f0b429;--red:#ff9466;--lightblue:#2b5875;
+--danger-bg:#3b1613;--danger:#ffb4a9;--warning-bg:#382a05;--warning:#ffd978;--note-bg:#10293b;--note:#a9d8f7}}
+*{box-sizing:border-box}
+html{scroll-behavior:smooth}
+body{margin:0 auto;padding:0 1rem 3rem;max-width:52rem;background:var(--bg);color:var(--fg);
+font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.75rem;line-height:1.2;margin:1.6rem 0 .8rem}
+h2{font-size:1.3rem;margin:2.4rem 0 .6rem;padding-top:.4rem;border-top:1px solid var(--line)}
+h3{font-size:1.05rem;margin:1.4rem 0 .4rem}
+h4{font-size:1rem;margin:1rem 0 .3rem}
+a{color:var(--link)}
+a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--blue);outline-offset:2px}
+.skip{position:absolute;left:-999rem;background:var(--bg);padding:.5rem 1rem;z-index:2}
+.skip:focus{left:.5rem;top:.5rem}
+.tiles{display:flex;flex-wrap:wrap;gap:.6rem;margin:0}
+.tiles div{flex:1 1 auto;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.5rem .8rem}
+.tiles dt{color:var(--muted);font-size:.85rem}
+.tiles dd{margin:0;font-size:1.15rem;font-weight:600}
+nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;margin:1rem 0 0;padding:0}
+nav a{display:inline-block;padding:.3rem 0}
+.notice{border-left:.4rem solid;border-radius:.3rem;padding:.1rem 1rem;margin:1rem 0}
+.danger{background:var(--danger-bg);color:var(--danger);font-size:1.15rem}
+.warning{background:var(--warning-bg);color:var(--warning)}
+.note{background:var(--note-bg);color:var(--note)}
+.scroll{overflow-x:auto;max-width:100%}
+.formula{font-size:1.2rem;padding:.6rem 0}
+table{border-collapse:collapse;min-width:50%;margin:.1rem 0 .6rem;font-size:.95rem;overflow-wrap:normal}
+th,td{text-align:left;vertical-align:top;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line)}
+thead th{color:var(--muted);font-weight:600;border-bottom:2px solid var(--line)}
+tbody th{font-weight:500;min-width:7.5rem;max-width:22rem;overflow-wrap:anywhere}
+td{min-width:4.5rem}
+td:nth-child(n+3):last-child{min-width:9rem}
+.numbers td:last-child{min-width:4.5rem}
+.numbers td,.numbers thead th+th{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.numbers thead th+th{white-space:normal}
+figure{margin:1.4rem 0}
+figure h3{margin-bottom:.5rem}
+svg{display:block;width:100%;height:auto;max-width:46rem;fill:currentColor}
+figcaption,.hint,footer{color:var(--muted);font-size:.9rem}
+figcaption{margin-top:.4rem}
+details{border:1px solid var(--line);border-radius:.4rem;margin:1rem 0;padding:0 .9rem}
+summary{cursor:pointer;padding:.6rem 0;font-weight:600}
+.label{margin:.9rem 0 .2rem;font-weight:600}
+pre{background:var(--panel);border:1px solid var(--line);border-radius:.4rem;padding:.7rem .9rem;margin:0;
+font-size:.85rem;line-height:1.45;overflow-wrap:normal}
+footer{margin-top:3rem;border-top:1px solid var(--line)}
+@media (max-width:30rem){body{padding:0 .8rem 2rem}h1{font-size:1.45rem}td{min-width:4rem}}
+@media print{body{max-width:none}nav,.skip{display:none}section{break-inside:auto}figure,table,pre{break-inside:avoid}}
+@media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
+"""

@@ -1,0 +1,201 @@
+"""Cards in a real browser: clicked through, on a phone, in the dark, accessible, silent on the network."""
+
+import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe checks accessibility")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="No Chromium found (Debian: apt install chromium)."),
+    pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning"),
+]
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1200, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page, with what it asked for and complained of."""
+
+    def __init__(self, browser, path, viewport=None, scheme="light"):
+        self.context = browser.new_context(viewport=viewport or DESK, color_scheme=scheme, reduced_motion="reduce")
+        self.page = self.context.new_page()
+        self.requests, self.complaints = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
+        self.page.goto(path if str(path).startswith("http") else path.as_uri())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def serious_findings(self):
+        found = axe.Axe().run(self.page).response["violations"]
+        return [
+            (v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")
+        ]
+
+
+@pytest.mark.parametrize("kind", ["pca", "covariance", "evil"])
+def test_a_reader_clicks_through(browser, cards, kind):
+    with Opened(browser, cards(kind)[1] / "card.html") as opened:
+        page = opened.page
+        links = page.locator("nav a")
+        assert links.count() == 7
+        for number in range(links.count()):
+            link = links.nth(number)
+            link.click()
+            target = page.locator(link.get_attribute("href"))
+            assert page.url.endswith(link.get_attribute("href"))
+            assert target.locator("h2").inner_text() == link.inner_text()
+        closed = page.locator("details")
+        assert closed.count() >= 1
+        for number in range(closed.count()):
+            box = closed.nth(number)
+            inside = box.locator(":scope > :nth-child(2)")
+            assert not inside.is_visible()
+            box.locator("summary").click()
+            assert inside.is_visible()
+            box.locator("summary").click()
+            assert not inside.is_visible()
+        for picture in page.locator("figure svg").all():
+            assert picture.is_visible()
+            assert picture.bounding_box()["height"] > 100
+        assert "column" in page.title()  # no script of a column's name has run
+        assert opened.complaints == []
+
+
+def test_the_keyboard_is_enough(browser, cards):
+    with Opened(browser, cards("pca")[1] / "card.html") as opened:
+        page = opened.page
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the result"
+        assert page.evaluate("document.activeElement.getBoundingClientRect().left >= 0")
+        page.keyboard.press("Enter")
+        assert page.url.endswith("#result")
+        page.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        assert page.locator("details").first.get_attribute("open") is not None
+        scrolling = page.locator(".scroll")
+        assert all(part.get_attribute("tabindex") == "0" for part in scrolling.all())
+
+
+@pytest.mark.parametrize("kind", ["pca", "covariance", "ridge", "evil", "wide"])
+def test_a_phone_shows_it_without_scrolling_sideways(browser, cards, kind):
+    with Opened(browser, cards(kind)[1] / "card.html", PHONE) as opened:
+        page = opened.page
+        page.evaluate("document.querySelectorAll('details').forEach(box => box.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        for picture in page.locator("figure svg").all():
+            assert picture.bounding_box()["width"] <= PHONE["width"]
+        assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('p')).fontSize)") >= 16
+
+
+CONTRAST = """() => {
+  const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map(Number).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
+  const page = light(getComputedStyle(document.body).backgroundColor)
+  const cells = ['rgb(16, 16, 16)', 'rgb(254, 254, 254)']  // on the colours of a heat map, not on the page
+  return [...document.querySelectorAll('svg text')].map(t => getComputedStyle(t).fill).filter(c => !cells.includes(c))
+    .map(c => { const a = light(c); return (Math.max(a, page) + 0.05) / (Math.min(a, page) + 0.05) }) }"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["pca", "ridge"])
+def test_pictures_follow_light_and_dark(browser, cards, kind, scheme):
+    with Opened(browser, cards(kind)[1] / "card.html", scheme=scheme) as opened:
+        background = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+        contrasts = opened.page.evaluate(CONTRAST)
+        assert len(contrasts) > 10
+        assert min(contrasts) >= 4.5  # WCAG AA
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme", "viewport"),
+    [
+        ("pca", "light", DESK),
+        ("pca", "dark", PHONE),
+        ("covariance", "dark", DESK),
+        ("ridge", "light", PHONE),
+        ("spiked", "light", DESK),
+        ("evil", "dark", DESK),
+    ],
+)
+def test_axe_has_no_serious_finding(browser, cards, kind, scheme, viewport):
+    with Opened(browser, cards(kind)[1] / "card.html", viewport, scheme) as opened:
+        opened.page.evaluate("document.querySelectorAll('details').forEach(box => box.open = true)")
+        assert opened.serious_findings() == []
+
+
+def test_axe_sees_planted_faults(browser, cards, tmp_path):
+    source = (cards("pca")[1] / "card.html").read_text(encoding="utf-8")
+    for good, bad, finding in (
+        ('<html lang="en">', "<html>", "html-has-lang"),
+        ("--muted:#57606a", "--muted:#c8c8c8", "color-contrast"),
+        ('role="img" aria-label', 'role="img" data-label', "svg-img-alt"),
+    ):
+        assert good in source
+        (tmp_path / "bad.html").write_text(source.replace(good, bad), encoding="utf-8")
+        with Opened(browser, tmp_path / "bad.html") as opened:
+            assert finding in [name for name, _, _ in opened.serious_findings()]
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A web server of a folder, and what it was asked for."""
+    asked = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            super().do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", tmp_path, asked
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["pca", "evil"])
+def test_the_page_asks_for_nothing(browser, cards, served, kind):
+    address, folder, asked = served
+    shutil.copy(cards(kind)[1] / "card.html", folder / "card.html")
+    with Opened(browser, f"{address}/card.html") as opened:
+        opened.page.wait_for_load_state("networkidle")
+        assert opened.requests == [f"{address}/card.html"]
+    assert asked == ["/card.html"]
+
+
+def test_the_watch_sees_a_planted_request_and_the_page_forbids_it(browser, cards, served):
+    address, folder, asked = served
+    source = (cards("pca")[1] / "card.html").read_text(encoding="utf-8")
+    planted = source.replace("</main>", '<img alt="x" src="x.png"></main>')
+    (folder / "kept.html").write_text(planted, encoding="utf-8")
+    with Opened(browser, f"{address}/kept.html") as opened:
+        opened.page.wait_for_load_state("networkidle")
+        assert any("Content Security Policy" in words for words in opened.complaints)
+    assert asked == ["/kept.html"]
+    (folder / "open.html").write_text(planted.replace("Content-Security-Policy", "x"), encoding="utf-8")
+    with Opened(browser, f"{address}/open.html") as opened:
+        opened.page.wait_for_load_state("networkidle")
+    assert "/x.png" in asked

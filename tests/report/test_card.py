@@ -1,0 +1,294 @@
+"""A card says what a reader needs, from the release alone, and names of columns stay names."""
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivatePCA, load_release
+from dpeigen.plotting import ScreeDisplay
+from dpeigen.report import html, markdown, write_card
+from dpeigen.report.results import asked_regression, noise_floor
+
+pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
+
+KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "wide", "evil"]
+FIGURES = {
+    "pca": {"loadings", "scree", "biplot"},
+    "covariance": {"correlations", "scree"},
+    "ridge": {"coefficients", "correlations"},
+}
+
+
+class Page(HTMLParser):
+    """Tags in order, those left open, and the text between them."""
+
+    EMPTY = frozenset({"meta", "link", "br", "img", "path", "use"})
+
+    def __init__(self, source):
+        super().__init__()
+        self.tags, self.open, self.words = [], [], []
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert tag in self.EMPTY or self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(params=KINDS)
+def card(request, cards):
+    return cards(request.param)
+
+
+def page_of(folder):
+    return Page((folder / "card.html").read_text(encoding="utf-8"))
+
+
+def test_all_files_are_there(card):
+    release, folder = card
+    figures = FIGURES[release.kind]
+    expected = {"release.json", "release.safetensors", "card.html", "card.md", "figures"}
+    assert {path.name for path in folder.iterdir()} == expected
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        f"{n}.{e}" for n in figures for e in ("svg", "png")
+    }
+    for name in figures:
+        root = ElementTree.parse(folder / "figures" / f"{name}.svg").getroot()
+        assert root.find("{http://www.w3.org/2000/svg}title").text
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_is_well_formed_and_asks_for_nothing(card):
+    page = page_of(card[1])
+    assert page.open == []
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "iframe", "object", "embed", "form", "img", "base", "audio", "video", "foreignobject"}
+    for tag, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert "src" not in attributes
+        for name in ("href", "xlink:href"):
+            target = attributes.get(name)
+            assert target is None or target.startswith("#") or (tag, target) == ("link", "data:,")
+    source = (card[1] / "card.html").read_text(encoding="utf-8")
+    style = "".join(re.findall(r"<style>(.*?)</style>", source, re.DOTALL))
+    assert "@import" not in style
+    assert not re.findall(r"url\((?!#)", source)
+    policy = next(a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a)
+    assert policy.startswith("default-src 'none'")
+
+
+def test_references_inside_the_page_lead_somewhere(card):
+    page = page_of(card[1])
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    source = (card[1] / "card.html").read_text(encoding="utf-8")
+    wanted = re.findall(r'(?:href="#|url\(#)([^")]+)', source) + re.findall(r'aria-labelledby="([^"]+)"', source)
+    assert set(wanted) <= set(ids)
+
+
+def test_headings_pictures_and_tables_are_accessible(card):
+    page = page_of(card[1])
+    assert page.tags[0] == ("html", {"lang": "en"})
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    for tag, attributes in page.tags:
+        if tag == "svg":
+            assert attributes["role"] == "img"
+            assert len(attributes["aria-label"]) > 30
+        if tag == "th":
+            assert attributes["scope"] in ("row", "col")
+
+
+def test_page_and_markdown_say_what_matters(card):
+    release, folder = card
+    g, digest = release.guarantee, hashlib.sha256((folder / "release.json").read_bytes()).hexdigest()
+    words = page_of(folder).text()
+    plain = (folder / "card.md").read_text(encoding="utf-8")
+    for said in ("What may and may not be concluded", "BibTeX", "dpeigen check .", digest, g.mechanism):
+        assert said in words
+        assert said in plain
+    assert f"ε = {g.epsilon:g}" in words
+    assert all(spend.purpose in words for spend in g.split)
+    for kind, warning in (("spiked", "Private under assumptions only"), ("evil", "Seeded: not private")):
+        assert (warning in words) == (warning in plain) == (folder.name == kind)
+    assert ("Idealised numerics" in words) == ("Idealised numerics" in plain) == (g.numerics == "idealised")
+    assert ("guesses" in words) == (g.is_private and g.basis == "worst-case")
+
+
+def test_warnings_stand_before_everything_else(cards):
+    for kind, warning in (("evil", "Seeded: not private"), ("spiked", "Private under assumptions only")):
+        for name in ("card.html", "card.md"):
+            source = (cards(kind)[1] / name).read_text(encoding="utf-8")
+            assert source.index(warning) < source.index("Nothing in this release depends")
+
+
+def test_a_method_without_proof_says_so(cards):
+    release = cards("pca")[0]
+    bad = replace(release, guarantee=replace(release.guarantee, basis="none", assumptions=("it never was",)))
+    from dpeigen.report.content import make_card
+
+    card = make_card(bad, {"release.json": "0" * 64})
+    assert [(n.level, n.title) for n in card.notices] == [("danger", "Not private")]
+    assert "This release is not private" in markdown.render(card)
+
+
+def test_names_of_columns_stay_names(cards):
+    from markdown_it import MarkdownIt
+
+    folder = cards("evil")[1]
+    page = page_of(folder)
+    assert "document.title='owned'" in page.text()
+    assert {"script", "img"}.isdisjoint(tag for tag, _ in page.tags)
+    tokens = MarkdownIt("commonmark").enable("table").parse((folder / "card.md").read_text(encoding="utf-8"))
+    flat = [token for block in tokens for token in [block, *(block.children or [])]]
+    assert not [token for token in flat if token.type in ("html_block", "html_inline", "link_open", "code_inline")]
+    assert {token.attrs["src"] for token in flat if token.type == "image"} == {
+        "figures/loadings.svg",
+        "figures/scree.svg",
+        "figures/biplot.svg",
+    }
+    rows_of = [token for token in flat if token.type == "th_open"]
+    assert rows_of  # tables are tables, with names that hold pipes and line breaks in them
+    text = "".join(token.content for token in flat if token.type == "text")
+    assert "**bold** _it_ `code` ~~gone~~ https://example.org" in text
+    bold = [after.content for token, after in pairwise(flat) if token.type == "strong_open"]
+    assert "bold" not in bold
+    for name in ("card.html", "card.md"):
+        source = (folder / name).read_text(encoding="utf-8")
+        assert not set("\u202e\x1b") & set(source)
+    for path in (folder / "figures").glob("*.svg"):
+        names = {element.tag.split("}")[1] for element in ElementTree.parse(path).iter()}
+        assert not names & {"script", "img", "image", "foreignObject", "a"}
+
+
+def test_names_are_shown_as_they_are(cards):
+    from markdown_it import MarkdownIt
+
+    for name in cards("evil")[0].feature_names:
+        shown = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in name)
+        assert "".join(Page(f"<p>{html.text(name)}</p>").words) == shown
+        (paragraph,) = (t for t in MarkdownIt("commonmark").parse(markdown.text(name)) if t.type == "inline")
+        assert "".join(child.content for child in paragraph.children) == shown
+
+
+def test_wide_tables_stay_usable(cards):
+    release, folder = cards("wide")
+    page = page_of(folder)
+    assert "the other 360 are in the file" in page.text()
+    assert "the other 4 are in the file" in page.text()
+    assert sum(tag == "tr" for tag, _ in page.tags) < 120
+    assert (folder / "card.html").stat().st_size < 2**20
+    largest = int(np.abs(release.components[0]).argmax())
+    assert f"snp {largest}" in page.text()
+
+
+def test_numbers_are_those_of_the_release(cards):
+    release, folder = cards("pca")
+    text = page_of(folder).text()
+    assert f"{release.components[1, 4]:+.3f}" in text
+    assert f"{release.eigenvalues[0]:.4g}" in text
+    release, folder = cards("covariance")
+    assert f"{np.sqrt(release.covariance[3, 3]):.4g}" in page_of(folder).text()
+    release, folder = cards("ridge")
+    fit = asked_regression(release)
+    assert fit.target == "y"
+    text = page_of(folder).text()
+    assert f"{fit.coef[0]:+.4g}" in text
+    assert f"{fit.error_bound:.3g}" in text
+
+
+def test_rescaled_coefficients_come_back_to_their_units(cards):
+    """y = 3 + 2a − b with a in [10, 30], b in [0, 4]: rescaled, fitted without noise to speak of, and brought back."""
+    from dpeigen.report.results import _in_own_units
+
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(10, 30, 200_000), rng.uniform(0, 4, 200_000)
+    table = np.column_stack([a, b, 3 + 2 * a - b])
+    lower, upper = np.array([10.0, 0.0, 15.0]), np.array([30.0, 4.0, 65.0])
+    from dpeigen import PrivateRidge
+
+    unit = (table - lower) / (upper - lower)
+    model = PrivateRidge(1e-6, epsilon=1e4, bound=(0, 1), target_bounds=(0, 1)).fit(unit[:, :2], unit[:, 2])
+    units = {"lower": lower.tolist(), "upper": upper.tolist()}
+    release = replace(model.release_, facts={**model.release_.facts, "rescaled": units})
+    coef, intercept = _in_own_units(release, asked_regression(release))
+    np.testing.assert_allclose([*coef, intercept], [2, -1, 3], atol=0.1)
+
+
+def test_the_noise_floor_is_where_noise_alone_ends():
+    """Rows that are all the same: what the release holds is noise, and it stays below the floor.
+
+    The largest eigenvalue of such noise is 2τ√d to within a few per cent at d = 60; the release's is shrunk.
+    """
+    for seed in range(5):
+        pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, bound=1.0, center=None, method="gaussian", random_state=seed)
+        release = pca.fit(np.zeros((1000, 60))).release_
+        assert release.eigenvalues[0] < noise_floor(release)[0]
+        signal = np.zeros((1000, 60))
+        signal[:, 0] = np.tile([1.0, -1.0], 500)
+        assert pca.fit(signal).release_.eigenvalues[0] > noise_floor(release)[0]
+
+
+def test_the_choice_of_auto_is_shown(cards):
+    from dpeigen.report.content import make_card
+
+    release = cards("pca")[0]
+    for choice in (
+        "least noise <b>",
+        {"method": "gaussian <b>", "predicted": {"gaussian": 0.25}},
+        ["gaussian <b>", 1.5],
+    ):
+        card = make_card(replace(release, facts={**release.facts, "choice": choice}), {"release.json": "0" * 64})
+        page = html.render(card, dict.fromkeys(FIGURES["pca"], ""))
+        assert "Why this method" in page
+        assert "&lt;b&gt;" in page
+
+
+def test_a_card_is_made_from_a_saved_release_alone(cards, tmp_path):
+    release, folder = cards("covariance")
+    again = load_release(folder)
+    write_card(again, tmp_path / "new")
+    first, second = ((f / "card.html").read_text(encoding="utf-8") for f in (folder, tmp_path / "new"))
+    assert first == second  # a covariance has no random cloud in its pictures
+    assert json.loads((folder / "release.json").read_text())["release"]["kind"] == release.kind
+
+
+def test_another_release_is_not_mixed_up(cards, tmp_path):
+    release, other = cards("pca")[0], cards("kendall")[0]
+    write_card(release, tmp_path / "card")
+    write_card(release, tmp_path / "card")  # again is fine
+    with pytest.raises(FileExistsError, match="another release"):
+        write_card(other, tmp_path / "card")
+    with pytest.raises(TypeError, match="must be a Release"):
+        write_card(np.eye(3), tmp_path / "rows")
+    assert not (tmp_path / "rows").exists()
+
+
+def test_settings_of_matplotlib_are_left_alone(cards, tmp_path):
+    import matplotlib as mpl
+
+    with mpl.rc_context({"font.size": 7.0, "text.usetex": False}):
+        write_card(cards("pca")[0], tmp_path)
+        assert mpl.rcParams["font.size"] == 7.0
+    assert ScreeDisplay.from_release(cards("pca")[0]).ax_.get_title(loc="left")
