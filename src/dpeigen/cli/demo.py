@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from dpeigen.privacy.ledger import Ledger
     from dpeigen.release import Release
     from dpeigen.score_map import ScoreMap
     from dpeigen.sources import ArraySource
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 PCA_BUDGET = (2.0, 1e-6)
 COVARIANCE_BUDGET = (2.0, 1e-6)
 MAP_EPSILON = 1.0
+LEDGER_BUDGET = (6.0, 1e-5)
 COVARIANCE_COLUMNS = 10
 LABELS = ("malignant", "benign")
 LOCAL_EPSILON = 4.0
@@ -47,6 +49,7 @@ class Tour:
     rows: Floats
     names: list[str]
     target: Any
+    ledger: Ledger
     releases: dict[str, Release | ScoreMap] = field(default_factory=dict)
     written: list[Path] = field(default_factory=list)
 
@@ -84,9 +87,19 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the releases and the
             raise AssertionError("the tour needs public column bounds and labels")
         lower, upper = table.bounds
         rows = (table.X - lower) / (upper - lower)
-        tour = Tour(_show.console(), out, rows, list(table.feature_names), table.target)
+        tour = Tour(_show.console(), out, rows, list(table.feature_names), table.target, _ledger(out))
         for step in STEPS:
             step(tour)
+
+
+def _ledger(out: Path) -> Ledger:
+    """A ledger of this run's own: the table is public, so forgetting the last run's harms nobody."""
+    from dpeigen import Ledger
+
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("demo.ledger*"):
+        old.unlink()
+    return Ledger.create(out / "demo.ledger", epsilon=LEDGER_BUDGET[0], delta=LEDGER_BUDGET[1])
 
 
 def introduce(tour: Tour) -> None:
@@ -104,7 +117,7 @@ def components(tour: Tour) -> None:
     from dpeigen.plotting import BiplotDisplay, ScreeDisplay
 
     epsilon, delta = PCA_BUDGET
-    release = PrivatePCA(2, epsilon=epsilon, delta=delta, bound=(0, 1)).fit(tour.source()).release_
+    release = PrivatePCA(2, epsilon=epsilon, delta=delta, bound=(0, 1), ledger=tour.ledger).fit(tour.source()).release_
     _show.show_release(tour.console, release, f"1. Two principal components of {len(tour.names)} columns")
     tour.console.print(_show.components_table(release))
     tour.releases["pca"] = release
@@ -118,7 +131,7 @@ def covariance(tour: Tour) -> None:
     from dpeigen.cli import _show
 
     epsilon, delta = COVARIANCE_BUDGET
-    estimator = PrivateCovariance(epsilon=epsilon, delta=delta, bound=(0, 1))
+    estimator = PrivateCovariance(epsilon=epsilon, delta=delta, bound=(0, 1), ledger=tour.ledger)
     release = estimator.fit(tour.source(COVARIANCE_COLUMNS)).release_
     _show.show_release(tour.console, release, f"2. Covariance of the first {COVARIANCE_COLUMNS} columns")
     tour.releases["covariance"] = release
@@ -144,7 +157,7 @@ def score_map(tour: Tour) -> None:
 
     plane: Any = tour.releases["pca"]
     labels = [LABELS[int(value)] for value in tour.target]
-    estimator = PrivateScoreMap(plane, epsilon=MAP_EPSILON, labels=list(LABELS))
+    estimator = PrivateScoreMap(plane, epsilon=MAP_EPSILON, labels=list(LABELS), ledger=tour.ledger)
     found = estimator.fit(tour.source(), labels).map_
     tour.rule("4. A picture of the rows that may be shown")
     tour.say(
@@ -216,6 +229,25 @@ def total(tour: Tour) -> None:
     )
 
 
+def ledger(tour: Tour) -> None:
+    tour.rule("What the ledger says")
+    for entry in tour.ledger.history():
+        tour.say(f"  {entry['what']}: ({entry['epsilon']:g}, {entry['delta']:g}), {entry['state']}")
+    left = tour.ledger.remaining()
+    tour.say(
+        f"Its cap is ({LEDGER_BUDGET[0]:g}, {LEDGER_BUDGET[1]:g}); a release that does not fit is refused before a row "
+        f"is read, and ε = {0 if left is None else left.epsilon:.2f} would still fit. 'dpeigen ledger verify' finds edits."
+    )
+
+
+def card(tour: Tour) -> None:
+    from dpeigen.report import write_card
+
+    plane: Any = tour.releases["pca"]
+    write_card(plane, tour.out / "pca")
+    tour.written.append(tour.out / "pca" / "card.html")
+
+
 def files(tour: Tour) -> None:
     tour.rule("Written")
     for path in tour.written:
@@ -232,5 +264,7 @@ STEPS: tuple[Callable[[Tour], None], ...] = (
     local_collection,
     compare,
     total,
+    ledger,
+    card,
     files,
 )
