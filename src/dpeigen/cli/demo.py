@@ -236,7 +236,8 @@ def ledger(tour: Tour) -> None:
     left = tour.ledger.remaining()
     tour.say(
         f"Its cap is ({LEDGER_BUDGET[0]:g}, {LEDGER_BUDGET[1]:g}); a release that does not fit is refused before a row "
-        f"is read, and ε = {0 if left is None else left.epsilon:.2f} would still fit. 'dpeigen ledger verify' finds edits."
+        f"is read, and ε = {0 if left is None else left.epsilon:.2f} would still fit. "
+        "'dpeigen ledger verify' finds edits."
     )
 
 

@@ -84,7 +84,7 @@ def compare(
     if n_components is not None:
         check_count("n_components", n_components, _OWNER, high=d)
     if seed is not None:
-        check_count("seed", seed, _OWNER, low=0)
+        seed = check_count("seed", seed, _OWNER, low=0)
     if workers is not None:
         check_count("workers", workers, _OWNER)
     facts: dict[str, Any] = {
@@ -115,7 +115,7 @@ def compare(
 
 
 def _public_data(data: Any, public: bool) -> Floats | Synthetic:
-    if isinstance(data, Synthetic):
+    if type(data) is Synthetic:  # not a kind of it, which might draw real rows
         return data
     if not check_flag("public", public, _OWNER):
         remedy = (
