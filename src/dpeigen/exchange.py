@@ -122,5 +122,5 @@ def read_arrow(source: Any) -> Release:
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"This table is not a release written by dpeigen: {error}") from None

@@ -68,6 +68,7 @@ class Release:
             and self.components.shape[1] == d
             and self.eigenvalues.shape == self.components.shape[:1]
             and (self.mean is None or self.mean.shape == (d,))
+            and len(self.facts.get("feature_names") or range(d)) == d
         )
         if not shapes or not all(np.isfinite(a).all() for a in arrays) or not np.isfinite(self.noise_variance):
             raise ValueError("The arrays of a release do not fit together or are not finite.")

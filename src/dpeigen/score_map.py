@@ -105,6 +105,15 @@ class ScoreMap:
         return Budget(self.guarantee.epsilon, self.guarantee.delta) + Budget(*self.facts["release_cost"])
 
     @property
+    def total_words(self) -> str:
+        """The same with its condition, if the release has one."""
+        words = f"(ε, δ) = ({self.total.epsilon:g}, {self.total.delta:g})"
+        if not (self.facts["release_is_private"] and self.guarantee.is_private):
+            return f"{words} would be, but is NOT PRIVATE"
+        worst = self.facts.get("release_basis", "worst-case") == "worst-case"
+        return words if worst else f"{words} under the release's assumptions only"
+
+    @property
     def by_class(self) -> bool:
         """Whether each label has a density of its own."""
         return bool(self.facts["by_class"])
@@ -184,7 +193,7 @@ class ScoreMap:
         return type(self), (*values[:-1], dict(self.facts))
 
     def __repr__(self) -> str:
-        m, stamp = self.counts.shape[-1], "" if self.guarantee.is_private else ", NOT PRIVATE"
+        m, stamp = self.counts.shape[-1], "" if "NOT" not in self.total_words else ", NOT PRIVATE"
         of = f", {len(self.labels)} labels" if self.labels else ""
         return f"ScoreMap({m} × {m} cells{of}, ε = {self.guarantee.epsilon:g}{stamp})"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.base import clone
 
 from dpeigen import Ledger, PrivatePCA, PrivateScoreMap, ScoreMap, load_release, load_score_map
 from dpeigen.datasets import DatasetError, load_europe
+from dpeigen.estimators.score_map import _Labelled
 from dpeigen.io import DamagedReleaseError
 from dpeigen.methods import score_map
 from dpeigen.methods.score_map import CLASSES, DENSITY, ROWS, MapTask, estimate_map
@@ -369,3 +371,94 @@ def test_it_can_be_cloned(data):
     X, y, release = data
     again = clone(PrivateScoreMap(release, epsilon=1.0, labels=list(CENTRES), random_state=1)).fit(X, y)
     same(again.map_, fitted(data))
+
+
+# --- what one person's entry, or a hostile file, may not do ---------------------------------------------------------
+
+
+def plane(**changes):
+    rows = np.random.default_rng(2).normal(size=(400, 3)) * [3.0, 2.0, 1.0]
+    release = PrivatePCA(2, epsilon=2.0, delta=1e-6, bound=9.0, random_state=0).fit(rows).release_
+    return rows, replace(release, **changes)
+
+
+@pytest.mark.parametrize(
+    ("entries", "labels", "odd"),
+    [
+        ([0, 1, 2, 0], [0, 1, 2], "unknown"),
+        ([0, 1, 2, 0], [0, 1, 2], 0.25),
+        ([2**53 + 1] * 4, [2**53 + 1], 0.5),
+        (["a", "b", "a", "b"], ["a", "b"], None),
+        (["a", "b", "a", "b"], ["a", "b"], pytest.importorskip("pandas").NA),
+        (["a", "b", "a", "b"], ["a", "b"], [1, 2]),
+        (["a", "b", "a", "b"], ["a", "b"], np.array(["a", "b"])),
+    ],
+)
+def test_an_entry_of_y_says_nothing_about_others(entries, labels, odd):
+    y = entries * 100
+    other = [*y[:17], odd, *y[18:]]
+    rows, release = plane()
+    first, second = (_Labelled(ArraySource(rows), given, labels) for given in (y, other))
+    a, b = (np.concatenate(list(source.blocks()))[:, 3:] for source in (first, second))
+    assert np.flatnonzero((a != b).any(axis=1)).tolist() in ([17], [])
+    assert not b[17].any()
+    PrivateScoreMap(release, epsilon=1.0, labels=labels, random_state=0).fit(rows, other)
+
+
+@pytest.mark.parametrize(
+    "y", ["text", [0, 1], np.zeros((400, 1)), iter([0])], ids=["text", "short", "table", "iterator"]
+)
+def test_y_of_another_shape_is_refused_without_its_length(y):
+    rows, release = plane()
+    with pytest.raises(ValueError, match="one label for each row") as caught:
+        PrivateScoreMap(release, epsilon=1.0, labels=[0, 1]).fit(rows, y)
+    assert "400" not in str(caught.value)
+
+
+def test_every_window_has_a_cell_for_every_row():
+    """0·∞ would be no cell, and an error about one row's value."""
+    rows, release = plane()
+    with pytest.raises(ValueError, match="window"):
+        PrivateScoreMap(release, epsilon=1.0, window=((-5, 5), (0, 5e-324))).fit(rows)
+    view = PlaneView(Frame(2), np.eye(2), np.array([[-1.0, 1.0], [0.0, 5e-324]]), np.ones(2), (0, 1))
+    assert PlaneCells(view, cells=2).update(np.zeros((3, 2))).counts.sum() == 3
+
+
+@pytest.mark.parametrize("factor", [1e10, 1.001, 1.7e308])
+def test_directions_that_are_not_unit_vectors_are_refused(factor):
+    rows, release = plane()
+    with np.errstate(over="ignore"):
+        bent = release.components.copy()
+        bent[0] = np.eye(3)[0] * factor
+    ledger_free = PrivateScoreMap(replace(release, components=bent), epsilon=1.0)
+    with pytest.raises(ValueError, match="orthonormal"):
+        ledger_free.fit(rows)
+    with pytest.raises(ValueError, match="orthonormal"):
+        PrivateScoreMap(replace(release, mean=np.full(3, 1.7e308)), epsilon=1.0).fit(rows)
+    with pytest.raises(ValueError, match="positive number of rows"):
+        PrivateScoreMap(replace(release, facts={**release.facts, "n_rows": -3}), epsilon=1.0).fit(rows)
+
+
+def test_one_id_is_one_map_and_nothing_is_shown_before_it_is_booked(tmp_path, monkeypatch):
+    rows, release = plane()
+    ledger = Ledger.create(tmp_path / "ledger.db", epsilon=3.0)
+    once = PrivateScoreMap(release, epsilon=1.0, ledger=ledger.named("map"))
+    monkeypatch.setattr(type(ledger), "commit", lambda self, ticket: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        once.fit(rows)
+    assert not hasattr(once, "map_")
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="map"):
+        PrivateScoreMap(release, epsilon=1.0, ledger=ledger.named("map")).fit(rows)
+    assert ledger.remaining().epsilon == 2.0
+
+
+def test_the_total_carries_its_condition():
+    rows, release = plane()
+    seeded = PrivateScoreMap(release, epsilon=1.0).fit(rows).map_
+    assert "NOT PRIVATE" in seeded.total_words
+    assert "NOT PRIVATE" in repr(seeded)
+    model = replace(release.guarantee, numerics="exact", basis="distributional", assumptions=("the model",))
+    found = PrivateScoreMap(replace(release, guarantee=model), epsilon=1.0).fit(rows).map_
+    assert "assumptions only" in found.total_words
+    assert any("assumptions" in note for note in found.guarantee.notes)

@@ -129,7 +129,7 @@ def _print(found: ScoreMap, out: Path, as_json: bool) -> None:
         text = {"out": str(out), "guarantee": found.guarantee.to_dict(), "total": total, "classes": lines}
         typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"{found.guarantee}\nwith the release: (ε, δ) = ({found.total.epsilon:g}, {found.total.delta:g})")
+    typer.echo(f"{found.guarantee}\nwith the release: {found.total_words}")
     for line in lines:
         hidden = "" if line["shown"] else "   does not stand out of the noise"
         typer.echo(f"{line['label']:<28} about {line['count']:8.0f} rows at ({line['x']:.3g}, {line['y']:.3g}){hidden}")

@@ -128,10 +128,10 @@ class PrivateScoreMap(PrivateEstimator):
             if ledger:
                 ledger.cancel(ticket)
             raise
-        self.map_ = self._describe(estimate, task, seeded=rng.seeded)
-        self.guarantee_ = self.map_.guarantee
+        found = self._describe(estimate, task, seeded=rng.seeded)
         if ledger:
             ledger.commit(ticket)
+        self.map_, self.guarantee_ = found, found.guarantee
         return self
 
     def explain(self, X: Any, y: Any = None) -> Plan:
@@ -158,10 +158,21 @@ class PrivateScoreMap(PrivateEstimator):
                 f"The 'release' parameter of {owner} must hold a centre; this one was made with center='pairs'. "
                 "Release with center='private' or a public centre."
             )
+        self._check_plane(owner)
         check_epsilon(self.epsilon, owner)
         check_choice("by_class", self.by_class, list(_DENSITY_SHARE), owner)
         check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner)
         self._check_labels(y, owner)
+
+    def _check_plane(self, owner: str) -> None:
+        """Scores are exact for unit directions and centres of a usual size; a file may hold anything."""
+        components, mean, n = self.release.components, self.release.mean, self.release.facts.get("n_rows")
+        sound = bool(np.abs(components).max(initial=0.0) < 2 and np.abs(mean).max(initial=0.0) < LARGEST_FACT)  # type: ignore[arg-type]
+        sound = sound and bool(np.abs(components @ components.T - np.eye(len(components))).max(initial=0.0) < 1e-6)
+        if not sound or not (n is None or n >= 1):
+            remedy = "It was not made by this library, or was changed."
+            must = "one with orthonormal components, a centre of usual size and a positive number of rows"
+            raise ValueError(complain("release", owner, must, "another one", remedy))
 
     def _check_labels(self, y: Any, owner: str) -> None:
         if self.labels is None:
@@ -265,7 +276,8 @@ class PrivateScoreMap(PrivateEstimator):
                 window = np.array(self.window, dtype=np.float64)
             except (TypeError, ValueError):
                 window = np.zeros(0)
-            sound = window.shape == (2, 2) and (np.abs(window) < LARGEST_FACT).all() and (np.diff(window) > 0).all()
+            sound = window.shape == (2, 2) and (np.abs(window) < LARGEST_FACT).all()
+            sound = sound and (np.diff(window) > 1 / LARGEST_FACT).all()
             if not sound:
                 raise ValueError(complain("window", owner, must, self.window))
         return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
@@ -274,6 +286,8 @@ class PrivateScoreMap(PrivateEstimator):
         notes: tuple[str, ...] = ("The plane comes from a release of the same rows; its cost comes on top.",)
         if not self.release.guarantee.is_private:
             notes += ("That release is not private, so the two together are not.",)
+        elif self.release.guarantee.basis != "worst-case":
+            notes += ("That release is private under its assumptions only, so the two together are.",)
         return Guarantee(
             epsilon=task.epsilon,
             delta=0.0,
@@ -309,6 +323,7 @@ class PrivateScoreMap(PrivateEstimator):
                 "release_cost": [first.epsilon, first.delta],
                 "release_method": first.mechanism,
                 "release_is_private": first.is_private,
+                "release_basis": first.basis,
                 "variances": [float(release.eigenvalues[axis]) for axis in self.axes],
                 "total_variance": float(np.trace(release.covariance)),
                 "feature_names": release.feature_names,
@@ -318,25 +333,44 @@ class PrivateScoreMap(PrivateEstimator):
 
 
 class _Labelled(Source):
-    """Rows of a source in memory with one column of 0 and 1 for each label."""
+    """Rows of a source in memory with one column of 0 and 1 for each label.
+
+    Whether an entry is a label is asked of that entry alone: an array made of a list would take its type from all of
+    them, and one person's entry could then change everybody's class.
+    """
 
     def __init__(self, source: Source, y: Any, labels: list[Any]) -> None:
-        values = np.asarray(y)
         n = source.n_rows
-        if values.ndim != 1 or n is None or len(values) != n:
+        typed = isinstance(getattr(y, "dtype", None), np.dtype) and y.dtype.kind in "fiubUS"
+        values = np.asarray(y) if typed else y
+        if getattr(values, "ndim", 1) != 1 or isinstance(y, str) or n is None or not _has_length(values, n):
             raise ValueError(
                 "y must hold one label for each row of a table in memory. For files name the 'label' column."
             )
-        self._source, self._values, self._labels = source, values, labels
+        self._source, self._labels = source, labels
+        self._values = values if typed else list(values)
         self.n_rows, self.n_features = n, source.n_features + len(labels)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         at = 0
         for block in self._source.blocks():
             values = self._values[at : at + len(block)]
-            flags = [np.asarray(values == label, dtype=np.float64).reshape(len(block)) for label in self._labels]
+            flags = [np.array([_is(value, label) for value in values], dtype=np.float64) for label in self._labels]
             at += len(block)
             yield np.column_stack([np.asarray(block), *flags])
+
+
+def _has_length(values: Any, n: int) -> bool:
+    return hasattr(values, "__len__") and hasattr(values, "__iter__") and len(values) == n
+
+
+def _is(value: Any, label: Any) -> bool:
+    """Whether an entry is the label; what cannot be compared is not."""
+    try:
+        same = value == label
+        return isinstance(same, (bool, np.bool_)) and bool(same)
+    except Exception:
+        return False
 
 
 def _has_names(X: Any) -> bool:

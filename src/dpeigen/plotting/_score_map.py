@@ -52,11 +52,8 @@ class ScoreMapDisplay(Display):
         return self.score_map.guarantee
 
     def _caption(self) -> str:
-        g, total = self._guarantee(), self.score_map.total
-        return (
-            f"map: ε = {g.epsilon:g}, {neighbours(g)}; with the release of the axes: "
-            f"(ε, δ) = ({total.epsilon:g}, {total.delta:g})"
-        )
+        g = self._guarantee()
+        return f"map: ε = {g.epsilon:g}, {neighbours(g)}; with the release of the axes: {self.score_map.total_words}"
 
     def axes_on(self, figure: Figure) -> Axes:
         """Two panels on a figure: draws the loadings on the right one and returns the left one, for `plot`."""

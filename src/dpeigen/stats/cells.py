@@ -74,8 +74,9 @@ class PlaneView:
     def cells(self, scores: Floats, cells: int) -> Integers:
         """The cell of each score, 0 to cells² − 1; what lies beyond the window is in the cell at its edge."""
         low, high = self.window.T
-        with np.errstate(over="ignore"):
-            steps = np.clip(np.floor((scores - low) * (cells / (high - low))), 0, cells - 1).astype(np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            places = np.nan_to_num(np.floor((scores - low) * (cells / (high - low))), nan=0.0)  # defined for any window
+            steps = np.clip(places, 0, cells - 1).astype(np.int64)
         return steps[:, 0] * cells + steps[:, 1]
 
     def positions(self, scores: Floats) -> Floats:
