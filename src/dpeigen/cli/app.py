@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from dpeigen.cli.audit import audit
 from dpeigen.cli.demo import demo
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
@@ -23,6 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(audit)
 app.command()(demo)
 app.command()(pca)
 app.command()(reproduce)
