@@ -27,13 +27,19 @@ from dpeigen.local import LocalAggregator, LocalParameters, LocalRandomizer, wri
 from dpeigen.local.journal import read_parameters, unpack, write_parameters
 from dpeigen.methods import METHODS
 from dpeigen.privacy import Budget, gaussian_epsilon, gaussian_mu, sample_bingham
-from dpeigen.privacy.ledger import Ledger
+from dpeigen.privacy.ledger import BudgetExceededError, Ledger
 from dpeigen.sources import open_source
 from dpeigen.stats import BadRowsError, Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 
 Generator = np.random.Generator
-CLEAR = (ValueError, TypeError, BadRowsError, FileNotFoundError)  # what a user may be told by an estimator
+CLEAR = (
+    ValueError,
+    TypeError,
+    BadRowsError,
+    BudgetExceededError,
+    FileNotFoundError,
+)  # what a user may be told by an estimator
 FOLDER = Path(tempfile.mkdtemp(prefix="dpeigen-fuzz-"))
 MOST_WORDS = 900  # a message is read by a person
 
