@@ -109,6 +109,22 @@ def test_column_names_that_are_no_text_are_refused(tmp_path):
     assert server.refused == {"unreadable file": 1}
 
 
+def test_a_delta_of_almost_one_is_refused_with_a_private_rank():
+    """Found by the fuzzer: an internal assertion instead of a refusal."""
+    made = PrivatePCA("private", epsilon=2.0, delta=0.999999, bound=1.0, center=None, random_state=0)
+    with pytest.raises(ValueError, match="'delta' parameter of PrivatePCA must be of a usual size"):
+        made.fit(np.zeros((400, 3)))
+
+
+def test_released_covariances_are_symmetric_to_the_last_bit():
+    """Found by the fuzzer: the product of rotations and eigenvalues is so only up to rounding."""
+    rows = np.random.default_rng(0).normal(size=(60, 5))
+    for method in ("gaussian", "spatial-sign", "matrix-laplace"):
+        made = PrivateCovariance(epsilon=1.0, delta=1e-6, method=method, bound=3.0, center=None, random_state=0)
+        covariance = made.fit(rows).covariance_
+        np.testing.assert_array_equal(covariance, covariance.T)
+
+
 # --- properties ---------------------------------------------------------------------------------------------------
 
 anything = st.floats(allow_nan=True, allow_infinity=True, allow_subnormal=True)
