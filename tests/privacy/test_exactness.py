@@ -1,4 +1,4 @@
-"""Small things that guarantees rest on: ties, ends of ranges, formulas of the proofs; found by breaking them one by one."""
+"""Small things that guarantees rest on: ties, ends of ranges, formulas of the proofs; found by breaking them."""
 
 from __future__ import annotations
 
