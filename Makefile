@@ -43,7 +43,7 @@ bench: $(VENV)/.dev
 # Line coverage of the privacy layer by its own tests; below 95% is a failure.
 coverage: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --cov=dpeigen.privacy --cov-report=term-missing --cov-fail-under=95 \
-	  tests/privacy tests/test_ledger.py tests/statistical
+	  tests/privacy tests/statistical $(wildcard tests/ledger tests/test_ledger.py)
 
 # Mutants of the privacy layer, a sample of each file, for about an hour; fewer than 85% killed is a failure.
 mutants: $(VENV)/.dev

@@ -157,6 +157,8 @@ def test_words_and_tokens():
         assert all(0 <= word < 2**64 for word in words)
         assert max(words) > 2**60
         assert len(rng.token()) == 16
+    twin = np.floor(SeededRandomness(generator_of([3])).uniform(4) * 2**32).astype("<u4").tobytes()
+    assert SeededRandomness(generator_of([3])).token() == twin
     same = [SeededRandomness(generator_of([3])).word() for _ in range(2)]
     assert same[0] == same[1] != SeededRandomness(generator_of([4])).word()
     np.testing.assert_array_equal(made_up_generator().random(3), made_up_generator().random(3))
