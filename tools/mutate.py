@@ -170,15 +170,16 @@ def main() -> int:
     names = options.files or [n for n in TESTS if (LAYER / n).exists()]
     earlier = None
     if options.again:
-        earlier = {(r["file"], r["mutant"]) for r in json.loads(options.again.read_text()) if r["state"] != "killed"}
-        names = [n for n in names if any(file == n for file, _ in earlier)]
+        said = json.loads(options.again.read_text(encoding="utf-8"))
+        earlier = {(r["file"], r["line"], r["mutant"]) for r in said if r["state"] != "killed"}
+        names = [n for n in names if any(file == n for file, _, _ in earlier)]
     sampled = {}
     for name in names:
         every = mutants((LAYER / name).read_text(encoding="utf-8"))
         order = random.Random(f"{options.seed} {name}").sample(range(len(every)), min(options.per_file, len(every)))
         chosen = [every[i] for i in order]
         if earlier is not None:
-            chosen = [m for m in every if (name, m[1]) in earlier]
+            chosen = [m for m in every if (name, m[0], m[1]) in earlier]
         sampled[name] = (len(every), chosen)
     deadline = time.monotonic() + 60 * options.minutes
     results: list[dict[str, object]] = []

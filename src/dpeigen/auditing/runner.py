@@ -278,27 +278,27 @@ def run_audits(
     _fix(plan, folder)
     deadline = None if minutes is None else time.time() + 60 * minutes
     audits = [_Audit(name, epsilon, plan, folder) for name in plan.targets for epsilon in plan.epsilons]
-    reached = [0] * len(audits)
+    reached = dict.fromkeys(audits, 0)
     with _Processes(workers) as submit:
-        for stage in range(STAGES):
-            pieces = [
-                (audit, job) for audit in audits for job in _jobs_if_ready(audit, stage, reached, audits, deadline)
-            ]
-            _work_off(pieces, submit, workers, deadline)
-            for number, audit in enumerate(audits):
-                if reached[number] == stage and not audit.jobs(stage, deadline):
-                    reached[number] = stage + 1
-            done = sum(r > stage for r in reached)
-            progress(f"stage {stage + 1} of {STAGES}: {done} of {len(audits)} mechanisms")
-    results = [audit.result(r) for audit, r in zip(audits, reached, strict=True)]
+
+        def advance(some: list[_Audit], stage: int) -> None:
+            ready = [audit for audit in some if reached[audit] == stage]
+            _work_off([(a, job) for a in ready for job in a.jobs(stage, deadline)], submit, workers, deadline)
+            for audit in ready:
+                reached[audit] = stage + (not audit.jobs(stage, deadline))
+
+        for at in range(0, len(audits), workers):  # a first reading of one after the other, whatever time there is
+            for stage in range(3):
+                advance(audits[at : at + workers], stage)
+            done = sum(r == 3 for r in reached.values())
+            progress(f"first reading of {done} of {len(audits)} mechanisms")
+        for stage in range(3, STAGES):
+            advance(audits, stage)
+            done = sum(r > stage for r in reached.values())
+            progress(f"reading {stage - 1} of {done} of {len(audits)} mechanisms")
+    results = [audit.result(reached[audit]) for audit in audits]
     missing = [f"{a.name}, ε = {a.epsilon:g}" for a, r in zip(audits, results, strict=True) if r is None]
     return [r for r in results if r is not None], missing
-
-
-def _jobs_if_ready(
-    audit: _Audit, stage: int, reached: list[int], audits: list[_Audit], deadline: float | None
-) -> list[_Job]:
-    return audit.jobs(stage, deadline) if reached[audits.index(audit)] == stage else []
 
 
 def _fix(plan: Plan, folder: Path) -> None:
