@@ -225,7 +225,7 @@ def report(results: list[dict[str, object]], totals: dict[str, int]) -> int:
         counted = len(mine) - same
         killed_all, counted_all = killed_all + killed, counted_all + counted
         print(f"{name:16} {killed:4} of {counted:4} killed ({total} mutants, {len(mine)} sampled, {same} equivalent)")
-    share = killed_all / counted_all if counted_all else 1.0
+    share = killed_all / counted_all if counted_all else 0.0  # no mutant, no evidence
     print(f"all              {killed_all:4} of {counted_all:4} killed: {100 * share:.1f}%")
     return 0 if share >= 0.85 else 1
 
