@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Leave no more threads than cores: the tests run in processes, BLAS inside each stays single-threaded.
 WORKERS ?= 2
 
-.PHONY: demo test check docs bench oldest format clean supply wheel sbom reproducible
+.PHONY: demo test check docs bench coverage mutants fuzz audit oldest format clean supply wheel sbom reproducible
 
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpeigen needs Python 3.10 or newer; set PYTHON=..."; exit 1; }
@@ -50,6 +50,22 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
+
+# Line coverage of the privacy layer by its own tests; below 95% is a failure.
+coverage: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --cov=dpeigen.privacy --cov-report=term-missing --cov-fail-under=95 \
+	  tests/privacy tests/statistical $(wildcard tests/ledger tests/test_ledger.py)
+
+# Mutants of the privacy layer, a sample of each file, for about an hour; fewer than 85% killed is a failure.
+mutants: $(VENV)/.dev
+	$(BIN)/python tools/mutate.py --per-file 20 --minutes 90
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python tools/fuzz.py --cases 100000
+
+audit: $(VENV)/.core
+	$(BIN)/dpeigen audit --full --out audit
+	$(BIN)/dpeigen audit --planted
 
 # The oldest supported versions of the core dependencies, on the oldest supported Python found.
 oldest:

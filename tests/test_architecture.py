@@ -27,7 +27,7 @@ LAYERS = [
     {"io"},
     {"exchange", "release", "score_map"},
     {"estimators", "local"},
-    {"planner", "evaluation", "plotting", "report", "datasets", ""},
+    {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "__main__"},
 ]
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}

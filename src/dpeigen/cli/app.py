@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dpeigen.cli._errors import EXIT_CODES
+from dpeigen.cli.audit import audit
 from dpeigen.cli.check import card, check
 from dpeigen.cli.compare import compare
 from dpeigen.cli.covariance import covariance
@@ -31,7 +32,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
 )
-for command in (init, pca, covariance, ridge, scoremap, check, card, compare, demo):
+for command in (init, pca, covariance, ridge, scoremap, check, card, compare, audit, demo):
     app.command(epilog=EXIT_CODES)(command)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")

@@ -79,7 +79,7 @@ def reports_in(file: Path) -> Iterator[list[Any]]:
             raise RefusedReportError("unreadable file")
         for batch in data.to_batches(columns=[COLUMN], batch_size=_BATCH):
             yield batch.column(0).to_pylist()
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # names of columns may be no text
         raise RefusedReportError("unreadable file") from None
 
 

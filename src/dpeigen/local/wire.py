@@ -156,9 +156,9 @@ def decode(content: bytes, header: Header, limits: Limits, diagonal: NDArray[np.
 
 def _steps(content: bytes, limits: Limits, diagonal: NDArray[np.intp]) -> NDArray[np.int64]:
     units = np.frombuffer(content, dtype="<f4", offset=_HEADER.size, count=(len(content) - _HEADER.size - _SUM) // 4)
-    units = units.astype(np.float64)
-    if not np.isfinite(units).all():
+    if not np.isfinite(units).all():  # before the cast, which warns of signalling NaNs
         raise RefusedReportError("not finite")
+    units = units.astype(np.float64)
     if np.abs(units).max() > limits.units:
         raise RefusedReportError("out of range")
     whole = units.astype(np.int64)

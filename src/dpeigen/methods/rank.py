@@ -163,8 +163,9 @@ class PrivateRank(Method):
         for _ in range(_TIMES):
             middle = (low + high) / 2
             low, high = (middle, high) if fits(middle) else (low, middle)
-        if low == 0.0:
-            raise AssertionError("some budget is always left")
+        if low == 0.0:  # met in `check`, before anything is read
+            must = "of a usual size with n_components='private', so that it can be shared"
+            raise ValueError(complain("delta", task.owner, must, task.budget.delta, "Use a value well below 1/n."))
         return replace(fixed, budget=Budget(low, delta))
 
 

@@ -114,7 +114,7 @@ class SpatialSign(Method):
             components=directions,
             eigenvalues=eigenvalues,
             noise_variance=left,
-            covariance=covariance,
+            covariance=(covariance + covariance.T) / 2,
             mean=location(frame, None, task),
             n_rows=rest["count"] * frame.rows_per_term,
             radius=rest["radius"] * frame.unit[0],

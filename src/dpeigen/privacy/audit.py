@@ -94,7 +94,7 @@ def audit(
     """
     runs = check_count("runs", runs, "audit", low=100)
     delta = check_delta(delta, "audit")
-    alpha = (1 - check_fraction("confidence", confidence, "audit")) / 2
+    check_fraction("confidence", confidence, "audit")
     samples = [_outputs(mechanism, data, runs) for data in (first, second)]
     if samples[0].shape != samples[1].shape:
         must = "a function whose outputs have one length"
@@ -102,6 +102,25 @@ def audit(
     half = runs // 2
     search, fresh = [s[:half] for s in samples], [s[half:] for s in samples]
 
+    bounds = _bounds(delta)
+    proven = []
+    for bound, event in zip(bounds, find_events(*search, delta=delta, confidence=confidence), strict=True):
+        hits = (event.hits(fresh[0]), event.hits(fresh[1]))
+        p, q = event.probabilities(hits, runs - half, confidence)
+        value = float(bound(np.array(p), np.array(q)))
+        proven.append((max(0.0, value), str(event), hits))
+    return AuditResult(*proven[0], *proven[1], runs - half, runs, delta, confidence)
+
+
+def find_events(first: Floats, second: Floats, *, delta: float = 0.0, confidence: float = 0.999) -> tuple[Event, Event]:
+    """The events, seen in these runs, that promise the largest bounds on ε and on μ; to be judged on fresh runs."""
+    alpha, bounds, samples = (1 - confidence) / 2, _bounds(delta), [first, second]
+    candidates = [_best(name, score, samples, bounds, alpha) for name, score in scores(first, second)]
+    by_epsilon, by_mu = (max(events, key=lambda e: e.value) for events in zip(*candidates, strict=True))
+    return by_epsilon, by_mu
+
+
+def _bounds(delta: float) -> tuple[_Bound, _Bound]:
     def epsilon_bound(p: Floats, q: Floats) -> Floats:
         return np.log(np.maximum(p - delta, 1e-300) / q)
 
@@ -109,16 +128,7 @@ def audit(
         difference: Floats = ndtri(p) - ndtri(q)
         return difference
 
-    bounds = (epsilon_bound, mu_bound)
-    candidates = [_best(name, score, search, bounds, alpha) for name, score in _scores(*search)]
-    proven = []
-    for bound, events in zip(bounds, zip(*candidates, strict=True), strict=True):
-        event = max(events, key=lambda e: e.value)
-        hits = np.array([event.hits(sample) for sample in fresh])
-        lower, upper = _clopper_pearson(hits, runs - half, alpha)
-        value = float(bound(lower[event.likelier], upper[1 - event.likelier]))
-        proven.append((max(0.0, value), str(event), (int(hits[0]), int(hits[1]))))
-    return AuditResult(*proven[0], *proven[1], runs - half, runs, delta, confidence)
+    return epsilon_bound, mu_bound
 
 
 def _outputs(mechanism: Mechanism, data: Any, runs: int) -> Floats:
@@ -138,7 +148,7 @@ def _clopper_pearson(hits: NDArray[np.int64], trials: int, alpha: float) -> tupl
 
 
 @dataclass(frozen=True)
-class _Event:
+class Event:
     """A half-line of a score, and which of the two data sets makes it likelier."""
 
     name: str
@@ -152,11 +162,16 @@ class _Event:
         reached = int(np.count_nonzero(self.score(sample) >= self.threshold))
         return reached if self.above else len(sample) - reached
 
+    def probabilities(self, hits: tuple[int, int], trials: int, confidence: float) -> tuple[float, float]:
+        """Bounds, right together with this confidence: the likelier probability at least, the other at most."""
+        lower, upper = _clopper_pearson(np.array(hits), trials, (1 - confidence) / 2)
+        return float(lower[self.likelier]), float(upper[1 - self.likelier])
+
     def __str__(self) -> str:
         return f"{self.name} {'≥' if self.above else '<'} {self.threshold:.6g}"
 
 
-def _scores(first: Floats, second: Floats) -> list[tuple[str, _Score]]:
+def scores(first: Floats, second: Floats) -> list[tuple[str, _Score]]:
     """Functions of an output whose half-lines are tried."""
     pooled = np.concatenate([first, second])
     centre, scale = pooled.mean(axis=0), pooled.std(axis=0)
@@ -194,14 +209,14 @@ def _fisher(first: Floats, second: Floats) -> Floats:
     return np.linalg.solve(within, first.mean(axis=0) - second.mean(axis=0))
 
 
-def _best(name: str, score: _Score, samples: list[Floats], bounds: Sequence[_Bound], alpha: float) -> list[_Event]:
+def _best(name: str, score: _Score, samples: list[Floats], bounds: Sequence[_Bound], alpha: float) -> list[Event]:
     """For each bound the best half-line of one score: both sides, both orders, finer in the tails."""
     n = len(samples[0])
     a, b = (np.sort(score(sample)) for sample in samples)
     ranks = np.unique(np.geomspace(1, n, 60).astype(int))
     thresholds = np.unique(np.sort(np.concatenate([a, b]))[np.concatenate([ranks - 1, 2 * n - ranks])])
     below = np.stack([np.searchsorted(a, thresholds), np.searchsorted(b, thresholds)])
-    found: list[list[_Event]] = [[] for _ in bounds]
+    found: list[list[Event]] = [[] for _ in bounds]
     for above in (True, False):
         lower, upper = _clopper_pearson(n - below if above else below, n, alpha)
         for likelier in (0, 1):
@@ -209,7 +224,7 @@ def _best(name: str, score: _Score, samples: list[Floats], bounds: Sequence[_Bou
                 values = bound(lower[likelier], upper[1 - likelier])
                 top = int(np.argmax(values))
                 threshold, value = float(thresholds[top]), float(values[top])
-                events.append(_Event(name, score, threshold, above, likelier, value))
+                events.append(Event(name, score, threshold, above, likelier, value))
     return [max(events, key=lambda e: e.value) for events in found]
 
 

@@ -181,6 +181,11 @@ def derived_generator(seed: int, *names: str | float | None) -> np.random.Genera
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
 
+def generator_of(seed: list[int]) -> np.random.Generator:
+    """A generator from several numbers, for tests and audits: known to all, so nothing drawn from it is private."""
+    return np.random.Generator(np.random.PCG64(seed))
+
+
 def randomness(random_state: Any) -> Randomness:
     """System randomness for None, else a seeded generator, with a warning."""
     if random_state is None:

@@ -117,7 +117,7 @@ def _discreetly(call: Callable[[], T]) -> T:
 
     try:
         return call()
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
     raise UnreadableRowsError(  # outside the handler: the error does not carry Arrow's as its context
         "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
@@ -275,8 +275,14 @@ def _schema(file: Path) -> pa.Schema:
     import pyarrow.dataset as ds
 
     kind = _FORMATS[file.suffix.lower()]
+
+    def read() -> pa.Schema:
+        schema = ds.dataset(str(file), format=kind).schema
+        list(schema.names)  # decoded here: in a damaged file a name may be no text
+        return schema
+
     try:
-        return _discreetly(lambda: ds.dataset(str(file), format=kind).schema)
+        return _discreetly(read)
     except UnreadableRowsError:
         pass
     raise UnreadableRowsError(f"The data could not be read: file {file.name!r} is damaged. Nothing was spent.")

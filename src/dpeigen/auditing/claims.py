@@ -1,0 +1,101 @@
+"""What a release claims, and what an event that was counted says about it.
+
+A claim is a list of spends: a whole privacy profile δ(ε), not one point. An event with probability ≥ p on one data set
+and ≤ q on its neighbour refutes the profile if p > e^ε·q + δ(ε) for some ε. Two lower bounds on the real ε follow:
+
+- ``plain`` = ln((p − δ)/q): whatever the mechanism is. No number of runs shows much of a Gaussian's ε this way, since
+  its worst events have a probability near δ.
+- ``fitted``: the claim scaled by t (ε₀ → tε₀, μ → tμ, ρ → t²ρ), t the largest that the event refutes, priced at the
+  stated δ. For Gaussian spends t·μ = Φ⁻¹(p) − Φ⁻¹(q). It is a bound if the loss has the stated form, and it is above
+  the stated ε exactly if the event refutes what is stated: as a test it needs no assumption.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpeigen.privacy import ApproximateCost, Budget, ConcentratedCost, Cost, GaussianCost, PureCost, Spend
+from dpeigen.privacy.accounting import compose, compose_delta
+
+_LARGEST_FACTOR, _STEPS, _GRID = 64.0, 40, 48
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Lower bounds on ε at the stated δ, and whether what is stated is refuted."""
+
+    plain: float
+    fitted: float
+    refuted: bool
+
+    @property
+    def epsilon(self) -> float:
+        """The larger bound."""
+        return max(self.plain, self.fitted)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is stated: a budget, and the spends that compose to it."""
+
+    budget: Budget
+    spends: tuple[Spend, ...]
+
+    def judge(self, p: float, q: float) -> Finding:
+        """What an event with these two probabilities says."""
+        plain = max(0.0, math.log((p - self.budget.delta) / q)) if p > self.budget.delta else 0.0
+        factor = self._factor(p, q)
+        fitted = self._price(factor)
+        return Finding(plain, fitted, plain > self.budget.epsilon or factor > 1.0)
+
+    def _factor(self, p: float, q: float) -> float:
+        """The largest t whose scaled claim the event refutes; 0 if none."""
+        if p <= q:
+            return 0.0
+        costs = [spend.cost for spend in self.spends]
+        if all(isinstance(c, GaussianCost) for c in costs):
+            mu = math.sqrt(math.fsum(c.mu**2 for c in costs if isinstance(c, GaussianCost)))
+            return max(0.0, float(ndtri(p) - ndtri(q)) / mu)
+        low, high = 0.0, _LARGEST_FACTOR
+        if self._refutes(high, p, q):
+            return high
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._refutes(middle, p, q) else (low, middle)
+        return low
+
+    def _refutes(self, factor: float, p: float, q: float) -> bool:
+        if factor <= 0:
+            return True
+        scaled = self._scaled(factor)
+        # Where every part is pure (or a bare (ε, δ)) only the end of the profile is claimed by all of its mechanisms.
+        if not any(isinstance(s.cost, GaussianCost | ConcentratedCost) for s in scaled):
+            epsilon = math.fsum(s.cost.epsilon for s in scaled if isinstance(s.cost, PureCost | ApproximateCost))
+            delta = math.fsum(s.cost.delta for s in scaled if isinstance(s.cost, ApproximateCost))
+            return p > math.exp(min(epsilon, 700.0)) * q + delta
+        reach = math.log(p / q)
+        return any(p > math.exp(e) * q + compose_delta(scaled, e) for e in np.linspace(0.0, reach, _GRID))
+
+    def _scaled(self, factor: float) -> list[Spend]:
+        return [replace(spend, cost=_scale(spend.cost, factor)) for spend in self.spends]
+
+    def _price(self, factor: float) -> float:
+        if factor <= 0:
+            return 0.0
+        if factor == 1.0:
+            return self.budget.epsilon
+        return compose(self._scaled(factor), self.budget.delta)
+
+
+def _scale(cost: Cost, factor: float) -> Cost:
+    if isinstance(cost, PureCost):
+        return PureCost(cost.epsilon * factor)
+    if isinstance(cost, GaussianCost):
+        return GaussianCost(cost.mu * factor)
+    if isinstance(cost, ConcentratedCost):
+        return ConcentratedCost(cost.rho * factor**2)
+    return ApproximateCost(cost.epsilon * factor, cost.delta)

@@ -1,0 +1,365 @@
+"""Audits in parallel, resumable, in the time allowed, and with a confidence that stopping early does not spoil.
+
+For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them; (2)
+pilot runs on the pair found, which choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed
+beforehand, and so are the counts at which an audit may be read (a fourth, a half, all of them): each reading may be
+wrong with a third of what the confidence allows, so that whichever was reached in time is a valid statement. When the
+time is up, running pieces are dropped, not counted.
+
+Every finished piece is a file in the folder, written whole or not at all; a second call with the same plan goes on
+from there. Work goes to processes with one BLAS thread each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dpeigen._validate import check_count, check_epsilon, check_fraction
+from dpeigen.auditing.claims import Finding
+from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
+from dpeigen.auditing.targets import TARGETS, Target, find_target
+from dpeigen.privacy import Randomness
+from dpeigen.privacy.audit import Event, find_events, scores
+from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, generator_of
+
+Floats = NDArray[np.float64]
+PIECES = 8  # of the pilot and of the fresh runs on one data set; readings after a fourth, a half and all of them
+READINGS = (PIECES // 4, PIECES // 2, PIECES)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fixed before the first draw."""
+
+    targets: tuple[str, ...]
+    epsilons: tuple[float, ...] = (4.0,)
+    runs: int = 4000  # fresh ones on each of the two data sets; slow mechanisms get fewer
+    rounds: int = 20  # of the search
+    quick: bool = False
+    confidence: float = 0.999
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("runs", self.runs, "audit", low=64)
+        check_count("rounds", self.rounds, "audit", low=0)
+        check_fraction("confidence", self.confidence, "audit")
+        for epsilon in self.epsilons:
+            check_epsilon(epsilon, "audit")
+
+    def runs_of(self, name: str) -> int:
+        """Fresh runs of one mechanism: a multiple of the pieces."""
+        cost = TARGETS[name].cost if name in TARGETS else 1
+        return max(64, self.runs // cost) // PIECES * PIECES
+
+    @property
+    def level(self) -> float:
+        """The confidence of one reading."""
+        return 1 - (1 - self.confidence) / len(READINGS)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was stated and what was found for one mechanism; counts are of fresh runs."""
+
+    name: str
+    epsilon: float
+    delta: float
+    basis: str
+    pair: str
+    event: str
+    hits: tuple[int, int]
+    trials: int
+    planned: int
+    plain: float
+    fitted: float
+    refuted: bool
+    confidence: float
+
+    @property
+    def lower(self) -> float:
+        """The lower bound on ε."""
+        return max(self.plain, self.fitted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"lower": self.lower}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A piece of work that a process does: runs on one data set, or the search for a pair."""
+
+    name: str
+    epsilon: float
+    stage: str  # "search", "pilot", "fresh"
+    side: int
+    piece: int
+    count: int
+    rows: Floats | None
+    plan: Plan
+    deadline: float | None
+
+    @property
+    def file(self) -> str:
+        return "search.npz" if self.stage == "search" else f"{self.stage}-{self.side}-{self.piece}.npy"
+
+
+class _LateError(Exception):
+    """The time was up before the piece was done."""
+
+
+def _generator(job: _Job) -> Randomness:
+    if job.plan.seed is None:
+        return SystemRandomness()
+    text = f"{job.name}|{job.epsilon!r}|{job.stage}|{job.side}|{job.piece}"
+    digest = hashlib.sha256(text.encode()).digest()
+    return SeededRandomness(generator_of([job.plan.seed, int.from_bytes(digest[:8], "little")]))
+
+
+def _releases(target: Target, rows: Floats, count: int, rng: Randomness, deadline: float | None) -> Floats:
+    """What ``count`` releases show."""
+    found = []
+    for _ in range(count):
+        if deadline is not None and time.time() > deadline:
+            raise _LateError
+        found.append(target.run(rows, rng))
+    return np.nan_to_num(np.stack(found), nan=0.0, posinf=1e300, neginf=-1e300)
+
+
+def work(job: _Job) -> dict[str, Any] | Floats:
+    """One piece, in a process of its own."""
+    target, rng = find_target(job.name, job.epsilon), _generator(job)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if job.rows is not None:
+            return _releases(target, job.rows, job.count, rng, job.deadline)
+        pair = _search(target, job, rng)
+    return {"first": pair.first, "second": pair.second, "name": np.array(pair.name)}
+
+
+def _search(target: Target, job: _Job, rng: Randomness) -> Pair:
+    """The pair that a few runs tell apart best: the catalogue first, then steps away from its worst."""
+
+    def apart(pair: Pair) -> float:
+        first, second = (_releases(target, rows, job.count, rng, job.deadline) for rows in (pair.first, pair.second))
+        return separation(first, second)
+
+    best, worst = -1.0, catalogue(target, quick=job.plan.quick)[0]
+    for pair in catalogue(target, quick=job.plan.quick):
+        value = apart(pair)
+        best, worst = (value, pair) if value > best else (best, worst)
+    for _ in range(0 if target.model else job.plan.rounds):
+        pair = neighbours_of(worst, target, rng.uniform)
+        value = apart(pair)
+        best, worst = (value, pair) if value > best else (best, worst)
+    return worst
+
+
+def separation(first: Floats, second: Floats) -> float:
+    """How well two samples can be told apart: standardised differences of scores that the other half of them chose."""
+    half = len(first) // 2
+    best = 0.0
+    for fit, test in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
+        for _, score in scores(first[fit], second[fit]):
+            a, b = score(first[test]), score(second[test])
+            spread = float(np.sqrt((a.var() + b.var()) / 2 + 1e-300))
+            best = max(best, min(abs(float(a.mean() - b.mean())) / spread, 1e6))
+    return best
+
+
+def _choose(target: Target, first: Floats, second: Floats, confidence: float) -> Event:
+    """Of the best events of the pilot the one that would show the larger ε if it were counted in fresh runs."""
+    events = find_events(first, second, delta=target.claim.budget.delta, confidence=confidence)
+    return max(events, key=lambda event: _judge(target, event, first, second, confidence).epsilon)
+
+
+def _judge(target: Target, event: Event, first: Floats, second: Floats, confidence: float) -> Finding:
+    hits = (event.hits(first), event.hits(second))
+    return target.claim.judge(*event.probabilities(hits, len(first), confidence))
+
+
+class _Audit:
+    """One mechanism at one ε: what is on disk, what is to be done next, what can be said."""
+
+    def __init__(self, name: str, epsilon: float, plan: Plan, folder: Path) -> None:
+        self.name, self.epsilon, self.plan = name, epsilon, plan
+        digest = hashlib.sha256(f"{name}|{epsilon!r}".encode()).hexdigest()[:12]
+        self.folder = folder / digest
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.runs = plan.runs_of(name)
+
+    def jobs(self, stage: int, deadline: float | None) -> list[_Job]:
+        """What is missing of a stage: 0 the search, 1 the pilot, then the fresh runs up to each reading."""
+        piece = self.runs // PIECES
+        if stage == 0:
+            count = max(40, min(400, self.runs // (16 if self.plan.quick else 8)))
+            wanted = [_Job(self.name, self.epsilon, "search", 0, 0, count, None, self.plan, deadline)]
+        else:
+            pair = self.pair()
+            kind = "pilot" if stage == 1 else "fresh"
+            pieces = range(PIECES if stage == 1 else READINGS[stage - 2])
+            wanted = [
+                _Job(self.name, self.epsilon, kind, side, i, piece, rows, self.plan, deadline)
+                for i in pieces
+                for side, rows in enumerate((pair.first, pair.second))
+            ]
+        return [job for job in wanted if not (self.folder / job.file).exists()]
+
+    def save(self, job: _Job, value: Any) -> None:
+        """A piece on disk: whole, or not at all."""
+        partial = self.folder / f"{job.file}.partial-{os.getpid()}"
+        with partial.open("wb") as file:
+            if isinstance(value, dict):
+                np.savez(file, **value)
+            else:
+                np.save(file, value, allow_pickle=False)
+        partial.replace(self.folder / job.file)
+
+    def pair(self) -> Pair:
+        with np.load(self.folder / "search.npz", allow_pickle=False) as found:
+            return Pair(str(found["name"]), found["first"], found["second"])
+
+    def _runs(self, stage: str, side: int, pieces: int) -> Floats:
+        files = [self.folder / f"{stage}-{side}-{i}.npy" for i in range(pieces)]
+        return np.concatenate([np.load(file, allow_pickle=False) for file in files])
+
+    def result(self, reached: int) -> Result | None:
+        """What can be said after so many stages; nothing before the first reading."""
+        if reached < 3:
+            return None
+        target = find_target(self.name, self.epsilon)
+        event = _choose(target, self._runs("pilot", 0, PIECES), self._runs("pilot", 1, PIECES), self.plan.level)
+        first, second = (self._runs("fresh", side, READINGS[reached - 3]) for side in (0, 1))
+        finding = _judge(target, event, first, second, self.plan.level)
+        budget = target.claim.budget
+        return Result(
+            name=self.name,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            basis="distributional" if target.model else "worst-case",
+            pair=self.pair().name,
+            event=str(event),
+            hits=(event.hits(first), event.hits(second)),
+            trials=len(first),
+            planned=self.runs,
+            plain=finding.plain,
+            fitted=finding.fitted,
+            refuted=finding.refuted,
+            confidence=self.plan.confidence,
+        )
+
+
+STAGES = 2 + len(READINGS)
+
+
+def run_audits(
+    plan: Plan,
+    folder: Path,
+    *,
+    minutes: float | None = None,
+    workers: int = 2,
+    progress: Callable[[str], None] = lambda text: None,  # noqa: ARG005
+) -> tuple[list[Result], list[str]]:
+    """Results, and the names of what did not come to a first reading in time."""
+    _fix(plan, folder)
+    deadline = None if minutes is None else time.time() + 60 * minutes
+    audits = [_Audit(name, epsilon, plan, folder) for name in plan.targets for epsilon in plan.epsilons]
+    reached = dict.fromkeys(audits, 0)
+    with _Processes(workers) as submit:
+
+        def advance(some: list[_Audit], stage: int) -> None:
+            ready = [audit for audit in some if reached[audit] == stage]
+            _work_off([(a, job) for a in ready for job in a.jobs(stage, deadline)], submit, workers, deadline)
+            for audit in ready:
+                reached[audit] = stage + (not audit.jobs(stage, deadline))
+
+        for at in range(0, len(audits), workers):  # a first reading of one after the other, whatever time there is
+            for stage in range(3):
+                advance(audits[at : at + workers], stage)
+            done = sum(r == 3 for r in reached.values())
+            progress(f"first reading of {done} of {len(audits)} mechanisms")
+        for stage in range(3, STAGES):
+            advance(audits, stage)
+            done = sum(r > stage for r in reached.values())
+            progress(f"reading {stage - 1} of {done} of {len(audits)} mechanisms")
+    results = [audit.result(reached[audit]) for audit in audits]
+    missing = [f"{a.name}, ε = {a.epsilon:g}" for a, r in zip(audits, results, strict=True) if r is None]
+    return [r for r in results if r is not None], missing
+
+
+def _fix(plan: Plan, folder: Path) -> None:
+    """The plan on disk; another plan in the same folder is refused, because its pieces are not ours."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(asdict(plan), sort_keys=True)
+    file = folder / "plan.json"
+    if file.exists():
+        if json.loads(file.read_text(encoding="utf-8")) != json.loads(text):
+            raise ValueError(f"{folder} holds an audit with another plan. Give the same options, or another folder.")
+        return
+    partial = file.with_suffix(f".partial-{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
+
+
+class _Processes:
+    """Processes, or this one if one worker is asked for."""
+
+    def __init__(self, workers: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(workers, mp_context=context) if workers > 1 else None
+
+    def __enter__(self) -> Callable[[_Job], Future[Any]]:
+        return self._submit
+
+    def _submit(self, job: _Job) -> Future[Any]:
+        if self._pool is not None:
+            return self._pool.submit(work, job)
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(job))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _work_off(
+    pieces: list[tuple[_Audit, _Job]],
+    submit: Callable[[_Job], Future[Any]],
+    workers: int,
+    deadline: float | None,
+) -> None:
+    """All pieces, a few in flight at a time, until done or the time is up."""
+    left: Iterator[tuple[_Audit, _Job]] = iter(pieces)
+    flying: dict[Future[Any], tuple[_Audit, _Job]] = {}
+    while True:
+        while len(flying) < workers + 1 and (deadline is None or time.time() < deadline):
+            following = next(left, None)
+            if following is None:
+                break
+            flying[submit(following[1])] = following
+        if not flying:
+            return
+        for future in wait(flying, return_when=FIRST_COMPLETED).done:
+            audit, job = flying.pop(future)
+            try:
+                audit.save(replace(job, rows=None), future.result())
+            except _LateError:
+                continue

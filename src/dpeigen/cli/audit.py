@@ -1,0 +1,161 @@
+"""``dpeigen audit``: attack the library's own mechanisms and compare what is proven with what is stated.
+
+The exit code is 0 if nothing stated was refuted (with ``--planted``: if every planted fault was), else 1.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpeigen.cli._errors import USAGE, fail, one_line_errors
+
+if TYPE_CHECKING:
+    from dpeigen.auditing.exact import ExactLoss
+    from dpeigen.auditing.runner import Plan, Result
+
+_QUICK, _USUAL, _FULL = 1000, 4000, 20_000
+
+
+def audit(
+    methods: Annotated[
+        list[str] | None, typer.Argument(help="Mechanisms; without any, all of them. --list names them.")
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option("--epsilon", help="Stated ε; may be given more than once. 4 by default.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Counted releases of each of two data sets; slow mechanisms get fewer.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop after so many minutes, with what can be said then.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs, part of the catalogue, no search.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Many runs, ε of 1 and 4, a long search.")] = False,
+    planted: Annotated[bool, typer.Option("--planted", help="Audit broken mechanisms: all must be caught.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results and a picture; a second call with it goes on.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    seed: Annotated[int | None, typer.Option(help="Reproducible draws instead of the system's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the mechanisms and leave.")] = False,
+) -> None:
+    """Audit mechanisms: a lower bound on the real ε beside the stated one."""
+    with one_line_errors():
+        from dpeigen.auditing.exact import exact_losses
+        from dpeigen.auditing.runner import run_audits
+        from dpeigen.auditing.targets import TARGETS
+        from dpeigen.cli._show import console, error_console
+
+        if listed:
+            typer.echo("\n".join(TARGETS))
+            return
+        if quick and full:
+            fail(USAGE, "Give --quick or --full, not both.")
+        if minutes is not None and minutes <= 0:
+            fail(USAGE, f"--minutes must be above 0. Got {minutes}.")
+        epsilons = tuple(epsilon or ((1.0, 4.0) if full else (4.0,)))
+        count = runs or (_QUICK if quick else _FULL if full else _USUAL)
+        plans = _plans(methods or [], epsilons, count, 0 if quick else 60 if full else 20, quick, planted, seed)
+        results: list[Result] = []
+        missing: list[str] = []
+        with nullcontext(str(out)) if out else tempfile.TemporaryDirectory() as folder:
+            for number, plan in enumerate(plans):
+                place = Path(folder) / f"planted-{number}" if planted else Path(folder)
+                share = None if minutes is None else minutes / len(plans)
+                found, late = run_audits(
+                    plan, place, minutes=share, workers=workers, progress=lambda t: error_console().print(t)
+                )
+                results, missing = results + found, missing + late
+        losses = [] if planted else [loss for e in epsilons for loss in exact_losses(e)]
+        if out:
+            _save(out, results, losses, missing)
+        if as_json:
+            typer.echo(json.dumps(_as_dict(results, losses, missing), indent=2))
+        else:
+            _show(console(), results, losses, missing, planted)
+        wrong = [r for r in results if r.refuted != planted] if results else []
+        bad = bool(wrong or any(loss.refuted for loss in losses) or (planted and missing))
+    if bad:
+        raise typer.Exit(1)
+
+
+def _plans(
+    methods: list[str],
+    epsilons: tuple[float, ...],
+    runs: int,
+    rounds: int,
+    quick: bool,
+    planted: bool,
+    seed: int | None,
+) -> list[Plan]:
+    from dpeigen.auditing.faults import FAULTS
+    from dpeigen.auditing.runner import Plan
+    from dpeigen.auditing.targets import select
+
+    if not planted:
+        return [Plan(tuple(select(methods)), epsilons, runs, rounds, quick, seed=seed)]
+    if methods:
+        fail(USAGE, "--planted audits the broken mechanisms, not named ones.")
+    by_epsilon = {fault.epsilon for fault in FAULTS.values()}
+    return [
+        Plan(tuple(n for n, f in FAULTS.items() if f.epsilon == e), (e,), max(runs, 2000), 0, True, seed=seed)
+        for e in sorted(by_epsilon)
+    ]
+
+
+def _as_dict(results: list[Result], losses: list[ExactLoss], missing: list[str]) -> dict[str, object]:
+    return {
+        "audits": [r.to_dict() for r in results],
+        "exact": [vars(loss) | {"refuted": loss.refuted} for loss in losses],
+        "not_reached_in_time": missing,
+    }
+
+
+def _save(out: Path, results: list[Result], losses: list[ExactLoss], missing: list[str]) -> None:
+    from dpeigen.auditing.picture import audit_picture
+
+    text = json.dumps(_as_dict(results, losses, missing), indent=2)
+    (out / "audit.json").write_text(text + "\n", encoding="utf-8")
+    audit_picture(results, losses).savefig(out / "audit.png", dpi=150)
+
+
+def _show(out: object, results: list[Result], losses: list[ExactLoss], missing: list[str], planted: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    if not isinstance(out, Console):
+        raise AssertionError("a console")
+    table = Table(title="Lower bounds on the real ε", title_justify="left", title_style="bold")
+    for heading in ("mechanism", "stated", "audited", "plain", "counted", "worst neighbours", "verdict"):
+        table.add_column(heading, justify="right" if heading in ("audited", "plain") else "left")
+    for r in results:
+        stated = f"{r.epsilon:g}" + (f", {r.delta:g}" if r.delta else "")
+        counted = f"{r.hits[0]} : {r.hits[1]} of {r.trials}" + (
+            "" if r.trials == r.planned else f" ({r.planned} planned)"
+        )
+        verdict = ("caught" if planted else "REFUTED") if r.refuted else ("MISSED" if planted else "holds")
+        table.add_row(r.name, stated, f"{r.lower:.3f}", f"{r.plain:.3f}", counted, r.pair, verdict)
+    out.print(table)
+    if losses:
+        exact = Table(title="Exact losses of the worst known neighbours", title_justify="left", title_style="bold")
+        for heading in ("mechanism", "stated", "exact", "verdict"):
+            exact.add_column(heading)
+        for loss in losses:
+            stated = f"{loss.stated:g}" + (f", {loss.delta:g}" if loss.delta else "")
+            exact.add_row(loss.name, stated, f"{loss.loss:.6g}", "REFUTED" if loss.refuted else "holds")
+        out.print(exact)
+    for name in missing:
+        out.print(f"not reached in time: {name}", markup=False)
+    if results:
+        out.print(
+            f"Each bound is wrong with probability at most {1 - results[0].confidence:.2g}. "
+            "An audit can prove a mechanism wrong, never right.",
+            markup=False,
+        )

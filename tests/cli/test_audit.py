@@ -1,0 +1,56 @@
+"""``dpeigen audit`` from the outside."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from dpeigen.cli.app import app
+
+SMALL = ["--runs", "160", "--seed", "1", "--quick", "--workers", "1"]
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, ["audit", *arguments])
+
+
+def test_a_named_mechanism_with_a_folder(tmp_path):
+    done = call("laplace, one column", "--epsilon", "1", *SMALL, "--out", str(tmp_path / "a"), "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert [a["name"] for a in found["audits"]] == ["laplace, one column"]
+    assert found["audits"][0]["lower"] <= 1.0
+    assert len(found["exact"]) == 6
+    assert (tmp_path / "a" / "audit.png").stat().st_size > 5000
+    assert json.loads((tmp_path / "a" / "audit.json").read_text()) == found
+    again = call("laplace, one column", "--epsilon", "1", *SMALL, "--out", str(tmp_path / "a"))
+    assert again.exit_code == 0
+    assert "holds" in again.stdout
+    assert "never right" in again.stdout
+
+
+def test_errors_are_one_line():
+    for arguments, words in (
+        (["nothing"], "There is no mechanism 'nothing'"),
+        (["--quick", "--full"], "not both"),
+        (["--minutes", "0"], "above 0"),
+        (["gaussian", "--epsilon", "-1"], "'epsilon'"),
+        (["gaussian", "--planted"], "broken mechanisms"),
+    ):
+        done = call(*arguments)
+        assert done.exit_code == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_list():
+    done = call("--list")
+    assert done.exit_code == 0
+    assert "matrix-laplace" in done.stdout.splitlines()
+
+
+def test_out_of_time_is_said():
+    done = call("gaussian, one column", *SMALL, "--minutes", "0.000001")
+    assert done.exit_code == 0
+    assert "not reached in time: gaussian, one column" in done.stdout
