@@ -28,7 +28,7 @@ from dpeigen.methods.framing import RADIUS_SHARE, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.radius import check_enough_rows, private_radius
+from dpeigen.methods.radius import check_enough_rows, private_radius, radius_share
 from dpeigen.methods.scores import clipped_squares
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
@@ -42,7 +42,7 @@ from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
 _TAU, _RADIUS, _SCORES, _VARIANCES = "Kendall's tau", "radius", "radius for the scores", "variances"
-_SCORES_SHARE = 0.08  # of ε
+_SCORES_SHARE = 0.08  # of ε, at most
 _EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
 _PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that
 _MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows inside parts
@@ -85,11 +85,11 @@ class Kendall(Method):
         pure: dict[str, float] = {_RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
         main = {_TAU: 1.0}
         if self._pays_for_variances(task):
-            main[_VARIANCES] = 0.3
+            main[_VARIANCES] = 0.3 if task.n_components is None else 0.1
             if not isinstance(task.bound, float):
-                pure[_SCORES] = _SCORES_SHARE
+                pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE)
         if self._pays_for_location(task):
-            center_pure, center_main = center_shares(task)
+            center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         d = task.n_features
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
@@ -145,7 +145,7 @@ class Kendall(Method):
         costs, n = self.shares(task), task.n_rows
         for purpose, cost in costs.items():
             if purpose in (_RADIUS, _SCORES):
-                check_enough_rows(None if n is None else n // 2, cost, task.owner, half=True)
+                check_enough_rows(_paired(task).n_terms, cost, task.owner, half=True)
             elif purpose.startswith("radius"):
                 check_enough_rows(n, cost, task.owner)
             elif isinstance(cost, PureCost):  # the widest of the pure noises: tau, centre, variances
@@ -272,3 +272,8 @@ class Kendall(Method):
             notes=tuple(notes),
             details=details,
         )
+
+
+def _paired(task: Task) -> Task:
+    """The same facts for disjoint differences of rows."""
+    return replace(task, center="pairs")

@@ -18,7 +18,8 @@ import math
 import numpy as np
 
 from dpeigen._validate import complain
-from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.methods.base import Task
+from dpeigen.privacy import Cost, PureCost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.sources import Source
 from dpeigen.stats import NormHistogram
@@ -26,6 +27,7 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
+_PLENTY = 4  # times the rows that a radius needs: from there on its share shrinks
 
 
 def private_radius(
@@ -82,6 +84,19 @@ def rows_needed(cost: Cost, *, half: bool = False) -> int:
     return math.ceil(
         (scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * (2 if half else OUT_OF / KEEP)
     )
+
+
+def radius_share(task: Task, usual: float, *, most: float | None = None) -> float:
+    """The fraction of ε for a radius; public.
+
+    It is ``usual``, less (to an eighth) where rows are plenty, and more (up to ``most``) where they would not do.
+    """
+    if task.n_terms is None:
+        return usual
+    enough = rows_needed(PureCost(usual * task.budget.epsilon)) / task.n_terms * usual
+    if enough > usual / 1.5 and most is not None:
+        return min(most, 1.5 * enough)
+    return min(usual, max(usual / 8, _PLENTY * enough))
 
 
 def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool = False) -> None:

@@ -38,7 +38,7 @@ from dpeigen.methods.base import Estimate, Method, Task, public_count
 from dpeigen.methods.framing import check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import private_radius
+from dpeigen.methods.radius import private_radius, radius_share
 from dpeigen.methods.scores import clipped_squares
 from dpeigen.privacy import Cost, Randomness, Relation, allocate, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
@@ -61,7 +61,7 @@ from dpeigen.stats.stretch import Stretched
 Floats = NDArray[np.float64]
 _SIGNS, _VARIANCES = "directions", "variances"
 _INSIDE, _OUTSIDE = "radius inside the first directions", "radius outside them"
-RADIUS_SHARE = 0.04  # of ε, each
+RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε, each: usually, and with few rows
 _VARIANCE_SHARE = 0.1  # of the main budget
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
@@ -86,14 +86,15 @@ class Refined(Method):
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: between sign moments by the error model, at public numbers."""
         d, k = task.n_features, _wanted(task)
-        pure = {_INSIDE: RADIUS_SHARE, _OUTSIDE: RADIUS_SHARE}
+        radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE)
+        pure = {_INSIDE: radius, _OUTSIDE: radius}
         main = {_VARIANCES: _VARIANCE_SHARE}
         n = _USUAL_ROWS if task.n_terms is None else task.n_terms
         noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)
         split = best_split(noise, d, k, self.rounds) if k < d else (1.0,)
         main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) * share for i, share in enumerate(split)}
         if task.private_center:
-            center_pure, center_main = center_shares(task)
+            center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         coordinates = len(split) * d * (d + 1) // 2 + 4 * d + 4
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)

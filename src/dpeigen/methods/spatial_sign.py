@@ -23,7 +23,7 @@ from dpeigen.methods.framing import check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.radius import private_radius, rows_needed
+from dpeigen.methods.radius import private_radius, radius_share, rows_needed
 from dpeigen.methods.scores import clipped_squares
 from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, allocate
 from dpeigen.privacy.randomness import check_scale
@@ -34,7 +34,8 @@ from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
 _SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
-_SCORES_SHARE = 0.08  # of ε
+_SCORES_SHARE = 0.08  # of ε, at most
+VARIANCE_SHARE = 0.1  # of the main budget, where directions are what is wanted
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,11 @@ class SpatialSign(Method):
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
-        pure = {_SCORES: _SCORES_SHARE} if self._pays_for_radius(task) else {}
-        main = {_SIGNS: 0.7, _VARIANCES: 0.3}
+        pure = {_SCORES: radius_share(task, _SCORES_SHARE, most=0.12)} if self._pays_for_radius(task) else {}
+        variances = 0.3 if task.n_components is None else VARIANCE_SHARE
+        main = {_SIGNS: 1 - variances, _VARIANCES: variances}
         if task.private_center:
-            center_pure, center_main = center_shares(task)
+            center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         d = task.n_features
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 4 * d + 4)
