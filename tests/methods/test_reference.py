@@ -264,7 +264,7 @@ def test_a_private_centre_rides_on_the_same_draws(relation, tools):
     method = Gaussian()
     estimate = method.estimate(ArraySource(X), task, tools.seeded(3))
     (spend,) = estimate.split
-    c = method._center_weight(task, 3.0, None)
+    c = method.center_weight(task, 3.0, None)
     lattice = Lattice(frame_rows(task)[0], 3.0)
     exact = integer_moment(lattice, c)
     sensitivity = (LEVELS**2 + c * c) * (math.sqrt(2) if relation == "replace" else 1.0)

@@ -18,6 +18,7 @@ from dpeigen._validate import check_choice, check_delta, check_epsilon
 from dpeigen._version import __version__
 from dpeigen.estimators.rehearsal import Plan, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
+from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
 from dpeigen.privacy.ledger import Ledger
@@ -89,7 +90,7 @@ class PrivateEstimator(BaseEstimator):
 
     def _release(self, source: Source, task: Task, kind: str) -> Release:
         """Reserve, read, spend, commit."""
-        method = resolve(self.method, task)
+        method, choice = resolve_with_reasons(self.method, task)
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         cost = method.price(task)
@@ -105,7 +106,7 @@ class PrivateEstimator(BaseEstimator):
             if ledger:
                 ledger.cancel(ticket)
             raise
-        release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded)
+        release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
         if ledger:
             ledger.commit(ticket)
         return release
@@ -162,7 +163,15 @@ _IN_PLACE = (
 
 
 def _describe(
-    estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
+    estimate: Estimate,
+    method: Method,
+    task: Task,
+    cost: Budget,
+    kind: str,
+    source: Source,
+    *,
+    seeded: bool,
+    choice: Choice | None = None,
 ) -> Release:
     guarantee = Guarantee(
         epsilon=cost.epsilon,
@@ -187,6 +196,7 @@ def _describe(
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         "details": dict(estimate.details),
+        "choice": choice and choice.to_dict(),
         "dpeigen": __version__,
     }
     return Release(

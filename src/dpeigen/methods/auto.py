@@ -59,6 +59,7 @@ METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
 LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
+_SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -100,8 +101,11 @@ def _for_directions(task: Task, k: int) -> Choice:
         return _for_covariance(task)  # whose check says what is missing
     kind = "box" if isinstance(task.bound, tuple) else "radius" if isinstance(task.bound, float) else "none"
     worlds = [World(level, heavy, reach) for level in LEVELS for heavy in (False, True) for reach in _REACHES[kind]]
-    courses = [outline(method, task) for method in allowed]
-    table = [[expected_error(course, d, k, world) for world in worlds] for course in courses]
+    sizes = [task.n_rows] if task.n_rows is not None else _SIZES
+    table = [
+        [expected_error(course, d, k, world) for course in (outline(m, task, n) for n in sizes) for world in worlds]
+        for m in allowed
+    ]
     best = [min(column) for column in zip(*table, strict=True)]
     regrets = [math.fsum((e / b) ** 2 for e, b in zip(row, best, strict=True)) / len(best) for row in table]
     chosen = min(range(len(allowed)), key=lambda i: regrets[i])
@@ -113,7 +117,7 @@ def _for_directions(task: Task, k: int) -> Choice:
         allowed[chosen],
         errors,
         "predicted sinΘ, geometric mean over the assumed worlds",
-        f"least mean squared regret over {len(worlds)} assumed worlds: {math.sqrt(regrets[chosen]):.2f} times the "
+        f"least mean squared regret over {len(best)} assumed worlds: {math.sqrt(regrets[chosen]):.2f} times the "
         "best of each",
     )
 
@@ -152,7 +156,7 @@ def _label(method: Method) -> str:
     return f"{method.name} (tightened)" if tightened else method.name
 
 
-# --- the whole covariance ----------------------------------------------------------------------------------------------
+# --- the whole covariance --------------------------------------------------------------------------------------------
 
 
 def _for_covariance(task: Task) -> Choice:
@@ -187,9 +191,15 @@ def check_method(method: Any, owner: str) -> None:
 
 def resolve(method: str | Method, task: Task) -> Method:
     """A method from a name, an instance, or "auto"; checked against the task."""
+    return resolve_with_reasons(method, task)[0]
+
+
+def resolve_with_reasons(method: str | Method, task: Task) -> tuple[Method, Choice | None]:
+    """The same, and why, if it was "auto" that chose."""
     check_method(method, task.owner)
-    chosen = method if isinstance(method, Method) else METHODS[method]() if method != "auto" else choose(task)
+    choice = None if method != "auto" else explain(task)
+    chosen = choice.method if choice else method if isinstance(method, Method) else METHODS[method]()
     if task.private_rank and not isinstance(chosen, PrivateRank):
         chosen = PrivateRank(chosen)
     chosen.check(task)
-    return chosen
+    return chosen, choice

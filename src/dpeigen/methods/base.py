@@ -7,8 +7,9 @@ returns an `Estimate`, of which every number is either public or paid for, with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,6 +87,7 @@ class Method(ABC):
     needs_delta: ClassVar[bool] = False
     uses_delta: ClassVar[bool] = True
     basis: ClassVar[Basis] = "worst-case"
+    emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
@@ -115,6 +117,16 @@ class Method(ABC):
             raise ValueError(
                 complain("center", task.owner, "other than 'pairs' under relation='add_remove'", "pairs", remedy)
             )
+
+    def emphasised(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """Default shares of a budget, times what the caller has put on some of them."""
+        return {name: share * float(self.emphasis.get(name, 1.0)) for name, share in shares.items()}
+
+    def check_emphasis(self, purposes: Collection[str]) -> None:
+        """Refuse emphasis on what is not paid for, or none at all on what is."""
+        for name, factor in self.emphasis.items():
+            check_choice("emphasis", name, list(purposes), type(self).__name__)
+            check_positive(f"emphasis[{name!r}]", factor, type(self).__name__)
 
     @abstractmethod
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:

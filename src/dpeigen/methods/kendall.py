@@ -16,7 +16,8 @@ differences along the released directions (Remark 2.1), ℓ2 sensitivity √2·r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class Kendall(Method):
     variances : "free" (relative for "spherical", Gaussian for "winsorized", of tau itself for a function), "paid", or
         "auto": paid for a covariance, unless it is winsorised, and free for components.
     location : "none", "paid" where the centre is private, or "auto": paid for a covariance only. Differences need none.
+    emphasis : factors on the default shares of the budget by purpose.
     """
 
     transform: str | Scale = "spherical"
@@ -73,6 +75,7 @@ class Kendall(Method):
     constants: str = "sharp"
     variances: str = "auto"
     location: str = "auto"
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "kendall"
     reference = "Kim and Jung 2025"
@@ -92,6 +95,7 @@ class Kendall(Method):
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         d = task.n_features
+        pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
 
     def _pays_for_variances(self, task: Task) -> bool:
@@ -143,6 +147,7 @@ class Kendall(Method):
 
     def _check_noise(self, task: Task) -> None:
         costs, n = self.shares(task), task.n_rows
+        self.check_emphasis(costs)
         for purpose, cost in costs.items():
             if purpose in (_RADIUS, _SCORES):
                 check_enough_rows(_paired(task).n_terms, cost, task.owner, half=True)

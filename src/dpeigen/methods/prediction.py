@@ -28,6 +28,7 @@ from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.refined import Refined
+from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import gaussian_share, pure_epsilon
@@ -36,7 +37,6 @@ from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.refinement import predicted_variance
 from dpeigen.stats.signs import sign_gap, stretches
 
-USUAL_ROWS = 10_000  # assumed where the number of rows is private
 _PAID_REACH = 1.6  # the squared radius that holds 95% of rows, relative to their mean square
 
 
@@ -62,9 +62,10 @@ class Course:
     shares: tuple[float, ...] = (1.0,)  # of the releases of stretched signs
 
 
-def outline(method: Method, task: Task) -> Course:
-    """The course of a method that has been checked against the task."""
-    n = task.n_terms or USUAL_ROWS
+def outline(method: Method, task: Task, rows: int | None = None) -> Course:
+    """The course of a method that has been checked against the task; ``rows`` where their number is private."""
+    rows = task.n_rows or rows or 0
+    n = rows // 2 if task.pairs else rows
     costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
     d, relation = task.n_features, task.relation
     center, measured = 0.0, "radius for the centre" in costs
@@ -76,7 +77,6 @@ def outline(method: Method, task: Task) -> Course:
         return Course("signs", n, noise, center, paid, measured)
     if isinstance(method, Kendall):
         cost = costs["Kendall's tau"]
-        rows = task.n_rows or USUAL_ROWS
         noise = 2 * _deviation(_plain(cost), cost, d, relation) / rows
         return Course("differences", rows, noise, 0.0, paid, measured)
     if isinstance(method, Refined):
@@ -86,7 +86,11 @@ def outline(method: Method, task: Task) -> Course:
         return Course("stretched", n, noise, center, paid, measured, tuple(p / math.fsum(parts) for p in parts))
     if isinstance(method, MomentMethod):
         noise = _deviation(method, costs["second moment"], d, relation) / n
-        return Course("moment", n, noise * (1.15 if task.private_center else 1.0), 0.0, paid, measured)
+        if task.private_center:
+            noise *= 1 + (method.center_weight(task, 1.0, center if paid else None) / LEVELS) ** 2
+        return Course("moment", n, noise, 0.0, paid, measured)
+    if isinstance(method, SamplingMethod):
+        return Course("draws", n, 0.0, 0.0, paid, measured)
     raise TypeError(f"There is no error model for {method.name!r}.")
 
 

@@ -43,10 +43,10 @@ def private_radius(
     """A radius on the grid, or ``within`` a public part of it; costs ``cost``. ``half``: the median (replacement)."""
     if half and relation is not Relation.REPLACE:
         raise AssertionError("the proof for the median is for a public number of rows")
-    noise_scale, grid = _noise_scale(cost, relation), GRID[within]
+    scale, grid = noise_scale(cost, relation), GRID[within]
     threshold_noise, noise = (
-        int(rng.discrete_laplace(noise_scale, 1)[0]),
-        rng.discrete_laplace(noise_scale, len(grid)),
+        int(rng.discrete_laplace(scale, 1)[0]),
+        rng.discrete_laplace(scale, len(grid)),
     )
     histogram = source.reduce(NormHistogram(view))
     if relation is Relation.REPLACE:
@@ -61,7 +61,8 @@ def _target(count: int, half: bool) -> int:
     return math.ceil(count / 2) if half else math.ceil(count * KEEP / OUT_OF)
 
 
-def _noise_scale(cost: Cost, relation: Relation) -> float:
+def noise_scale(cost: Cost, relation: Relation) -> float:
+    """Of the noise on the threshold and on every count; public."""
     factor = 2 if relation is Relation.REPLACE else KEEP + OUT_OF
     return math.nextafter(factor / pure_epsilon(cost), math.inf)
 
@@ -72,7 +73,7 @@ def slack(cost: Cost, relation: Relation) -> int:
     A radius that holds every row is then passed over with probability below 2%, and four times it below 1e-3; without
     this, few rows and an unlucky threshold could let the scan run on to an absurd radius.
     """
-    return math.ceil(5 * _noise_scale(cost, relation))
+    return math.ceil(5 * noise_scale(cost, relation))
 
 
 def rows_needed(cost: Cost, *, half: bool = False) -> int:
@@ -80,7 +81,7 @@ def rows_needed(cost: Cost, *, half: bool = False) -> int:
 
     A radius that holds no row is taken with probability at most about e^−5.
     """
-    scale = _noise_scale(cost, Relation.REPLACE)
+    scale = noise_scale(cost, Relation.REPLACE)
     return math.ceil(
         (scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * (2 if half else OUT_OF / KEEP)
     )

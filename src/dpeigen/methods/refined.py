@@ -26,8 +26,9 @@ apart; that has a sensitivity of 2ab at the largest a and b instead (a′ = −a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,14 +75,17 @@ class Refined(Method):
     Parameters
     ----------
     rounds : how many sign moments follow the first; 0 is spatial signs with these radii and variances.
+    emphasis : factors on the default shares of the budget by purpose.
     """
 
     rounds: int = 2
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "refined"
     reference = "two-stage spatial signs; the signal-adaptive rates are those of Cai, Xia and Zha 2024"
     needs_bound = False
     needs_delta = True
+    radii: ClassVar[tuple[str, str]] = (_INSIDE, _OUTSIDE)
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: between sign moments by the error model, at public numbers."""
@@ -96,6 +100,7 @@ class Refined(Method):
         if task.private_center:
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
+        pure, main = self.emphasised(pure), self.emphasised(main)
         coordinates = len(split) * d * (d + 1) // 2 + 4 * d + 4
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
 
@@ -103,6 +108,7 @@ class Refined(Method):
         super().check(task)
         check_count("rounds", self.rounds, "Refined", low=0, high=5)
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         for purpose, cost in costs.items():
             if not purpose.startswith("radius"):
@@ -125,7 +131,7 @@ class Refined(Method):
         inner = outer = 0.0
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
             cost = costs[_signs_purpose(stage)]
-            known = found if releases and len(releases[-1].basis) else self._worth(found, releases, costs, stage)
+            known = found if releases and len(releases[-1].basis) else self.stretch_by(found, releases, costs, stage)
             releases.append(_signs(source, Stretched(frame, known.basis, known.factors), cost, task, rng))
             found, basis = update(known, releases, wanted)
             if stage == 0:
@@ -143,7 +149,9 @@ class Refined(Method):
                          details={"refined_directions": refined, "radius_inside": inner * float(frame.unit[0]),
                                   "radius_outside": outer * float(frame.unit[0])})  # fmt: skip
 
-    def _worth(self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> Directions:
+    def stretch_by(
+        self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int
+    ) -> Directions:
         """What to stretch the next rows by: nothing at first, and nothing while it does not promise to pay."""
         if not stage:
             return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ class SamplingMethod(Method):
     """A method that releases values and draws directions from a second moment."""
 
     constants: str = "sharp"
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     halved: ClassVar[tuple[str, ...]] = (VECTORS,)  # of which published constants spend half of what they say
 
@@ -78,7 +80,8 @@ class SamplingMethod(Method):
         main[VALUES] = 0.5
         if task.relation is Relation.ADD_REMOVE:
             main[COUNT] = 0.02
-        return allocate(budget, pure=pure, main=main, sampled={VECTORS: 0.5})
+        main, sampled = self.emphasised(main), self.emphasised({VECTORS: 0.5})
+        return allocate(budget, pure=self.emphasised(pure), main=main, sampled=sampled)
 
     def spends(self, task: Task) -> tuple[Spend, ...]:
         """What is really spent."""
@@ -102,6 +105,7 @@ class SamplingMethod(Method):
         if self.constants == "published" and task.relation is Relation.ADD_REMOVE:
             raise ValueError(complain("relation", task.owner, "'replace' for the published constants", "add_remove"))
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         check_scale(self.value_scale(costs[VALUES], task))
         if COUNT in costs:

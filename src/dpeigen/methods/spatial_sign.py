@@ -12,7 +12,8 @@ for heavy tails, smaller than the plain variance.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,14 @@ VARIANCE_SHARE = 0.1  # of the main budget, where directions are what is wanted
 
 @dataclass(frozen=True)
 class SpatialSign(Method):
-    """Directions from spatial signs, variances from clipped scores."""
+    """Directions from spatial signs, variances from clipped scores.
+
+    Parameters
+    ----------
+    emphasis : factors on the default shares of the budget by purpose, such as {"variances": 2.0}.
+    """
+
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "spatial-sign"
     reference = "Kim and Jung 2025, Remark 2.2"
@@ -55,6 +63,7 @@ class SpatialSign(Method):
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         d = task.n_features
+        pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 4 * d + 4)
 
     def _pays_for_radius(self, task: Task) -> bool:
@@ -67,6 +76,7 @@ class SpatialSign(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         for purpose, cost in costs.items():
             if purpose.startswith("radius"):

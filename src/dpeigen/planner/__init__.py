@@ -1,0 +1,22 @@
+"""Know before you spend: predicted errors, the ε or the rows that reach a target, and splits of a budget.
+
+Everything here is computed from public facts and assumptions; no data are read and nothing is spent.
+"""
+
+from dpeigen.planner.assumptions import Rows, from_covariance, power_law, spiked
+from dpeigen.planner.planning import Plan, Prediction, adversary_success, needed_epsilon, needed_rows, plan
+from dpeigen.planner.splits import best_split
+
+__all__ = [
+    "Plan",
+    "Prediction",
+    "Rows",
+    "adversary_success",
+    "best_split",
+    "from_covariance",
+    "needed_epsilon",
+    "needed_rows",
+    "plan",
+    "power_law",
+    "spiked",
+]
