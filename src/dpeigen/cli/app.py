@@ -14,6 +14,7 @@ import typer
 from dpeigen.cli.demo import demo
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
+from dpeigen.cli.plan import plan
 from dpeigen.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(pca)
+app.command()(plan)
 app.command()(reproduce)
 app.add_typer(local, name="local")
 

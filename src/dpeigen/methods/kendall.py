@@ -90,7 +90,7 @@ class Kendall(Method):
         if self._pays_for_variances(task):
             main[_VARIANCES] = 0.3 if task.n_components is None else 0.1
             if not isinstance(task.bound, float):
-                pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE)
+                pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main

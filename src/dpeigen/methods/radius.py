@@ -87,14 +87,14 @@ def rows_needed(cost: Cost, *, half: bool = False) -> int:
     )
 
 
-def radius_share(task: Task, usual: float, *, most: float | None = None) -> float:
+def radius_share(task: Task, usual: float, *, most: float | None = None, half: bool = False) -> float:
     """The fraction of ε for a radius; public.
 
     It is ``usual``, less (to an eighth) where rows are plenty, and more (up to ``most``) where they would not do.
     """
     if task.n_terms is None:
         return usual
-    enough = rows_needed(PureCost(usual * task.budget.epsilon)) / task.n_terms * usual
+    enough = rows_needed(PureCost(usual * task.budget.epsilon), half=half) / task.n_terms * usual
     if enough > usual / 1.5 and most is not None:
         return min(most, 1.5 * enough)
     return min(usual, max(usual / 8, _PLENTY * enough))

@@ -4,10 +4,12 @@ Everything here is computed from public facts and assumptions; no data are read 
 """
 
 from dpeigen.planner.assumptions import Rows, from_covariance, power_law, spiked
-from dpeigen.planner.planning import Plan, Prediction, adversary_success, needed_epsilon, needed_rows, plan
+from dpeigen.planner.inverse import OutOfReachError, needed_epsilon, needed_rows
+from dpeigen.planner.planning import Plan, Prediction, adversary_success, plan
 from dpeigen.planner.splits import best_split
 
 __all__ = [
+    "OutOfReachError",
     "Plan",
     "Prediction",
     "Rows",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_positive, complain
+from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.auto import Choice, explain
 from dpeigen.methods.sampling import SamplingMethod
@@ -22,7 +22,6 @@ from dpeigen.stats.rates import subspace_lower_rate
 MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", "kendall", "eigenvector-sampling",
             "kapralov-talwar")  # fmt: skip
 _QUANTILES = (0.05, 0.95)
-_STEPS = 14  # of a search for ε or n, each halving the interval of its logarithm
 Progress = Callable[[str], None]
 
 
@@ -263,72 +262,6 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "tails": rows.tails,
         "contamination": rows.contamination,
     }
-
-
-# --- the other way round ---------------------------------------------------------------------------------------------
-
-
-def needed_epsilon(
-    target: float, n_rows: int, n_features: int, n_components: int, *, method: str | Method = "auto",
-    confidence: float = 0.95, low: float = 1e-3, high: float = 64.0, **facts: Any,
-) -> float:  # fmt: skip
-    """The smallest ε (within 3%) at which the error is at most ``target`` in a share ``confidence`` of runs.
-
-    ``method`` is a name, an instance, or "auto": what `auto` would choose at each ε. Raises where no ε up to ``high``
-    is enough, because the rows themselves are too few or the noise is too much.
-    """
-    problem = Problem.of(n_rows, n_features, n_components, epsilon=high, **facts)
-    simulator = Simulator(problem)
-
-    def enough(epsilon: float) -> bool:
-        return _reaches(problem.at(epsilon), simulator, method, target, confidence)
-
-    _check_target(target, confidence)
-    return _search(enough, low, high, "epsilon", target)
-
-
-def needed_rows(
-    target: float, n_features: int, n_components: int, *, method: str | Method = "auto", confidence: float = 0.95,
-    low: int = 10, high: int = 10**8, **facts: Any,
-) -> int:  # fmt: skip
-    """The smallest number of rows (within 3%) at which the error is at most ``target`` in a share of runs."""
-    problem = Problem.of(high, n_features, n_components, **facts)
-
-    def enough(n: float) -> bool:
-        resized = problem.with_rows(math.ceil(n))
-        return _reaches(resized, Simulator(resized), method, target, confidence)
-
-    _check_target(target, confidence)
-    return math.ceil(_search(enough, float(low), float(high), "n_rows", target))
-
-
-def _check_target(target: float, confidence: float) -> None:
-    if not 0 < check_positive("target", target, "planner") < 1:
-        raise ValueError(complain("target", "planner", "in (0, 1)", target))
-    if not 0 < confidence < 1:
-        raise ValueError(complain("confidence", "planner", "in (0, 1)", confidence))
-
-
-def _reaches(problem: Problem, simulator: Simulator, method: str | Method, target: float, confidence: float) -> bool:
-    chosen = explain(problem.task).method if method == "auto" else modelled_method(method)
-    try:
-        chosen.check(problem.task)
-    except ValueError:
-        return False
-    errors = simulator.errors(chosen, problem.task, max(problem.repetitions, 16))
-    return bool(np.quantile(errors, confidence) <= target)
-
-
-def _search(enough: Callable[[float], bool], low: float, high: float, name: str, target: float) -> float:
-    """The least value of a logarithmic scale for which ``enough`` holds, if it holds from there on."""
-    if not enough(high):
-        raise ValueError(f"No {name} up to {high:g} reaches a target of {target:g} under these assumptions.")
-    for _ in range(_STEPS):
-        if high / low < 1.03:
-            break
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def adversary_success(epsilon: float, delta: float = 0.0, *, prior: float = 0.5) -> float:
