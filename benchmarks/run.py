@@ -221,8 +221,15 @@ def streaming() -> list[Row]:
     return [Row(*row) for row in rows()]
 
 
+def planner() -> list[Row]:
+    sys.path.insert(0, str(HERE))
+    from planner import rows  # what "auto" chooses and what the planner predicts, on random settings
+
+    return [Row(*row) for row in rows()]
+
+
 _CORE = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace)
-_ALL = (*_CORE, pure, robust, spiked, streaming, scale, local)
+_ALL = (*_CORE, pure, robust, spiked, streaming, scale, local, planner)
 BENCHMARKS = {f.__name__: f for f in _ALL}
 
 

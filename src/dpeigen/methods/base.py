@@ -103,6 +103,8 @@ class Method(ABC):
 
     def check(self, task: Task) -> None:
         """Refuse what this method cannot do, before anything is read or spent."""
+        for name, factor in self.emphasis.items():
+            check_positive(f"emphasis[{name!r}]", factor, type(self).__name__)
         if self.needs_delta and task.budget.is_pure:
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
@@ -123,10 +125,9 @@ class Method(ABC):
         return {name: share * float(self.emphasis.get(name, 1.0)) for name, share in shares.items()}
 
     def check_emphasis(self, purposes: Collection[str]) -> None:
-        """Refuse emphasis on what is not paid for, or none at all on what is."""
-        for name, factor in self.emphasis.items():
+        """Refuse emphasis on what is not paid for."""
+        for name in self.emphasis:
             check_choice("emphasis", name, list(purposes), type(self).__name__)
-            check_positive(f"emphasis[{name!r}]", factor, type(self).__name__)
 
     @abstractmethod
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:

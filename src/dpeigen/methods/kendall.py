@@ -93,7 +93,8 @@ class Kendall(Method):
                 pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):
             center_pure, center_main = center_shares(task, measured=True)
-            pure, main = pure | center_pure, main | center_main
+            pure |= center_pure
+            main |= {name: share / 3 for name, share in center_main.items()}  # no direction depends on this centre
         d = task.n_features
         pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)

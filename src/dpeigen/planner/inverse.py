@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from dpeigen._validate import complain
 from dpeigen.methods import Method
 from dpeigen.methods.auto import explain
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
 
-CONFIDENCE = 0.95  # of runs that reach the target
+_DEVIATIONS = 1.7  # above the mean: 95% of runs are below
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
 _LEAST_ROWS, _MOST_ROWS = 10, 10**8
-_FINE = 1.03  # a search ends when its interval is this ratio
+_FINE = 1.03  # a search ends when its interval, or what is left to the target, is this ratio
+_LOST = 0.9  # above this an error says nothing about how far off the target is
+_STEPS = 24
 
 
 class OutOfReachError(ValueError):
@@ -49,39 +49,53 @@ def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") 
     """`needed_epsilon` for a checked problem, whose own ε does not matter."""
     simulator = Simulator(problem)
 
-    def enough(epsilon: float) -> bool:
-        return _reaches(problem.at(epsilon), simulator, method, target)
+    def error(epsilon: float) -> float:
+        return _high_error(problem.at(epsilon), simulator, method)
 
-    return _search(enough, _LEAST_EPSILON, _MOST_EPSILON, "ε", target)
+    return _search(error, _LEAST_EPSILON, _MOST_EPSILON, "ε", target)
 
 
 def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> int:
     """`needed_rows` for a checked problem, whose own rows do not matter."""
 
-    def enough(n: float) -> bool:
+    def error(n: float) -> float:
         resized = problem.with_rows(math.ceil(n))
-        return _reaches(resized, Simulator(resized), method, target)
+        return _high_error(resized, Simulator(resized), method)
 
-    return math.ceil(_search(enough, _LEAST_ROWS, _MOST_ROWS, "number of rows", target))
+    return math.ceil(_search(error, _LEAST_ROWS, _MOST_ROWS, "number of rows", target))
 
 
-def _reaches(problem: Problem, simulator: Simulator, method: str | Method, target: float) -> bool:
+def _high_error(problem: Problem, simulator: Simulator, method: str | Method) -> float:
+    """What about 95% of runs stay below: mean and deviation of a few; infinite where the method refuses."""
     chosen = explain(problem.task).method if method == "auto" else modelled_method(method)
     try:
         chosen.check(problem.task)
     except ValueError:
-        return False
-    errors = simulator.errors(chosen, problem.task, max(problem.repetitions, 16))
-    return bool(np.quantile(errors, CONFIDENCE) <= target)
+        return math.inf
+    errors = simulator.errors(chosen, problem.task, max(6, problem.repetitions * 3 // 5))
+    return float(errors.mean() + _DEVIATIONS * errors.std(ddof=1))
 
 
-def _search(enough: Callable[[float], bool], low: float, high: float, name: str, target: float) -> float:
-    """The least value of a logarithmic scale for which ``enough`` holds, if it holds from there on."""
+def _search(error: Callable[[float], float], low: float, high: float, name: str, target: float) -> float:
+    """The least value of a logarithmic scale at which the error is at most the target, where it falls along the scale.
+
+    Between two values the error is nearly a power: the next one to try is where that meets the target, a little below.
+    """
     if not 0 < target < 1:
         raise ValueError(complain("target", "planner", "in (0, 1)", target))
-    if not enough(high):
+    above, below = math.inf, error(high)
+    if below > target:
         raise OutOfReachError(f"No {name} up to {high:g} reaches a target of {target:g} under these assumptions.")
-    while high / low > _FINE:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
+    for _ in range(_STEPS):
+        if high / low <= _FINE or below >= (2 - _FINE) * target:
+            break
+        part = 0.5
+        if above < _LOST and below < above:
+            part = math.log(above / (0.99 * target)) / math.log(above / below)
+        middle = low * (high / low) ** min(max(part, 0.1), 0.9)
+        found = error(middle)
+        if found <= target:
+            high, below = middle, found
+        else:
+            low, above = middle, found
     return high

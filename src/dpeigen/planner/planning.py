@@ -127,7 +127,7 @@ class Problem:
     @property
     def repetitions(self) -> int:
         """More where runs are cheap and differ more from each other."""
-        return 40 if self.task.n_features <= 30 else 16 if self.task.n_features <= 100 else 8
+        return 40 if self.task.n_features <= 20 else 20 if self.task.n_features <= 60 else 10
 
 
 class Simulator:

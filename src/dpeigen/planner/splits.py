@@ -32,20 +32,20 @@ def best_split(
     problem = Problem.of(n_rows, n_features, n_components, **facts)
     simulator, best = Simulator(problem), modelled_method(method)
     best.check(problem.task)
-    least = _loss(best, problem, simulator)
+    least = split_loss(best, problem, simulator)
     names = [name for name in best.shares(problem.task) if not name.startswith(_MAIN)]  # type: ignore[attr-defined]
     for _ in range(rounds):
         for name in names:
             base = float(best.emphasis.get(name, 1.0))
             for factor in _FACTORS:
                 trial = replace(best, emphasis={**best.emphasis, name: base * factor})  # type: ignore[type-var]
-                loss = _loss(trial, problem, simulator)
+                loss = split_loss(trial, problem, simulator)
                 if loss < least * 0.995:  # not for less than runs can tell
                     best, least = trial, loss
     return best
 
 
-def _loss(method: Method, problem: Problem, simulator: Simulator) -> float:
+def split_loss(method: Method, problem: Problem, simulator: Simulator) -> float:
     task = problem.task
     try:
         method.check(task)
