@@ -90,13 +90,14 @@ class MomentMethod(Method):
         """The budget, split by purpose."""
         if self.constants == "published":
             return {"second moment": self.published_cost(task)}
-        pure, main = framing_shares(task, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
+        spent = replace(task, budget=self.budget(task))
+        pure, main = framing_shares(spent, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
         main["second moment"] = 1.0
         if task.relation is Relation.ADD_REMOVE and not task.private_center:
             main["number of rows"] = COUNT_SHARE
         entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
         pure, main = self.emphasised(pure), self.emphasised(main)
-        return allocate(self.budget(task), pure=pure, main=main, coordinates=entries)
+        return allocate(spent.budget, pure=pure, main=main, coordinates=entries)
 
     def published_cost(self, task: Task) -> Cost:  # noqa: ARG002
         """What the published noise really costs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -76,6 +76,7 @@ class SamplingMethod(Method):
         return self._split(self.budget(task), task)
 
     def _split(self, budget: Budget, task: Task) -> dict[str, Cost]:
+        task = replace(task, budget=budget)
         pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
         main[VALUES] = 0.5
         if task.relation is Relation.ADD_REMOVE:

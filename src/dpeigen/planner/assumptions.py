@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpeigen._validate import check_count, check_positive, complain
+from dpeigen.privacy.randomness import Generator
 from dpeigen.release import Release
 
 Floats = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Rows:
     def n_features(self) -> int:
         return len(self.eigenvalues)
 
-    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+    def draw(self, count: int, rng: Generator) -> Floats:
         """Rows in the eigenbasis, about their centre, outliers included."""
         rows = rng.normal(size=(count, self.n_features)) * np.sqrt(self.eigenvalues)
         if self.tails is not None:

@@ -25,6 +25,7 @@ from dpeigen.methods.sampling import GRID as VALUE_GRID
 from dpeigen.methods.sampling import VALUES, VECTORS, SamplingMethod, draw_epsilon
 from dpeigen.planner.assumptions import Rows
 from dpeigen.privacy import Cost, Relation
+from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.privacy.sphere import envelope
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.refinement import Directions, SignRelease, rescale, update
@@ -47,7 +48,7 @@ class Population:
     def __init__(self, rows: Rows, n: int, seed: int = 0) -> None:
         self.assumed, self.n, self._seed = rows, n, seed
         self.exact = n <= DRAWN
-        self._drawn = rows.draw(DRAWN, np.random.default_rng([seed, 0]))
+        self._drawn = rows.draw(DRAWN, made_up_generator(seed, 0))
         shares, _ = compression(rows.eigenvalues, 1.0, 0)
         self._shares = shares[:-1]
         self._found: dict[object, Floats] = {}
@@ -62,7 +63,7 @@ class Population:
             return self._drawn
         key = ("rows", repetition)
         if key not in self._found:
-            self._found[key] = self.assumed.draw(self.n, np.random.default_rng([self._seed, 1, repetition]))
+            self._found[key] = self.assumed.draw(self.n, made_up_generator(self._seed, 1, repetition))
         return self._found[key]
 
     def norms(self, repetition: int) -> Floats:
@@ -92,7 +93,7 @@ class Population:
         key = ("differences", repetition)
         if key in self._found:
             return self._found[key]
-        rng = np.random.default_rng([self._seed, 2, repetition])
+        rng = made_up_generator(self._seed, 2, repetition)
         rows = self.rows(repetition)
         rows = rows[rng.permutation(len(rows))[: max(1000, self.n // 3)]] if len(rows) > 1000 else rows
         count, partners = len(rows), min(_PARTNERS, len(rows) // 2)
@@ -117,7 +118,7 @@ class Population:
             found = images.T @ images / self.n
         else:
             expected = mean()
-            g = np.random.default_rng([self._seed, 3, repetition]).normal(size=(len(images), 1))
+            g = made_up_generator(self._seed, 3, repetition).normal(size=(len(images), 1))
             found = expected + ((images * g).T @ images - g.sum() * expected) / math.sqrt(len(images) * self.n)
         if key is not None:
             self._found[key] = found
@@ -187,7 +188,7 @@ def simulated_errors(
     costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
     errors = []
     for repetition in range(repetitions):
-        rng = np.random.default_rng([population.n, repetition, d])
+        rng = made_up_generator(population.n, repetition, d)
         found = _directions(method, task, course, costs, population, repetition % _SAMPLES, rng)
         errors.append(distance(found, truth))
     return np.array(errors)
@@ -215,7 +216,7 @@ def _directions(
     costs: dict[str, Cost],
     population: Population,
     repetition: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Floats:
     k = task.n_components or task.n_features
     if isinstance(method, Refined):
@@ -236,7 +237,7 @@ def _leading(matrix: Floats, k: int) -> Floats:
     return np.linalg.eigh((matrix + matrix.T) / 2)[1].T[::-1][:k]
 
 
-def _noise(method: Method, deviation: float, costs: dict[str, Cost], task: Task, rng: np.random.Generator) -> Floats:
+def _noise(method: Method, deviation: float, costs: dict[str, Cost], task: Task, rng: Generator) -> Floats:
     """Symmetric noise of the law that the method draws from, by its deviation off the diagonal."""
     d = task.n_features
     main = next(cost for name, cost in costs.items() if name in ("second moment", "directions", "Kendall's tau"))
@@ -249,7 +250,7 @@ def _noise(method: Method, deviation: float, costs: dict[str, Cost], task: Task,
     return _gaussian(d, deviation, rng)
 
 
-def _gaussian(d: int, deviation: float, rng: np.random.Generator) -> Floats:
+def _gaussian(d: int, deviation: float, rng: Generator) -> Floats:
     g = rng.normal(size=(d, d)) * (deviation / math.sqrt(2))
     return g + g.T
 
@@ -260,7 +261,7 @@ def _shift(
     costs: dict[str, Cost],
     population: Population,
     repetition: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Floats | None:
     """By how much a paid centre is off."""
     if not course.center:
@@ -273,9 +274,7 @@ def _shift(
     return rng.normal(size=d) * (course.center * (radius or 0.0) / math.sqrt(d))
 
 
-def _radius(
-    task: Task, costs: dict[str, Cost], population: Population, repetition: int, rng: np.random.Generator
-) -> float:
+def _radius(task: Task, costs: dict[str, Cost], population: Population, repetition: int, rng: Generator) -> float:
     radius = public_radius(task)
     if "radius" in costs:
         paid = _paid_radius(costs["radius"], task, population.norms(repetition), population.n, rng)
@@ -297,7 +296,7 @@ def public_radius(task: Task) -> float | None:
     return math.sqrt(float(half.sum()) * float(np.sqrt(half).mean()) ** 2)
 
 
-def _paid_radius(cost: Cost, task: Task, norms: Floats, n: int, rng: np.random.Generator) -> float:
+def _paid_radius(cost: Cost, task: Task, norms: Floats, n: int, rng: Generator) -> float:
     """What `methods.radius` would find among n rows with (a sample of) these norms."""
     scale = noise_scale(cost, task.relation)
     counts = np.searchsorted(norms, GRID, side="right") * (n / len(norms))
@@ -316,7 +315,7 @@ def _refined(
     costs: dict[str, Cost],
     population: Population,
     repetition: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Floats:
     """The course of `Refined.estimate`, on moments."""
     d, k = task.n_features, task.n_components or task.n_features
@@ -343,9 +342,7 @@ def _refined(
     return basis
 
 
-def _drawn(
-    method: SamplingMethod, task: Task, matrix: Floats, costs: dict[str, Cost], rng: np.random.Generator
-) -> Floats:
+def _drawn(method: SamplingMethod, task: Task, matrix: Floats, costs: dict[str, Cost], rng: Generator) -> Floats:
     """Directions drawn one after the other; of each draw, its envelope, which is close to it in every direction."""
     d, k = task.n_features, task.n_components or task.n_features
     if isinstance(method, EigenvectorSampling):

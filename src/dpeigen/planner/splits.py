@@ -15,6 +15,7 @@ from dpeigen.planner.planning import Problem, Simulator, modelled_method
 from dpeigen.planner.simulation import public_radius
 from dpeigen.privacy import Cost, GaussianCost
 from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.randomness import made_up_generator
 
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
 _MAIN = ("second moment", "directions", "Kendall's tau")
@@ -59,7 +60,7 @@ def _variance_error(method: Method, task: Task, problem: Problem) -> float:
     """The relative error that noise makes in the last of the wanted variances; 0 where the moment holds them too."""
     costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
     values, k = problem.rows.eigenvalues, task.n_components or 1
-    square = float(np.quantile(np.sum(problem.rows.draw(2000, np.random.default_rng(0)) ** 2, axis=1), 0.95))
+    square = float(np.quantile(np.sum(problem.rows.draw(2000, made_up_generator()) ** 2, axis=1), 0.95))
     if isinstance(method, MomentMethod):
         return 0.0
     if isinstance(method, SamplingMethod):

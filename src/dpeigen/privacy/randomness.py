@@ -31,6 +31,9 @@ Shape = int | tuple[int, ...]
 _LARGEST_SCALE = 2.0**56
 
 
+Generator = np.random.Generator  # for made-up rows only
+
+
 class NotPrivateWarning(UserWarning):
     """Something was done that makes the result not private."""
 
@@ -158,9 +161,9 @@ class SeededRandomness(Randomness):
         return (first - second).astype(np.int64)
 
 
-def made_up_generator() -> np.random.Generator:
-    """For rehearsals on made-up rows, whose results nobody sees."""
-    return np.random.Generator(np.random.PCG64(0))
+def made_up_generator(*numbers: int) -> Generator:
+    """For rehearsals and simulations on made-up rows; the same for the same numbers."""
+    return np.random.Generator(np.random.PCG64(numbers or 0))
 
 
 def randomness(random_state: Any) -> Randomness:
