@@ -52,15 +52,15 @@ def _center_share(task: Task) -> float:
     """The weight of a centre beside a main share of 1: less where rows are plenty.
 
     A centre that is off by e adds e·eᵀ to a moment. In units of the trace that is about 6d/(n·μ)² (Gaussian) or
-    12·d²/(n·ε)² (pure) over the share, and should stay a fraction of the norm of the moment's own noise, 2√d/(n·μ) or
-    3d/(n·ε).
+    12·d²/(n·ε)² (pure) over the share for normal rows, several times that for heavy tails, and should stay a fraction
+    of the norm of the moment's own noise, 2√d/(n·μ) or 3d/(n·ε).
     """
     d, budget = task.n_features, task.budget
     if task.n_terms is None:
         return 0.2
     if budget.is_pure:
-        return min(0.3, max(0.05, math.sqrt(14 * d / (task.n_terms * budget.epsilon))))
-    return min(0.2, max(0.03, 12 * math.sqrt(d) / (task.n_terms * gaussian_mu(budget.epsilon, budget.delta))))
+        return min(0.3, max(0.05, math.sqrt(25 * d / (task.n_terms * budget.epsilon))))
+    return min(0.2, max(0.03, 30 * math.sqrt(d) / (task.n_terms * gaussian_mu(budget.epsilon, budget.delta))))
 
 
 def private_center(

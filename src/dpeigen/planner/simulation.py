@@ -35,7 +35,7 @@ from dpeigen.stats.spectrum import projection_distance, sin_theta
 Floats = NDArray[np.float64]
 DRAWN = 2000  # rows up to which they are drawn themselves, and as many stand for more
 _PARTNERS = 8  # of a row among differences
-_SAMPLES = 8  # different draws of the rows; every repetition has noise of its own
+_SAMPLES = 24, 8  # different draws of up to 60 columns, and of more; every repetition has noise of its own
 METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
@@ -189,7 +189,7 @@ def simulated_errors(
     errors = []
     for repetition in range(repetitions):
         rng = made_up_generator(population.n, repetition, d)
-        found = _directions(method, task, course, costs, population, repetition % _SAMPLES, rng)
+        found = _directions(method, task, course, costs, population, repetition % _SAMPLES[d > 60], rng)
         errors.append(distance(found, truth))
     return np.array(errors)
 
