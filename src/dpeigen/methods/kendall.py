@@ -30,7 +30,7 @@ from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.radius import check_enough_rows, private_radius, radius_share
-from dpeigen.methods.scores import clipped_squares
+from dpeigen.methods.scores import clipped_squares, variance_share
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
@@ -88,7 +88,7 @@ class Kendall(Method):
         pure: dict[str, float] = {_RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
         main = {_TAU: 1.0}
         if self._pays_for_variances(task):
-            main[_VARIANCES] = 0.3 if task.n_components is None else 0.1
+            main[_VARIANCES] = variance_share(_paired(task))
             if not isinstance(task.bound, float):
                 pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):

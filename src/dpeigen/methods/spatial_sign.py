@@ -25,7 +25,7 @@ from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.radius import private_radius, radius_share, rows_needed
-from dpeigen.methods.scores import clipped_squares
+from dpeigen.methods.scores import clipped_squares, variance_share
 from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, allocate
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
@@ -36,7 +36,6 @@ from dpeigen.stats.spectrum import symmetric_eigh
 Floats = NDArray[np.float64]
 _SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
 _SCORES_SHARE = 0.08  # of ε, at most
-VARIANCE_SHARE = 0.1  # of the main budget, where directions are what is wanted
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class SpatialSign(Method):
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
         pure = {_SCORES: radius_share(task, _SCORES_SHARE, most=0.12)} if self._pays_for_radius(task) else {}
-        variances = 0.3 if task.n_components is None else VARIANCE_SHARE
+        variances = variance_share(task)
         main = {_SIGNS: 1 - variances, _VARIANCES: variances}
         if task.private_center:
             center_pure, center_main = center_shares(task, measured=True)
