@@ -35,15 +35,15 @@ _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few ro
 def center_shares(task: Task, *, measured: bool = False) -> tuple[dict[str, float], dict[str, float]]:
     """(pure, main) shares for `private_center`, to be joined to a method's own for `allocate`.
 
-    Two rounds with radii where there is no public bound, and, if ``measured``, also inside one where rows are plenty: a
+    Two rounds with radii where there is no public bound, and, if ``measured``, also inside one where rows are enough: a
     bound is mostly far longer than the spread, and the noise of a centre follows it.
     """
     share = _center_share(task)
     if isinstance(task.bound, (float, tuple)):
-        needed = rows_needed(PureCost(_RADIUS_SHARE * task.budget.epsilon))
-        if not measured or task.n_terms is None or task.n_terms < 2 * needed:
+        needed = rows_needed(PureCost(_MOST_SHARE * task.budget.epsilon))
+        if not measured or task.n_terms is None or task.n_terms < 1.2 * needed:
             return {}, {"centre": max(share, 0.2)}
-    radius = radius_share(task, _RADIUS_SHARE, most=_MOST_SHARE)
+    radius = radius_share(task, _RADIUS_SHARE, most=_MOST_SHARE, plenty=4)
     radii = {"radius for the first centre": radius, "radius for the centre": radius}
     return radii, {"first centre": max(0.04, share / 2), "centre": share}
 

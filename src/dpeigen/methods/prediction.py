@@ -85,7 +85,7 @@ def outline(method: Method, task: Task, rows: int | None = None) -> Course:
         noise = _deviation(Gaussian(), whole, d, relation) / n
         return Course("stretched", n, noise, center, paid, measured, tuple(p / math.fsum(parts) for p in parts))
     if isinstance(method, MomentMethod):
-        noise = _deviation(method, costs["second moment"], d, relation) / n
+        noise = _deviation(method, costs["second moment"], d, relation) / n * _uneven(task)
         if task.private_center:
             noise *= 1 + (method.center_weight(task, 1.0, center if paid else None) / LEVELS) ** 2
         return Course("moment", n, noise, 0.0, paid, measured)
@@ -154,6 +154,22 @@ def _deviation(method: MomentMethod, cost: Cost, d: int, relation: Relation) -> 
     if isinstance(method, MatrixLaplace):
         return scale * math.sqrt(2 * (d + 1))
     return scale * math.sqrt(2) if isinstance(method, Laplace) else scale / math.sqrt(2)
+
+
+def _uneven(task: Task) -> float:
+    """What weights of columns by public bounds of uneven width save in noise on the directions of the widest ones.
+
+    Columns that differ that much are taken for the principal directions themselves. With half-widths h the noise on
+    entry ij is ∝ Σh·√(hᵢhⱼ) with weights (`framing.frame_rows`) and ∝ Σh² without, for a gap of about hᵢ².
+    """
+    if not isinstance(task.bound, tuple):
+        return 1.0
+    lower, upper = task.bound
+    middle = lower / 2 + upper / 2 if task.center is None or isinstance(task.center, str) else task.center
+    h = np.sort(np.maximum(upper - middle, middle - lower))[::-1]
+    k = min(task.n_components or len(h), len(h) - 1)
+    saved = h.sum() ** 2 * np.mean(h[:k] ** -3) * np.mean(h[k:]) / (np.sum(h**2) ** 2 * np.mean(h[:k] ** -4))
+    return min(1.0, math.sqrt(float(saved)))
 
 
 def _plain(cost: Cost) -> MomentMethod:

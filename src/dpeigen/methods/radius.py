@@ -27,7 +27,7 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
-_PLENTY = 4  # times the rows that a radius needs: from there on its share shrinks
+PLENTY = 24  # times the rows that a radius needs: from there on its share shrinks, and 1.2% of rows are its slack
 
 
 def private_radius(
@@ -87,17 +87,20 @@ def rows_needed(cost: Cost, *, half: bool = False) -> int:
     )
 
 
-def radius_share(task: Task, usual: float, *, most: float | None = None, half: bool = False) -> float:
+def radius_share(
+    task: Task, usual: float, *, most: float | None = None, half: bool = False, plenty: int = PLENTY
+) -> float:
     """The fraction of ε for a radius; public.
 
-    It is ``usual``, less (to an eighth) where rows are plenty, and more (up to ``most``) where they would not do.
+    It is ``usual``, less (to an eighth) where there are more than ``plenty`` times the rows needed, and more (up to
+    ``most``) where they would not do. A smaller share finds a smaller radius: its slack is a larger part of the rows.
     """
     if task.n_terms is None:
         return usual
     enough = rows_needed(PureCost(usual * task.budget.epsilon), half=half) / task.n_terms * usual
     if enough > usual / 1.5 and most is not None:
         return min(most, 1.5 * enough)
-    return min(usual, max(usual / 8, _PLENTY * enough))
+    return min(usual, max(usual / 8, plenty * enough))
 
 
 def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool = False) -> None:

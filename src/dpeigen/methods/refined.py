@@ -90,7 +90,7 @@ class Refined(Method):
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: between sign moments by the error model, at public numbers."""
         d, k = task.n_features, _wanted(task)
-        radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE)
+        radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)
         pure = {_INSIDE: radius, _OUTSIDE: radius}
         main = {_VARIANCES: _VARIANCE_SHARE}
         n = _USUAL_ROWS if task.n_terms is None else task.n_terms

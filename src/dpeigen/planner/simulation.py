@@ -285,7 +285,7 @@ def _radius(task: Task, costs: dict[str, Cost], population: Population, repetiti
 
 
 def public_radius(task: Task) -> float | None:
-    """The longest row that a public bound allows; of a box with uneven sides, one with the same noise on average."""
+    """The longest row that a public bound allows."""
     if isinstance(task.bound, float):
         return task.bound
     if not isinstance(task.bound, tuple):
@@ -293,7 +293,7 @@ def public_radius(task: Task) -> float | None:
     lower, upper = task.bound
     origin = lower / 2 + upper / 2 if isinstance(task.center, str) else 0.0 if task.center is None else task.center
     half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-    return math.sqrt(float(half.sum()) * float(np.sqrt(half).mean()) ** 2)
+    return float(np.linalg.norm(half))
 
 
 def _paid_radius(cost: Cost, task: Task, norms: Floats, n: int, rng: Generator) -> float:
