@@ -35,6 +35,7 @@ from dpeigen.methods.oja import Oja
 from dpeigen.methods.prediction import World, expected_error, outline
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
+from dpeigen.methods.refined import RADIUS_SHARE as REFINED_SHARE
 from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
@@ -127,7 +128,7 @@ def _for_directions(task: Task, k: int) -> Choice:
 
 def _candidates(task: Task) -> Iterator[Method]:
     yield SpatialSign()
-    if not task.budget.is_pure:
+    if not task.budget.is_pure and _enough_for_radii(task, REFINED_SHARE):
         yield Refined()
     n = task.n_rows
     if n is not None and n * task.n_features <= _PAIRED_ENTRIES and not task.private_rank:
@@ -138,6 +139,11 @@ def _candidates(task: Task) -> Iterator[Method]:
             yield replace(paid, variances="free", location="none")
     if task.bound is not None:
         yield from _moments(task)
+
+
+def _enough_for_radii(task: Task, share: float) -> bool:
+    """With fewer rows radii are too rough to stretch by, and the error model does not know it."""
+    return task.n_terms is None or task.n_terms >= rows_needed(PureCost(share * task.budget.epsilon))
 
 
 def _reluctance(method: Method, task: Task) -> float:

@@ -103,7 +103,7 @@ def expected_error(course: Course, d: int, k: int, world: World) -> float:
     bias = 0.0
     if course.center:
         reach = _PAID_REACH if course.paid_center_radius else world.reach
-        bias = course.center**2 * reach * (4.0 if world.heavy else 1.0) / gap
+        bias = 3 * course.center**2 * reach * (4.0 if world.heavy else 1.0) / gap  # unequal levels have smaller gaps
     if course.kind == "moment":
         reach = _paid_reach(k, m, world) if course.paid_radius else world.reach
         noise = course.noise * reach * trace / (world.level - 1)
