@@ -88,13 +88,14 @@ class Kendall(Method):
         pure: dict[str, float] = {_RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
         main = {_TAU: 1.0}
         if self._pays_for_variances(task):
-            main[_VARIANCES] = variance_share(_paired(task)) * (1.0 if task.n_components is None else 0.5)
+            main[_VARIANCES] = variance_share(_paired(task))
             if not isinstance(task.bound, float):
                 pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):
             center_pure, center_main = center_shares(task, measured=True)
             pure |= center_pure
-            main |= {name: share / 6 for name, share in center_main.items()}  # no direction depends on this centre
+            part = 1 if task.n_components is None else 3  # no direction depends on this centre
+            main |= {name: share / part for name, share in center_main.items()}
         d = task.n_features
         pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
