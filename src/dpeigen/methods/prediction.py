@@ -167,6 +167,7 @@ def _uneven(task: Task) -> float:
     lower, upper = task.bound
     middle = lower / 2 + upper / 2 if task.center is None or isinstance(task.center, str) else task.center
     h = np.sort(np.maximum(upper - middle, middle - lower))[::-1]
+    h = np.maximum(h / h[0], 1e-6)  # in units of the widest, so that powers are numbers
     k = min(task.n_components or len(h), len(h) - 1)
     saved = h.sum() ** 2 * np.mean(h[:k] ** -3) * np.mean(h[k:]) / (np.sum(h**2) ** 2 * np.mean(h[:k] ** -4))
     return min(1.0, math.sqrt(float(saved)))
