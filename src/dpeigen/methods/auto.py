@@ -143,7 +143,7 @@ def _candidates(task: Task) -> Iterator[Method]:
 
 def _enough_for_radii(task: Task, share: float) -> bool:
     """With fewer rows radii are too rough to stretch by, and the error model does not know it."""
-    return task.n_terms is None or task.n_terms >= 2 * rows_needed(PureCost(share * task.budget.epsilon))
+    return task.n_terms is None or task.n_terms >= 1.2 * rows_needed(PureCost(share * task.budget.epsilon))
 
 
 def _reluctance(method: Method, task: Task) -> float:
