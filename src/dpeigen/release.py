@@ -83,6 +83,12 @@ class Release:
         names = self.facts.get("feature_names")
         return list(names) if names else [f"x{i}" for i in range(self.n_features)]
 
+    @property
+    def choice(self) -> dict[str, Any] | None:
+        """Why method="auto" chose this method: candidates, their predicted errors and the reason; else None."""
+        found = self.facts.get("choice")
+        return dict(found) if found else None
+
     def sample(self, n: int, *, random_state: Any = None) -> Floats:
         """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing."""
         n = check_count("n", n, "Release.sample", low=0)

@@ -204,6 +204,8 @@ def test_a_dry_run_says_how_often_the_data_are_read(name, options, passes, folde
     """Itself it reads nothing, and the fit then reads so often."""
     ledger = Ledger.create(tmp_path / "ledger.db", epsilon=1.0, delta=0.0)
     call = ["pca", str(folder / name), "-k", "1", "--epsilon", "1", "--ledger", str(tmp_path / "ledger.db"), *options]
+    if "--method" not in options:
+        call += ["--method", "laplace" if "--bound" in options else "spatial-sign"]
     from dpeigen.sources.arrow import ArrowSource
 
     reads = []

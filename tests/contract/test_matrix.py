@@ -43,6 +43,7 @@ FACTS = {
     "center",
     "feature_names",
     "details",
+    "choice",
     "dpeigen",
 }
 

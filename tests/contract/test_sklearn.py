@@ -240,7 +240,8 @@ def as_csv(X, path):
 @pytest.mark.parametrize("make", [as_table, as_parquet, as_feather, as_csv])
 @pytest.mark.parametrize("options", [{}, {"method": "spatial-sign"}, {"relation": "add_remove"}, {"center": None}])
 def test_tables_and_files_give_what_arrays_give(make, options, X, tmp_path):
-    estimator = PrivatePCA(2, epsilon=1.0, delta=1e-6, bound=10.0, random_state=0).set_params(**options)
+    settings = {"epsilon": 1.0, "delta": 1e-6, "bound": 10.0, "method": "gaussian", "random_state": 0}
+    estimator = PrivatePCA(2, **settings).set_params(**options)
     fitted = clone(estimator).fit(make(X, tmp_path))
     rows = ArraySource(X)
     if make is as_csv:

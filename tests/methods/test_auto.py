@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, OnePassMethod, SpatialSign, choose, resolve
+from dpeigen.methods.auto import explain
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import rows_needed
 from dpeigen.privacy import PureCost
@@ -20,7 +21,8 @@ def facts(tools, d, n=100, **options):
     return tools.task(np.zeros((n, d)), **options)
 
 
-# d, options, choice. Noise off the diagonal, replace: gaussian 4.2/ε at δ = 1e-6, matrix Laplace √(2(d+1))/ε.
+# d, options, choice, for a whole covariance. Noise off the diagonal, replace: gaussian 4.2/ε at δ = 1e-6, matrix
+# Laplace √(2(d+1))/ε.
 TABLE = [
     (1, {}, "laplace"),
     (1, {"relation": "add_remove"}, "laplace"),
@@ -36,15 +38,25 @@ TABLE = [
     (12, {"delta": 1e-6, "relation": "add_remove"}, "matrix-laplace"),
     (30, {"delta": 1e-6, "relation": "add_remove"}, "gaussian"),
     (5, {"bound": None}, "spatial-sign"),
-    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),  # the whole covariance: there is nothing to refine
-    (5, {"bound": None, "delta": 1e-6, "k": 2, "epsilon": 50.0}, "refined"),
-    (5, {"bound": None, "delta": 1e-6, "k": 2}, "spatial-sign"),  # too few rows for its radii
-    (5, {"bound": None, "delta": 1e-6, "k": 5, "epsilon": 50.0}, "spatial-sign"),
-    (5, {"bound": None, "k": 2, "epsilon": 50.0}, "spatial-sign"),
+    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),
+    (5, {"bound": None, "delta": 1e-6, "k": 5, "epsilon": 50.0}, "spatial-sign"),  # all of them: no direction to choose
     (1, {"bound": None}, "spatial-sign"),
     (5, {"bound": BOX}, "matrix-laplace"),
     (5, {"bound": "private"}, "matrix-laplace"),
     (50, {"bound": "private", "delta": 1e-6, "center": "pairs"}, "gaussian"),
+]
+# d, rows, options, choice, for a few directions.
+DIRECTIONS = [
+    (50, 20_000, {"delta": 1e-6}, "refined"),
+    (50, 20_000, {"delta": 1e-6, "bound": 10.0}, "refined"),
+    (50, 20_000, {"delta": 1e-6, "bound": BOX}, "refined"),
+    (50, 20_000, {"delta": 1e-6, "bound": "private", "center": "private"}, "refined"),
+    (50, 20_000, {}, "spatial-sign"),
+    (50, 20_000, {"bound": 10.0}, "spatial-sign"),
+    (50, 20_000, {"relation": "add_remove"}, "spatial-sign"),
+    (20, 5000, {"center": "pairs"}, "kendall"),  # as much noise as signs of disjoint pairs, and all of the pairs
+    (10, 500, {"epsilon": 0.5, "delta": 1e-6, "center": "private"}, "kendall"),  # too few rows for a radius
+    (10, 200, {"epsilon": 0.5, "delta": 1e-6, "bound": 3.0}, "spatial-sign"),  # a public radius needs none
 ]
 
 
@@ -53,6 +65,52 @@ def test_the_table_of_choices(d, options, name, tools):
     task = facts(tools, d, **options)
     assert choose(task).name == name
     assert choose(task) == choose(task)
+
+
+@pytest.mark.parametrize(("d", "n", "options", "name"), DIRECTIONS, ids=str)
+def test_the_table_of_choices_for_directions(d, n, options, name, tools):
+    task = facts(tools, d, n, **{"bound": None, "center": None, "k": 3, **options})
+    found = explain(task)
+    assert found.method.name == name
+    assert found == explain(task)
+    assert name in found.errors
+    assert all(0 < error < 1 for error in found.errors.values())
+    found.method.check(task)
+    assert found.method.basis == "worst-case"
+    if task.bound is None:
+        assert not any(METHODS[label.split(" ")[0]].needs_bound for label in found.errors)
+
+
+def test_what_was_asked_for_is_paid_for(tools):
+    """A centre that is to be private, and variances in the data's units, whatever method finds the directions."""
+    for n, center in ((20_000, "private"), (1500, "private"), (20_000, "pairs")):
+        method = choose(facts(tools, 10, n, bound=None, center=center, k=2))
+        assert getattr(method, "variances", "paid") == "paid"
+        assert (
+            getattr(method, "location", "paid") == ("paid" if center == "private" else "none")
+            or method.name != "kendall"
+        )
+
+
+def test_kendall_is_left_alone_where_rows_are_many(tools):
+    many = facts(tools, 100, 400_000, bound=None, center="pairs", k=2)
+    assert "kendall" not in explain(many).errors
+    few = facts(tools, 100, 4000, bound=None, center="pairs", k=2)
+    assert "kendall" in explain(few).errors
+
+
+def test_the_choice_is_kept_in_the_release(tmp_path):
+    X = np.random.default_rng(3).normal(size=(3000, 6)) * [5, 3, 1, 1, 1, 1]
+    auto = PrivatePCA(2, epsilon=2.0, delta=1e-6, random_state=0).fit(X).release_
+    assert auto.choice["method"] == auto.guarantee.mechanism
+    assert auto.choice["method"] in auto.choice["predicted"]
+    assert "regret" in auto.choice["reason"]
+    auto.save(tmp_path / "release")
+    assert load_release(tmp_path / "release").choice == auto.choice
+    assert PrivatePCA(2, epsilon=2.0, delta=1e-6, method="kendall", random_state=0).fit(X).release_.choice is None
+    whole = PrivateCovariance(epsilon=2.0, delta=1e-6, bound=9.0, random_state=0).fit(X).release_
+    assert whole.choice["reason"] == "least noise"
+    assert set(whole.choice["predicted"]) == {"gaussian", "laplace", "matrix-laplace"}
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
@@ -90,15 +148,15 @@ def test_a_box_is_tightened_where_there_are_rows_enough(tools):
 
 def test_the_choice_does_not_look_at_the_data():
     rng = np.random.default_rng(0)
-    chosen = set()
+    chosen: dict[type, set] = {}
     for scale in (1e-6, 1.0, 1e6):
         for shape in (rng.normal, rng.standard_cauchy):
             X = shape(size=(400, 4)) * scale
             for estimator in (PrivatePCA(2, epsilon=1.0, bound=BOX, random_state=0),
                               PrivateCovariance(epsilon=1.0, bound=BOX, random_state=0)):  # fmt: skip
                 guarantee = estimator.fit(X).guarantee_
-                chosen.add((guarantee.mechanism, guarantee.split))
-    assert len(chosen) == 1
+                chosen.setdefault(type(estimator), set()).add((guarantee.mechanism, guarantee.split))
+    assert [len(found) for found in chosen.values()] == [1, 1]
 
 
 def test_auto_is_the_method_it_names():

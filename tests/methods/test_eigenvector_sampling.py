@@ -280,7 +280,7 @@ def test_concentrations_spend_the_share_and_no_more(tools, noisy, split, relatio
     k = min(k, d)
     task = tools.task(np.zeros((100, d)), epsilon=1.5, delta=delta, relation=relation, k=k)
     cost = method.shares(task)[VECTORS]
-    found = method._concentrations(np.sort(noisy)[::-1], 2.0, cost, task)
+    found = method.concentrations(np.sort(noisy)[::-1], 2.0, cost, task)
     assert len(found) == k
     assert k < d or found[-1] == 0.0  # the last direction is no choice, and free
     per_epsilon = (0.5 if relation == "replace" else 1.0) / (1 + rounding_allowance(task))
@@ -299,7 +299,7 @@ def test_concentrations_spend_the_share_and_no_more(tools, noisy, split, relatio
 def test_the_adaptive_split_is_that_of_the_corollary(tools):
     noisy, tau = np.array([90.0, 40.0, -5.0, 2.0]), 3.0 * math.log(2 * 4 / 0.05)
     task = tools.task(np.zeros((100, 4)), epsilon=1.0)
-    found = EigenvectorSampling()._concentrations(noisy, 3.0, PureCost(0.5), task)[:3]
+    found = EigenvectorSampling().concentrations(noisy, 3.0, PureCost(0.5), task)[:3]
     weights = np.sqrt(np.maximum(noisy[:3], 0) + tau)
     np.testing.assert_allclose(found / found.sum(), weights / weights.sum())
 

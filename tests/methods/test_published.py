@@ -16,6 +16,8 @@ from scipy.stats import norm
 
 from dpeigen import PrivateCovariance
 from dpeigen.methods import EigenvectorSampling, Gaussian, KapralovTalwar, Laplace, MatrixLaplace
+from dpeigen.methods.framing import RADIUS_SHARE
+from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Budget, compose
 from dpeigen.privacy.ledger import BudgetExceededError, Ledger
 from dpeigen.sources import ArraySource
@@ -92,7 +94,8 @@ def test_price_of_directions_at_a_quarter_of_epsilon(name, part, tools):
         price = PUBLISHED[name].price(task)
         assert (price.epsilon, price.delta) == (pytest.approx(part * epsilon, rel=1e-9), 0.0)
         paid = tools.task(np.zeros((10**6, 5)), epsilon=epsilon, bound="private")
-        assert PUBLISHED[name].price(paid).epsilon == pytest.approx((0.1 + 0.9 * part) * epsilon, rel=1e-9)
+        radius = radius_share(paid, RADIUS_SHARE)
+        assert PUBLISHED[name].price(paid).epsilon == pytest.approx((radius + (1 - radius) * part) * epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -91,7 +91,7 @@ def test_the_scan_is_the_one_that_is_analysed(relation, small_grid):
 def test_the_output_has_the_computed_distribution(relation, small_grid, tools):
     """Cell by cell exact binomial tails, Bonferroni over 4 cells and two sides: false alarms ≤ 1e-6."""
     cells, cost, runs = np.array([60, 60, 60, 16, 4]), PureCost(1.0 if relation is REPLACE else 0.3), 3000
-    scale = radius_module._noise_scale(cost, relation)
+    scale = radius_module.noise_scale(cost, relation)
     source = ArraySource(rows_in(cells))
 
     def surprise(rng):
@@ -157,7 +157,7 @@ REACH = {REPLACE: 2, ADD_REMOVE: KEEP + OUT_OF}
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_the_privacy_loss_is_at_most_epsilon(relation, epsilon):
-    scale = radius_module._noise_scale(PureCost(epsilon), relation)
+    scale = radius_module.noise_scale(PureCost(epsilon), relation)
     loss = worst_loss(many_at_the_threshold(relation, 48), relation, scale)
     assert loss <= epsilon * (1 + 1e-9)
     assert loss == pytest.approx(REACH[relation] / scale, rel=0.01)  # the search is not idle: it finds all there is
@@ -166,13 +166,13 @@ def test_the_privacy_loss_is_at_most_epsilon(relation, epsilon):
 
 @pytest.mark.parametrize(("relation", "epsilon"), [(REPLACE, 1.0), (REPLACE, 3.0), (ADD_REMOVE, 3.0)])
 def test_no_pair_of_small_histograms_loses_more(relation, epsilon):
-    scale = radius_module._noise_scale(PureCost(epsilon), relation)
+    scale = radius_module.noise_scale(PureCost(epsilon), relation)
     assert 0.3 * epsilon < worst_loss(all_small(relation, 40), relation, scale) <= epsilon * (1 + 1e-9)
 
 
 def test_pure_costs_only():
     with pytest.raises(TypeError, match="pure ε"):
-        radius_module._noise_scale(GaussianCost(1.0), REPLACE)
+        radius_module.noise_scale(GaussianCost(1.0), REPLACE)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

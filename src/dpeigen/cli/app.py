@@ -21,6 +21,7 @@ from dpeigen.cli.init import init
 from dpeigen.cli.ledger import app as ledger
 from dpeigen.cli.local import app as local
 from dpeigen.cli.pca import pca
+from dpeigen.cli.plan import plan
 from dpeigen.cli.reproduce import reproduce
 from dpeigen.cli.ridge import ridge
 from dpeigen.cli.score_map import scoremap
@@ -32,7 +33,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
 )
-for command in (init, pca, covariance, ridge, scoremap, check, card, compare, audit, demo):
+for command in (init, plan, pca, covariance, ridge, scoremap, check, card, compare, audit, demo):
     app.command(epilog=EXIT_CODES)(command)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")

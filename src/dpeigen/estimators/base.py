@@ -19,6 +19,7 @@ from dpeigen._validate import check_choice, check_delta, check_epsilon
 from dpeigen._version import __version__
 from dpeigen.estimators.rehearsal import Plan, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
+from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
@@ -91,7 +92,7 @@ class PrivateEstimator(BaseEstimator):
 
     def _release(self, source: Source, task: Task, kind: str) -> Release:
         """Reserve, read, spend, commit."""
-        method = resolve(self.method, task)
+        method, choice = resolve_with_reasons(self.method, task)
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         cost = method.price(task)
@@ -115,7 +116,7 @@ class PrivateEstimator(BaseEstimator):
             raise RuntimeError(
                 f"method={method.name!r} spent otherwise than it was priced. This is a bug; please report."
             )
-        release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded)
+        release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
         if ledger:
             ledger.commit(ticket)
             release = replace(release, facts={**release.facts, "release_id": ticket})  # type: ignore[arg-type]
@@ -186,7 +187,15 @@ _IN_PLACE = (
 
 
 def _describe(
-    estimate: Estimate, method: Method, task: Task, cost: Budget, kind: str, source: Source, *, seeded: bool
+    estimate: Estimate,
+    method: Method,
+    task: Task,
+    cost: Budget,
+    kind: str,
+    source: Source,
+    *,
+    seeded: bool,
+    choice: Choice | None = None,
 ) -> Release:
     notes = (_IN_PLACE,) if source.paired_in_place else ()
     guarantee = promise(estimate, method, task, cost).with_notes(*notes)
@@ -204,6 +213,7 @@ def _describe(
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         "details": dict(estimate.details),
+        "choice": choice and choice.to_dict(),
         "dpeigen": __version__,
     }
     return Release(

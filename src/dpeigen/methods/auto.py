@@ -1,16 +1,22 @@
 """``method="auto"``: the choice among worst-case methods, from public facts only.
 
-Without a bound, ``refined`` where δ > 0, some directions are asked for but not all, and the rows (where their number
-is public) are half as many again as its radii need; else ``spatial-sign``. With a bound, whichever of ``gaussian``
-(when δ > 0), ``matrix-laplace`` and ``laplace`` adds the least noise to an off-diagonal entry of the second moment at
-this number of columns, budget and relation. At equal noise a method with exact numerics comes first. With column
-bounds, three columns or more and a public number of rows half as large again as a private radius needs, shares go to
-a centre and a radius inside the bounds.
+Directions (fewer components than columns): of the methods below that the public facts allow, the one whose predicted
+error (`methods.prediction`) is least in regret over a fixed family of assumptions, since nothing is known of the
+spectrum: leading variances from 3 to 1000 times the others, normal and heavy tails, and public bounds from tight to
+far too long. The regret of a method in a world is its predicted error relative to the best there; what counts is the
+mean of its square. Candidates are `spatial-sign`, `refined` (δ > 0), `kendall` with everything that was asked for paid
+(replacement, and rows that fit in memory), and, with a bound, the noisy second moments.
+
+The whole covariance, or as many components as columns: with a bound, whichever of ``gaussian`` (δ > 0),
+``matrix-laplace`` and ``laplace`` adds the least noise to an off-diagonal entry of the second moment, with a radius and
+a centre paid for inside column bounds where rows are plenty; without one, ``spatial-sign``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpeigen._validate import check_choice, complain
@@ -26,9 +32,10 @@ from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.oja import Oja
+from dpeigen.methods.prediction import World, expected_error, outline
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
-from dpeigen.methods.refined import RADIUS_SHARE as REFINED_RADIUS
+from dpeigen.methods.refined import RADIUS_SHARE as REFINED_SHARE
 from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
@@ -53,22 +60,141 @@ METHODS: dict[str, type[Method]] = {
 }
 METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
+LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
+_REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
+_SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
+_BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
+_ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Why "auto" chose what it chose; every number is a function of public facts."""
+
+    method: Method
+    errors: dict[str, float]  # predicted sinΘ (geometric mean over the assumed worlds), or noise on an entry
+    measure: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a release."""
+        return {"method": self.method.name, "predicted": self.errors, "measure": self.measure, "reason": self.reason}
+
 
 def choose(task: Task) -> Method:
     """The method for a task; deterministic."""
+    return explain(task).method
+
+
+def explain(task: Task) -> Choice:
+    """The choice with its reasons."""
+    k = task.n_components
+    if k is None or k >= task.n_features:
+        return _for_covariance(task)
+    return _for_directions(task, k)
+
+
+# --- directions ------------------------------------------------------------------------------------------------------
+
+
+def _for_directions(task: Task, k: int) -> Choice:
+    d = task.n_features
+    allowed = [method for method in _candidates(task) if _allows(method, task)]
+    if not allowed:
+        return _for_covariance(task)  # whose check says what is missing
+    kind = "box" if isinstance(task.bound, tuple) else "radius" if isinstance(task.bound, float) else "none"
+    worlds = [World(level, heavy, reach) for level in LEVELS for heavy in (False, True) for reach in _REACHES[kind]]
+    sizes = [task.n_rows] if task.n_rows is not None else _SIZES
+    table = [
+        [expected_error(course, d, k, world) for course in (outline(m, task, n) for n in sizes) for world in worlds]
+        for m in allowed
+    ]
+    best = [min(column) for column in zip(*table, strict=True)]
+    regrets = [
+        _reluctance(method, task)
+        * math.sqrt(math.fsum((e / b) ** 2 for e, b in zip(row, best, strict=True)) / len(best))
+        for method, row in zip(allowed, table, strict=True)
+    ]
+    chosen = min(range(len(allowed)), key=lambda i: regrets[i])
+    errors = {
+        _label(m): float(f"{math.exp(math.fsum(map(math.log, row)) / len(row)):.3g}")
+        for m, row in zip(allowed, table, strict=True)
+    }
+    return Choice(
+        allowed[chosen],
+        errors,
+        "predicted sinΘ, geometric mean over the assumed worlds",
+        f"least mean squared regret over {len(best)} assumed worlds: {regrets[chosen]:.2f} times the best of each",
+    )
+
+
+def _candidates(task: Task) -> Iterator[Method]:
+    yield SpatialSign()
+    if not task.budget.is_pure and _enough_for_radii(task, REFINED_SHARE):
+        yield Refined()
+    n = task.n_rows
+    if n is not None and n * task.n_features <= _PAIRED_ENTRIES and not task.private_rank:
+        design: str | int = "all" if n <= _ALL_PAIRS else _BAND
+        paid = Kendall(design=design, variances="paid", location="paid" if task.private_center else "none")
+        yield paid
+        if not _allows(paid, task):
+            yield replace(paid, variances="free", location="none")
+    if task.bound is not None:
+        yield from _moments(task)
+
+
+def _enough_for_radii(task: Task, share: float) -> bool:
+    """With fewer rows radii are too rough to stretch by, and the error model does not know it."""
+    return task.n_terms is None or task.n_terms >= 1.2 * rows_needed(PureCost(share * task.budget.epsilon))
+
+
+def _reluctance(method: Method, task: Task) -> float:
+    """What a method has to promise more than others that answer all that was asked.
+
+    Differences measure about the mean, whatever public centre was given; and where rows are too few to pay for a centre
+    and variances, they find directions alone.
+    """
+    if not isinstance(method, Kendall):
+        return 1.0
+    return (1.0 if isinstance(task.center, str) else 1.2) * (1.0 if method.variances == "paid" else 1.25)
+
+
+def _moments(task: Task) -> list[Method]:
+    plain = [Laplace(), MatrixLaplace()] if task.budget.is_pure else [Gaussian(), Laplace(), MatrixLaplace()]
+    tightened = [replace(m, tighten=True) for m in plain] if isinstance(task.bound, tuple) else []
+    return [*plain, *tightened]
+
+
+def _allows(method: Method, task: Task) -> bool:
+    try:
+        method.check(task)
+    except ValueError:
+        return False
+    return True
+
+
+def _label(method: Method) -> str:
+    tightened = isinstance(method, MomentMethod) and method.tighten
+    return f"{method.name} (tightened)" if tightened else method.name
+
+
+# --- the whole covariance --------------------------------------------------------------------------------------------
+
+
+def _for_covariance(task: Task) -> Choice:
     if task.bound is None:
-        return Refined() if _worth_refining(task) else SpatialSign()
+        return Choice(SpatialSign(), {}, "", "the only candidate that needs no bound")
     candidates: list[MomentMethod] = [Laplace(), MatrixLaplace()]
     if not task.budget.is_pure:
         candidates.insert(0, Gaussian())
-    best = min(candidates, key=lambda m: m.deviation(task.n_features, task.budget, task.relation))
-    return replace(best, tighten=_worth_tightening(task))
-
-
-def _worth_refining(task: Task) -> bool:
-    if task.budget.is_pure or task.n_components is None or task.n_components >= task.n_features:
-        return False
-    return task.n_terms is None or task.n_terms >= 1.5 * rows_needed(PureCost(REFINED_RADIUS * task.budget.epsilon))
+    noise = {m.name: m.deviation(task.n_features, task.budget, task.relation) for m in candidates}
+    best = min(candidates, key=lambda m: noise[m.name])
+    return Choice(
+        replace(best, tighten=_worth_tightening(task)),
+        {name: float(f"{value:.3g}") for name, value in noise.items()},
+        "noise on an entry of the sum of xxᵀ, rows in the unit ball",
+        "least noise",
+    )
 
 
 def _worth_tightening(task: Task) -> bool:
@@ -87,9 +213,15 @@ def check_method(method: Any, owner: str) -> None:
 
 def resolve(method: str | Method, task: Task) -> Method:
     """A method from a name, an instance, or "auto"; checked against the task."""
+    return resolve_with_reasons(method, task)[0]
+
+
+def resolve_with_reasons(method: str | Method, task: Task) -> tuple[Method, Choice | None]:
+    """The same, and why, if it was "auto" that chose."""
     check_method(method, task.owner)
-    chosen = method if isinstance(method, Method) else METHODS[method]() if method != "auto" else choose(task)
+    choice = None if method != "auto" else explain(task)
+    chosen = choice.method if choice else method if isinstance(method, Method) else METHODS[method]()
     if task.private_rank and not isinstance(chosen, PrivateRank):
         chosen = PrivateRank(chosen)
     chosen.check(task)
-    return chosen
+    return chosen, choice

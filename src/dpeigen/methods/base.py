@@ -7,8 +7,9 @@ returns an `Estimate`, of which every number is either public or paid for, with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,6 +87,7 @@ class Method(ABC):
     needs_delta: ClassVar[bool] = False
     uses_delta: ClassVar[bool] = True
     basis: ClassVar[Basis] = "worst-case"
+    emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
     def rehearsal_rows(self, task: Task) -> int | None:  # noqa: ARG002
         """Rows a rehearsal needs where the course of the method depends on how many it meets."""
@@ -105,6 +107,8 @@ class Method(ABC):
 
     def check(self, task: Task) -> None:
         """Refuse what this method cannot do, before anything is read or spent."""
+        for name, factor in self.emphasis.items():
+            check_positive(f"emphasis[{name!r}]", factor, type(self).__name__)
         if self.needs_delta and task.budget.is_pure:
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
@@ -119,6 +123,15 @@ class Method(ABC):
             raise ValueError(
                 complain("center", task.owner, "other than 'pairs' under relation='add_remove'", "pairs", remedy)
             )
+
+    def emphasised(self, shares: Mapping[str, float]) -> dict[str, float]:
+        """Default shares of a budget, times what the caller has put on some of them."""
+        return {name: share * float(self.emphasis.get(name, 1.0)) for name, share in shares.items()}
+
+    def check_emphasis(self, purposes: Collection[str]) -> None:
+        """Refuse emphasis on what is not paid for."""
+        for name in self.emphasis:
+            check_choice("emphasis", name, list(purposes), type(self).__name__)
 
     @abstractmethod
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:

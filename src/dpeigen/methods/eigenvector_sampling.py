@@ -70,7 +70,7 @@ class EigenvectorSampling(SamplingMethod):
     ) -> tuple[Floats, Floats, float]:
         noisy = noisy_eigenvalues(matrix, costs[VALUES], task, rng)
         scale = self.value_scale(costs[VALUES], task) / GRID
-        concentrations = self._concentrations(noisy, scale, costs[VECTORS], task)
+        concentrations = self.concentrations(noisy, scale, costs[VECTORS], task)
         directions = sample_orthonormal(matrix, concentrations, rng)
         values = self._values(noisy, concentrations, count)
         k = len(directions)
@@ -78,7 +78,7 @@ class EigenvectorSampling(SamplingMethod):
         left = float(values[k:].mean()) if k < len(values) else 0.0
         return fix_signs(directions[order]), values[:k][order], left
 
-    def _concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
+    def concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
         """The cᵢ of the draws, from private eigenvalues and public facts."""
         k, paid = steps_of(task), self.draws(task)
         tau = scale * math.log(2 * task.n_features / _CONFIDENCE)

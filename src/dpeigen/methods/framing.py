@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpeigen.methods.base import Task
 from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import check_enough_rows, private_radius
+from dpeigen.methods.radius import check_enough_rows, private_radius, radius_share
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Spend
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.noise import perturb
@@ -23,16 +23,16 @@ from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import Frame
 
 Floats = NDArray[np.float64]
-RADIUS_SHARE = 0.1  # of ε, for a private radius
+RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
 _COUNT_UNIT = int(LEAST_SENSITIVITY)
 
 
 def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[dict[str, float], dict[str, float]]:
     """(pure, main) shares for what `frame_source` will pay for."""
-    pure: dict[str, float] = {"radius": RADIUS_SHARE} if paid_radius else {}
+    pure: dict[str, float] = {"radius": radius_share(task, RADIUS_SHARE)} if paid_radius else {}
     main: dict[str, float] = {}
     if center:
-        center_pure, main = center_shares(task)
+        center_pure, main = center_shares(task, measured=paid_radius)
         pure |= center_pure
     return pure, main
 

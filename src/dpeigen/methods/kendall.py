@@ -16,7 +16,8 @@ differences along the released directions (Remark 2.1), ℓ2 sensitivity √2·r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ from dpeigen.methods.framing import RADIUS_SHARE, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.radius import check_enough_rows, private_radius
-from dpeigen.methods.scores import clipped_squares
+from dpeigen.methods.radius import check_enough_rows, private_radius, radius_share
+from dpeigen.methods.scores import clipped_squares, variance_share
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
@@ -42,7 +43,7 @@ from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
 _TAU, _RADIUS, _SCORES, _VARIANCES = "Kendall's tau", "radius", "radius for the scores", "variances"
-_SCORES_SHARE = 0.08  # of ε
+_SCORES_SHARE = 0.08  # of ε, at most
 _EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
 _PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that
 _MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows inside parts
@@ -65,6 +66,7 @@ class Kendall(Method):
     variances : "free" (relative for "spherical", Gaussian for "winsorized", of tau itself for a function), "paid", or
         "auto": paid for a covariance, unless it is winsorised, and free for components.
     location : "none", "paid" where the centre is private, or "auto": paid for a covariance only. Differences need none.
+    emphasis : factors on the default shares of the budget by purpose.
     """
 
     transform: str | Scale = "spherical"
@@ -73,6 +75,7 @@ class Kendall(Method):
     constants: str = "sharp"
     variances: str = "auto"
     location: str = "auto"
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "kendall"
     reference = "Kim and Jung 2025"
@@ -85,13 +88,16 @@ class Kendall(Method):
         pure: dict[str, float] = {_RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
         main = {_TAU: 1.0}
         if self._pays_for_variances(task):
-            main[_VARIANCES] = 0.3
+            main[_VARIANCES] = variance_share(_paired(task))
             if not isinstance(task.bound, float):
-                pure[_SCORES] = _SCORES_SHARE
+                pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):
-            center_pure, center_main = center_shares(task)
-            pure, main = pure | center_pure, main | center_main
+            center_pure, center_main = center_shares(task, measured=True)
+            pure |= center_pure
+            part = 1 if task.n_components is None else 3  # no direction depends on this centre
+            main |= {name: share / part for name, share in center_main.items()}
         d = task.n_features
+        pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
 
     def _pays_for_variances(self, task: Task) -> bool:
@@ -143,9 +149,10 @@ class Kendall(Method):
 
     def _check_noise(self, task: Task) -> None:
         costs, n = self.shares(task), task.n_rows
+        self.check_emphasis(costs)
         for purpose, cost in costs.items():
             if purpose in (_RADIUS, _SCORES):
-                check_enough_rows(None if n is None else n // 2, cost, task.owner, half=True)
+                check_enough_rows(_paired(task).n_terms, cost, task.owner, half=True)
             elif purpose.startswith("radius"):
                 check_enough_rows(n, cost, task.owner)
             elif isinstance(cost, PureCost):  # the widest of the pure noises: tau, centre, variances
@@ -272,3 +279,8 @@ class Kendall(Method):
             notes=tuple(notes),
             details=details,
         )
+
+
+def _paired(task: Task) -> Task:
+    """The same facts for disjoint differences of rows."""
+    return replace(task, center="pairs")

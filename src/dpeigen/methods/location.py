@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.methods.base import Task, public_count
-from dpeigen.methods.radius import private_radius
-from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
+from dpeigen.methods.radius import private_radius, radius_share, rows_needed
+from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation, gaussian_mu
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import perturb, perturb_with_count
@@ -29,14 +29,38 @@ from dpeigen.stats.lattice import LEVELS
 Floats = NDArray[np.float64]
 _ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS  # sums are multiplied by this
 _COUNT_UNIT = int(LEAST_SENSITIVITY) // 4
+_RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
 
 
-def center_shares(task: Task) -> tuple[dict[str, float], dict[str, float]]:
-    """(pure, main) shares for `private_center`, to be joined to a method's own for `allocate`."""
+def center_shares(task: Task, *, measured: bool = False) -> tuple[dict[str, float], dict[str, float]]:
+    """(pure, main) shares for `private_center`, to be joined to a method's own for `allocate`.
+
+    Two rounds with radii where there is no public bound, and, if ``measured``, also inside one where rows are enough: a
+    bound is mostly far longer than the spread, and the noise of a centre follows it.
+    """
+    share = _center_share(task)
     if isinstance(task.bound, (float, tuple)):
-        return {}, {"centre": 0.2}
-    radii = {"radius for the first centre": 0.04, "radius for the centre": 0.04}
-    return radii, {"first centre": 0.1, "centre": 0.2}
+        needed = rows_needed(PureCost(_MOST_SHARE * task.budget.epsilon))
+        if not measured or task.n_terms is None or task.n_terms < 1.2 * needed:
+            return {}, {"centre": max(share, 0.2)}
+    radius = radius_share(task, _RADIUS_SHARE, most=_MOST_SHARE, plenty=4)
+    radii = {"radius for the first centre": radius, "radius for the centre": radius}
+    return radii, {"first centre": max(0.04, share / 2), "centre": share}
+
+
+def _center_share(task: Task) -> float:
+    """The weight of a centre beside a main share of 1: less where rows are plenty.
+
+    A centre that is off by e adds e·eᵀ to a moment. In units of the trace that is about 6d/(n·μ)² (Gaussian) or
+    12·d²/(n·ε)² (pure) over the share for normal rows, several times that for heavy tails, and should stay a fraction
+    of the norm of the moment's own noise, 2√d/(n·μ) or 3d/(n·ε).
+    """
+    d, budget = task.n_features, task.budget
+    if task.n_terms is None:
+        return 0.2
+    if budget.is_pure:
+        return min(0.3, max(0.05, math.sqrt(25 * d / (task.n_terms * budget.epsilon))))
+    return min(0.2, max(0.03, 30 * math.sqrt(d) / (task.n_terms * gaussian_mu(budget.epsilon, budget.delta))))
 
 
 def private_center(
@@ -52,11 +76,13 @@ def private_center(
     Spends the `center_shares`. ``radius`` is the public one, if there is one.
     """
     error = 0.0
-    rounds = ["centre"] if radius is not None else ["first centre", "centre"]
-    for name in rounds:
+    for name in [name for name in ("first centre", "centre") if name in costs]:
         reach = radius
+        if f"radius for the {name}" in costs:
+            paid = private_radius(source, frame, costs[f"radius for the {name}"], relation, rng)
+            reach = paid if radius is None else min(paid, radius)
         if reach is None:
-            reach = private_radius(source, frame, costs[f"radius for the {name}"], relation, rng)
+            raise AssertionError("a radius is public or paid for")
         shift, error = _clipped_mean(source, Lattice(frame, reach), costs[name], relation, rng)
         origin = np.zeros(frame.n_features) if frame.center is None else frame.center
         frame = replace(frame, center=np.clip(origin + shift * frame.unit, -LARGEST_FACT, LARGEST_FACT))

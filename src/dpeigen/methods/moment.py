@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,11 +56,13 @@ class MomentMethod(Method):
     ``tighten``: given column bounds, pay for a radius (and a centre) inside them. The corner of a box is a far longer
     row than any that is likely, and noise grows with the square of the radius; so this mostly wins, and "auto" does
     it when there are rows enough. ``constants="published"``: the noise of the paper that the method comes from, for
-    reproductions, with public bound and centre; `price` and the guarantee state what it really gives.
+    reproductions, with public bound and centre; `price` and the guarantee state what it really gives. ``emphasis``:
+    factors on the default shares of the budget by purpose, such as {"radius": 0.5}.
     """
 
     tighten: bool = False
     constants: str = "sharp"
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     numerics: ClassVar[Numerics] = "exact"
 
@@ -87,12 +90,14 @@ class MomentMethod(Method):
         """The budget, split by purpose."""
         if self.constants == "published":
             return {"second moment": self.published_cost(task)}
-        pure, main = framing_shares(task, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
+        spent = replace(task, budget=self.budget(task))
+        pure, main = framing_shares(spent, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
         main["second moment"] = 1.0
         if task.relation is Relation.ADD_REMOVE and not task.private_center:
             main["number of rows"] = COUNT_SHARE
         entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
-        return allocate(self.budget(task), pure=pure, main=main, coordinates=entries)
+        pure, main = self.emphasised(pure), self.emphasised(main)
+        return allocate(spent.budget, pure=pure, main=main, coordinates=entries)
 
     def published_cost(self, task: Task) -> Cost:  # noqa: ARG002
         """What the published noise really costs."""
@@ -113,6 +118,7 @@ class MomentMethod(Method):
             must = "'sharp' where the number of rows, the centre or the bound is private"
             raise ValueError(complain("constants", type(self).__name__, must, self.constants))
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         widest = SecondMoment(Lattice(Frame(task.n_features), 1.0), LEVELS)
         reach = 2 * math.sqrt(task.n_features + 2) if self.numerics == "idealised" else 1.0
@@ -121,7 +127,7 @@ class MomentMethod(Method):
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
         source, frame, radius, center_error = frame_source(source, task, costs, rng)
-        weight = self._center_weight(task, radius, center_error) if task.private_center else 0
+        weight = self.center_weight(task, radius, center_error) if task.private_center else 0
         empty = SecondMoment(Lattice(frame, radius), weight)
         drawn = draw_ahead(lambda: self.noise(empty, costs["second moment"], task.relation, rng), rng)
         moment = source.reduce(empty)
@@ -135,7 +141,7 @@ class MomentMethod(Method):
         base = self._denoise(noisy, noise.deviation, count, moment.lattice, frame, weight, task)
         return replace(base, split=split)
 
-    def _center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
+    def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
         d, n = task.n_features, task.n_terms
         if n is None:
             return center_weight(d, offset=0.5, noise=0.0)  # the count rides on this weight too

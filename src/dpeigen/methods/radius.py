@@ -20,7 +20,8 @@ import math
 import numpy as np
 
 from dpeigen._validate import complain
-from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.methods.base import Task
+from dpeigen.privacy import Cost, PureCost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.sources import Source
 from dpeigen.stats import NormHistogram
@@ -28,6 +29,7 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
+PLENTY = 24  # times the rows that a radius needs: from there on its share shrinks, and 1.2% of rows are its slack
 
 
 def private_radius(
@@ -43,10 +45,10 @@ def private_radius(
     """A radius on the grid, or ``within`` a public part of it; costs ``cost``. ``half``: the median (replacement)."""
     if half and relation is not Relation.REPLACE:
         raise AssertionError("the proof for the median is for a public number of rows")
-    noise_scale, grid = _noise_scale(cost, relation), GRID[within]
+    scale, grid = noise_scale(cost, relation), GRID[within]
     threshold_noise, noise = (
-        int(rng.discrete_laplace(noise_scale, 1)[0]),
-        rng.discrete_laplace(noise_scale, len(grid)),
+        int(rng.discrete_laplace(scale, 1)[0]),
+        rng.discrete_laplace(scale, len(grid)),
     )
     histogram = source.reduce(NormHistogram(view))
     if relation is Relation.REPLACE:
@@ -74,7 +76,8 @@ def _target(count: int, half: bool) -> int:
     return math.ceil(count / 2) if half else math.ceil(count * KEEP / OUT_OF)
 
 
-def _noise_scale(cost: Cost, relation: Relation) -> float:
+def noise_scale(cost: Cost, relation: Relation) -> float:
+    """Of the noise on the threshold and on every count; public."""
     factor = 2 if relation is Relation.REPLACE else KEEP + OUT_OF
     return math.nextafter(factor / pure_epsilon(cost), math.inf)
 
@@ -85,7 +88,7 @@ def slack(cost: Cost, relation: Relation) -> int:
     A radius that holds every row is then passed over with probability below 2%, and four times it below 1e-3; without
     this, few rows and an unlucky threshold could let the scan run on to an absurd radius.
     """
-    return math.ceil(5 * _noise_scale(cost, relation))
+    return math.ceil(5 * noise_scale(cost, relation))
 
 
 def rows_needed(cost: Cost, *, half: bool = False) -> int:
@@ -93,10 +96,26 @@ def rows_needed(cost: Cost, *, half: bool = False) -> int:
 
     A radius that holds no row is taken with probability at most about e^−5.
     """
-    scale = _noise_scale(cost, Relation.REPLACE)
+    scale = noise_scale(cost, Relation.REPLACE)
     return math.ceil(
         (scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * (2 if half else OUT_OF / KEEP)
     )
+
+
+def radius_share(
+    task: Task, usual: float, *, most: float | None = None, half: bool = False, plenty: int = PLENTY
+) -> float:
+    """The fraction of ε for a radius; public.
+
+    It is ``usual``, less (to an eighth) where there are more than ``plenty`` times the rows needed, and more (up to
+    ``most``) where they would not do. A smaller share finds a smaller radius: its slack is a larger part of the rows.
+    """
+    if task.n_terms is None:
+        return usual
+    enough = rows_needed(PureCost(usual * task.budget.epsilon), half=half) / task.n_terms * usual
+    if enough > usual / 1.5 and most is not None:
+        return min(most, 1.5 * enough)
+    return min(usual, max(usual / 8, plenty * enough))
 
 
 def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool = False) -> None:

@@ -26,8 +26,9 @@ apart; that has a sensitivity of 2ab at the largest a and b instead (a′ = −a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ from dpeigen.methods.base import Estimate, Method, Task, public_count
 from dpeigen.methods.framing import check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import private_radius
+from dpeigen.methods.radius import private_radius, radius_share
 from dpeigen.methods.scores import clipped_squares
 from dpeigen.privacy import Cost, Randomness, Relation, allocate, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
@@ -61,7 +62,7 @@ from dpeigen.stats.stretch import Stretched
 Floats = NDArray[np.float64]
 _SIGNS, _VARIANCES = "directions", "variances"
 _INSIDE, _OUTSIDE = "radius inside the first directions", "radius outside them"
-RADIUS_SHARE = 0.04  # of ε, each
+RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε, each: usually, and with few rows
 _VARIANCE_SHARE = 0.1  # of the main budget
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
@@ -74,27 +75,32 @@ class Refined(Method):
     Parameters
     ----------
     rounds : how many sign moments follow the first; 0 is spatial signs with these radii and variances.
+    emphasis : factors on the default shares of the budget by purpose.
     """
 
     rounds: int = 2
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "refined"
     reference = "two-stage spatial signs; the signal-adaptive rates are those of Cai, Xia and Zha 2024"
     needs_bound = False
     needs_delta = True
+    radii: ClassVar[tuple[str, str]] = (_INSIDE, _OUTSIDE)
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: between sign moments by the error model, at public numbers."""
         d, k = task.n_features, _wanted(task)
-        pure = {_INSIDE: RADIUS_SHARE, _OUTSIDE: RADIUS_SHARE}
+        radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)
+        pure = {_INSIDE: radius, _OUTSIDE: radius}
         main = {_VARIANCES: _VARIANCE_SHARE}
         n = _USUAL_ROWS if task.n_terms is None else task.n_terms
         noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)
         split = best_split(noise, d, k, self.rounds) if k < d else (1.0,)
         main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) * share for i, share in enumerate(split)}
         if task.private_center:
-            center_pure, center_main = center_shares(task)
+            center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
+        pure, main = self.emphasised(pure), self.emphasised(main)
         coordinates = len(split) * d * (d + 1) // 2 + 4 * d + 4
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
 
@@ -102,6 +108,7 @@ class Refined(Method):
         super().check(task)
         check_count("rounds", self.rounds, "Refined", low=0, high=5)
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         for purpose, cost in costs.items():
             if not purpose.startswith("radius"):
@@ -124,7 +131,7 @@ class Refined(Method):
         inner = outer = 0.0
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
             cost = costs[_signs_purpose(stage)]
-            known = found if releases and len(releases[-1].basis) else self._worth(found, releases, costs, stage)
+            known = found if releases and len(releases[-1].basis) else self.stretch_by(found, releases, costs, stage)
             releases.append(_signs(source, Stretched(frame, known.basis, known.factors), cost, task, rng))
             found, basis = update(known, releases, wanted)
             if stage == 0:
@@ -142,7 +149,9 @@ class Refined(Method):
                          details={"refined_directions": refined, "radius_inside": inner * float(frame.unit[0]),
                                   "radius_outside": outer * float(frame.unit[0])})  # fmt: skip
 
-    def _worth(self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> Directions:
+    def stretch_by(
+        self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int
+    ) -> Directions:
         """What to stretch the next rows by: nothing at first, and nothing while it does not promise to pay."""
         if not stage:
             return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ class SamplingMethod(Method):
     """A method that releases values and draws directions from a second moment."""
 
     constants: str = "sharp"
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     halved: ClassVar[tuple[str, ...]] = (VECTORS,)  # of which published constants spend half of what they say
 
@@ -74,11 +76,13 @@ class SamplingMethod(Method):
         return self._split(self.budget(task), task)
 
     def _split(self, budget: Budget, task: Task) -> dict[str, Cost]:
+        task = replace(task, budget=budget)
         pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
         main[VALUES] = 0.5
         if task.relation is Relation.ADD_REMOVE:
             main[COUNT] = 0.02
-        return allocate(budget, pure=pure, main=main, sampled={VECTORS: 0.5})
+        main, sampled = self.emphasised(main), self.emphasised({VECTORS: 0.5})
+        return allocate(budget, pure=self.emphasised(pure), main=main, sampled=sampled)
 
     def spends(self, task: Task) -> tuple[Spend, ...]:
         """What is really spent."""
@@ -102,6 +106,7 @@ class SamplingMethod(Method):
         if self.constants == "published" and task.relation is Relation.ADD_REMOVE:
             raise ValueError(complain("relation", task.owner, "'replace' for the published constants", "add_remove"))
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         check_scale(self.value_scale(costs[VALUES], task))
         if COUNT in costs:

@@ -12,7 +12,8 @@ for heavy tails, smaller than the plain variance.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ from dpeigen.methods.framing import check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.radius import private_radius, rows_needed
-from dpeigen.methods.scores import clipped_squares
+from dpeigen.methods.radius import private_radius, radius_share, rows_needed
+from dpeigen.methods.scores import clipped_squares, variance_share
 from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, allocate
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import PairedSource, Source
@@ -34,12 +35,19 @@ from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
 _SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
-_SCORES_SHARE = 0.08  # of ε
+_SCORES_SHARE = 0.08  # of ε, at most
 
 
 @dataclass(frozen=True)
 class SpatialSign(Method):
-    """Directions from spatial signs, variances from clipped scores."""
+    """Directions from spatial signs, variances from clipped scores.
+
+    Parameters
+    ----------
+    emphasis : factors on the default shares of the budget by purpose, such as {"variances": 2.0}.
+    """
+
+    emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "spatial-sign"
     reference = "Kim and Jung 2025, Remark 2.2"
@@ -47,12 +55,14 @@ class SpatialSign(Method):
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
-        pure = {_SCORES: _SCORES_SHARE} if self._pays_for_radius(task) else {}
-        main = {_SIGNS: 0.7, _VARIANCES: 0.3}
+        pure = {_SCORES: radius_share(task, _SCORES_SHARE, most=0.12)} if self._pays_for_radius(task) else {}
+        variances = variance_share(task)
+        main = {_SIGNS: 1 - variances, _VARIANCES: variances}
         if task.private_center:
-            center_pure, center_main = center_shares(task)
+            center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         d = task.n_features
+        pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 4 * d + 4)
 
     def _pays_for_radius(self, task: Task) -> bool:
@@ -65,6 +75,7 @@ class SpatialSign(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         costs = self.shares(task)
+        self.check_emphasis(costs)
         check_radii(task, costs)
         for purpose, cost in costs.items():
             if purpose.startswith("radius"):

@@ -17,6 +17,7 @@ from dpeigen.privacy.randomness import NotPrivateWarning, Randomness, randomness
 
 if TYPE_CHECKING:
     from dpeigen.privacy.accounting import allocate, compose, compose_delta, compose_pld
+    from dpeigen.privacy.attack import best_guess
     from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
     from dpeigen.privacy.guarantee import Guarantee
     from dpeigen.privacy.shuffling import shuffled_delta, shuffled_epsilon
@@ -35,6 +36,7 @@ __all__ = [
     "Relation",
     "Spend",
     "allocate",
+    "best_guess",
     "compose",
     "compose_delta",
     "compose_pld",
@@ -53,6 +55,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "Guarantee": "dpeigen.privacy.guarantee",
+        "best_guess": "dpeigen.privacy.attack",
         **dict.fromkeys(["allocate", "compose", "compose_delta", "compose_pld"], "dpeigen.privacy.accounting"),
         **dict.fromkeys(
             ["gaussian_delta", "gaussian_epsilon", "gaussian_mu", "gaussian_sigma"], "dpeigen.privacy.calibration"

@@ -11,12 +11,12 @@ promise holds for every data set or only under a model, whether the noise was dr
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
 from dpeigen.privacy.accounting import compose, compose_delta
+from dpeigen.privacy.attack import best_guess
 from dpeigen.privacy.budget import Relation, Spend
 
 Trust = Literal["central", "local", "shuffled"]
@@ -77,11 +77,10 @@ class Guarantee:
         It is (1 + TV)/2, TV the total variation distance: at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh, Viswanath
         2015), and at most what the recorded shares compose to at ε = 0.
         """
-        shrink = math.exp(-self.epsilon)
-        distance = (1 - shrink + 2 * self.delta * shrink) / (1 + shrink)
+        success = best_guess(self.epsilon, self.delta)
         if self.split:
-            distance = min(distance, compose_delta(self.split, 0.0))
-        return min(1.0, 0.5 + distance / 2)
+            success = min(success, 0.5 + compose_delta(self.split, 0.0) / 2)
+        return success
 
     def with_notes(self, *notes: str) -> Guarantee:
         """The same guarantee with remarks added."""

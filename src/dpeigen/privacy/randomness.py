@@ -36,6 +36,9 @@ _LARGEST_SCALE = 2.0**56
 _WHOLE_STEPS = 2.0**20  # from here on a scale may go up to the next integer: that is a millionth
 
 
+Generator = np.random.Generator  # for made-up rows only
+
+
 class NotPrivateWarning(UserWarning):
     """Something was done that makes the result not private."""
 
@@ -163,9 +166,9 @@ class SeededRandomness(Randomness):
         return (first - second).astype(np.int64)
 
 
-def made_up_generator() -> np.random.Generator:
-    """For rehearsals on made-up rows, whose results nobody sees."""
-    return np.random.Generator(np.random.PCG64(0))
+def made_up_generator(*numbers: int) -> Generator:
+    """For rehearsals and simulations on made-up rows; the same for the same numbers."""
+    return np.random.Generator(np.random.PCG64(numbers or 0))
 
 
 def derived_generator(seed: int, *names: str | float | None) -> np.random.Generator:

@@ -13,6 +13,7 @@ privacy.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,7 @@ def compression(levels: Floats, rest: float, others: int, repeats: int = 1) -> t
     """
     alphas = np.append(levels, rest)
     counts = np.append(np.full(len(levels), repeats), others)
-    low = math.log(1e-7 / float(alphas @ counts))
-    high = math.log(1e7 / float(alphas[counts > 0].min())) + 60 / float(counts.sum())
-    log_t = np.linspace(low, high, _POINTS)
-    t = np.exp(log_t)
+    log_t, t = _grid(float(alphas @ counts), float(alphas[counts > 0].min()), float(counts.sum()))
     scaled = 2 * alphas[:, None] * t
     damped = 1 / (1 + scaled)
     weight = np.exp(-0.5 * (counts @ np.log1p(scaled))) * t * (log_t[1] - log_t[0])
@@ -68,3 +66,19 @@ def stretches(levels: Floats, others: int) -> Floats:
         return np.zeros(0)
     squares = 1 / ((levels - 1) * np.sqrt(levels))
     return np.sqrt(squares * (others / float(squares @ levels)))
+
+
+@lru_cache(maxsize=1024)
+def sign_gap(level: float, k: int, others: int) -> tuple[float, float]:
+    """(gap, spread) of signs for k variances ``level`` and others of 1: E[z₁²] − E[z_d²], and n times the variance of
+    the angle by which n rows turn a direction: E[z₁²z_d²]/gap², where E[zᵢ²zₗ²] = ∫ t·αᵢEᵢαₗEₗP dt."""
+    log_t, t = _grid(level * k + others, min(level, 1.0), k + others)
+    first, rest = 1 / (1 + 2 * level * t), 1 / (1 + 2 * t)
+    weight = np.exp(0.5 * (k * np.log(first) + others * np.log(rest))) * t * (log_t[1] - log_t[0])
+    gap = float((level * first - rest) @ weight)
+    return gap, float((t * level * first * rest) @ weight) / gap**2
+
+
+def _grid(trace: float, least: float, count: float) -> tuple[Floats, Floats]:
+    log_t = np.linspace(math.log(1e-7 / trace), math.log(1e7 / least) + 60 / count, _POINTS)
+    return log_t, np.exp(log_t)

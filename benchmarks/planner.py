@@ -1,0 +1,260 @@
+"""The planner's bars: "auto" beside the best method in hindsight, and predictions beside runs, on random settings.
+
+`python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting. Settings: 5–200 columns,
+500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra, normal and t tails,
+every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
+left to patient readers.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpeigen import PrivatePCA
+from dpeigen.evaluation import sin_theta
+from dpeigen.methods import Gaussian, Kendall, MatrixLaplace, Method
+from dpeigen.planner import OutOfReachError, Rows, needed_epsilon
+from dpeigen.planner import plan as make_plan
+from dpeigen.planner.planning import MODELLED
+
+LARGEST = 4_000_000
+RIVALS: dict[str, Method | str] = {
+    "gaussian": "gaussian",
+    "gaussian (tightened)": Gaussian(tighten=True),
+    "matrix-laplace": "matrix-laplace",
+    "matrix-laplace (tightened)": MatrixLaplace(tighten=True),
+    "spatial-sign": "spatial-sign",
+    "refined": "refined",
+    "kendall": "kendall",
+    "geodesic": "geodesic",
+    "eigenvector-sampling": "eigenvector-sampling",
+}
+SLOW = ("eigenvector-sampling",)  # with many columns; it is never the best where anything is good
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Public facts, and what the rows are really like."""
+
+    rows: Rows
+    n: int
+    k: int
+    options: dict[str, Any]  # of PrivatePCA, but for bounds that follow the rows
+    bound: str
+    loose: float
+    rotate: bool
+
+    @property
+    def d(self) -> int:
+        return self.rows.n_features
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        basis = np.linalg.qr(rng.normal(size=(self.d, self.d)))[0] if self.rotate else np.eye(self.d)
+        return self.rows.draw(self.n, rng) @ basis.T, basis[:, : self.k].T
+
+    def bound_for(self, X: np.ndarray) -> Any:
+        """A public bound as someone might know it: of the longest rows, or of the columns, and a little more."""
+        if self.bound == "radius":
+            return float(np.quantile(np.linalg.norm(X, axis=1), 0.99) * self.loose)
+        if self.bound == "box":
+            half = np.quantile(np.abs(X), 0.999, axis=0) * self.loose
+            return -half, half
+        return None if self.bound == "none" else "private"
+
+
+def draw_setting(rng: np.random.Generator, largest: int = LARGEST) -> Setting:
+    while True:
+        d, n = (int(math.exp(rng.uniform(math.log(a), math.log(b)))) for a, b in ((5, 201), (500, 200_001)))
+        if n * d <= largest:
+            break
+    k = int(rng.integers(1, min(10, d - 1) + 1))
+    signal, kind = math.exp(rng.uniform(math.log(3), math.log(1000))), rng.choice(["spiked", "unequal", "power"])
+    if kind == "power":
+        values = np.arange(1.0, d + 1) ** -rng.uniform(0.5, 2)
+    else:
+        strengths = np.full(k, signal) if kind == "spiked" else signal * np.geomspace(1, max(0.1, 3 / signal), k)
+        values = np.append(1 + strengths, np.ones(d - k))
+    tails = [None, None, 3.0, 5.0][int(rng.integers(4))]
+    options = {
+        "epsilon": math.exp(rng.uniform(math.log(0.1), math.log(8))),
+        "delta": 1e-6 if rng.random() < 0.7 else 0.0,
+        "center": [None, "private", "pairs"][int(rng.integers(3))],
+    }
+    bound = str(rng.choice(["radius", "box", "private", "none"]))
+    return Setting(
+        Rows(values, tails), n, k, options, bound, float(rng.choice([1.0, 1.5, 3.0])), bool(rng.random() < 0.7)
+    )
+
+
+def runs(
+    setting: Setting, rng: np.random.Generator, repetitions: int, methods: Mapping[str, Method | str]
+) -> dict[str, list[float]]:
+    """sinΘ of each method in so many runs; those that refuse are left out."""
+    errors: dict[str, list[float]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(repetitions):
+            X, truth = setting.draw(rng)
+            bound, seed = setting.bound_for(X), int(rng.integers(2**31))  # the same for all: runs are paired
+            for name, method in methods.items():
+                if ("tightened" in name and setting.bound != "box") or (name in SLOW and setting.d > 40):
+                    continue
+                if name == "kendall" and setting.n > 4000:
+                    method = Kendall(design=64)  # as "auto" would: all pairs take long and tell no more
+                estimator = PrivatePCA(setting.k, method=method, bound=bound, random_state=seed, **setting.options)
+                try:
+                    found = estimator.fit(X).components_
+                except ValueError:
+                    continue
+                errors.setdefault(name, []).append(sin_theta(found, truth))
+    return errors
+
+
+def measure(setting: Setting, rng: np.random.Generator) -> dict[str, float]:
+    """Mean sinΘ of every method that takes the setting, and of "auto"."""
+    size = setting.n * setting.d
+    repetitions = 12 if size < 2e5 else 6 if size < 1e6 else 3
+    found = runs(setting, rng, repetitions, {**RIVALS, "auto": "auto"})
+    return {name: float(np.mean(errors)) for name, errors in found.items()}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One setting: errors of all methods, what "auto" chose, and predictions."""
+
+    setting: Setting
+    errors: dict[str, float]
+    chosen: str
+    predicted: dict[str, float]
+
+    @property
+    def best(self) -> str:
+        return min((name for name in self.errors if name != "auto"), key=lambda name: self.errors[name])
+
+    @property
+    def counts(self) -> bool:
+        """Whether the best method in hindsight has an error below 0.9."""
+        return len(self.errors) > 1 and self.errors[self.best] < 0.9
+
+    @property
+    def regret(self) -> float:
+        return self.errors["auto"] / self.errors[self.best] if "auto" in self.errors else math.inf
+
+    def ratios(self, *names: str) -> list[float]:
+        return [self.predicted[n] / self.errors[n] for n in names or self.predicted if n in self.predicted]
+
+    def __str__(self) -> str:
+        s, o = self.setting, self.setting.options
+        near = {n: round(e / self.errors[self.best], 2) for n, e in sorted(self.errors.items(), key=lambda t: t[1])[:5]}
+        return (
+            f"d={s.d} n={s.n} k={s.k} ε={o['epsilon']:.2f} δ={o['delta']:g} center={o['center']} "
+            f"bound={s.bound}×{s.loose} "
+            f"tails={s.rows.tails} λ={s.rows.eigenvalues[0]:.3g}…{s.rows.eigenvalues[s.k - 1]:.3g}: best {self.best} "
+            f"{self.errors[self.best]:.3g}, auto ({self.chosen}) {self.regret:.2f}×; {near}; "
+            f"predicted/run { {n: round(self.predicted[n] / self.errors[n], 2) for n in self.predicted} }"
+        )
+
+
+def run(setting: Setting, rng: np.random.Generator) -> Outcome:
+    errors = measure(setting, rng)
+    bound = setting.bound_for(setting.draw(rng)[0])
+    facts = {**setting.options, "bound": bound, "spectrum": setting.rows}
+    names = [name for name in MODELLED if errors.get(name, 1.0) < 0.9]
+    predicted = {}
+    if names:
+        plan = make_plan(setting.n, setting.d, setting.k, methods=names, **facts)
+        predicted = {p.method: p.error for p in plan.predictions}
+        chosen = plan.choice.method.name
+    else:
+        chosen = "none"
+    return Outcome(setting, errors, chosen, predicted)
+
+
+def outcomes(seed: int, count: int, largest: int = LARGEST) -> Iterator[Outcome]:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        found = run(draw_setting(rng, largest), rng)
+        if found.counts:
+            yield found
+
+
+def inverse(seed: int, count: int) -> tuple[int, int]:
+    """Runs of "auto" at the ε that `needed_epsilon` gives: (those that reach the target, all)."""
+    rng, reached, tried = np.random.default_rng(seed), 0, 0
+    while count:
+        s = draw_setting(rng, 400_000)
+        facts = {name: value for name, value in s.options.items() if name != "epsilon"}
+        X, _ = s.draw(rng)
+        facts |= {"bound": s.bound_for(X), "spectrum": s.rows}
+        target = float(rng.choice([0.1, 0.2, 0.4]))
+        try:
+            epsilon = needed_epsilon(target, s.n, s.d, s.k, **facts)
+        except OutOfReachError:
+            continue
+        options = {**s.options, "epsilon": epsilon}
+        errors = runs(replace(s, options=options), rng, 5, {"auto": "auto"})["auto"]
+        reached, tried = reached + sum(error <= target for error in errors), tried + len(errors)
+        count -= 1
+    return reached, tried
+
+
+def within(ratios: list[float]) -> float:
+    return float(np.mean(np.abs(np.log(ratios)) <= math.log(1.2)))
+
+
+def summary(found: list[Outcome]) -> str:
+    regrets = [o.regret for o in found]
+    chosen = [ratio for o in found for ratio in o.ratios(o.chosen)]
+    every = [ratio for o in found for ratio in o.ratios()]
+    return (
+        f"{len(found)} settings: auto {np.mean(regrets):.3f}× the best on average, {max(regrets):.2f}× at most; "
+        f"predictions within 20%: {within(chosen):.0%} of the chosen method, {within(every):.0%} of all"
+    )
+
+
+def timed_plan() -> float:
+    """Seconds of the command in a fresh process, imports included."""
+    facts = "--rows 20000 --columns 50 --components 3 --epsilon 1 --delta 1e-6 --bound private"
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "dpeigen", "plan", *facts.split()], capture_output=True, check=True)
+    return time.perf_counter() - start
+
+
+def rows() -> list[tuple[str, str, str, bool | None]]:
+    """(what, figure, bar, met)."""
+    found = list(outcomes(2026, 60))
+    regrets = [o.regret for o in found]
+    accurate = within([ratio for o in found for ratio in o.ratios(o.chosen)])
+    reached, tried = inverse(2026, 12)
+    seconds = timed_plan()
+    what = f"{len(found)} of 60 random settings with a best error below 0.9"
+    mean = float(np.mean(regrets))
+    reach = f"{reached} of {tried}"
+    return [
+        (f'"auto" beside the best method in hindsight, {what}', f"{mean:.3f}× on average", "≤ 1.10×", mean <= 1.1),
+        ("the same, at most", f"{max(regrets):.2f}×", "≤ 1.5×", max(regrets) <= 1.5),
+        ("predictions within 20% of runs, of the method chosen", f"{accurate:.0%}", "≥ 90%", accurate >= 0.9),
+        ("runs at the ε of `needed_epsilon` that reach the target", reach, "≥ 90%", reached >= 0.9 * tried),
+        ("`dpeigen plan`, 20,000 × 50", f"{seconds:.1f} s", "≤ 5 s", seconds <= 5),
+    ]
+
+
+def main(seed: int, count: int, largest: int = LARGEST) -> None:
+    found = []
+    for outcome in outcomes(seed, count, largest):
+        print(outcome, flush=True)
+        found.append(outcome)
+    print(summary(found))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

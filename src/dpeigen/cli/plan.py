@@ -1,0 +1,186 @@
+"""``dpeigen plan``: which method, which ε, how many rows; from public facts and assumptions, without any data."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpeigen.cli._errors import one_line_errors
+
+if TYPE_CHECKING:
+    from dpeigen.planner import Plan
+
+
+def plan(
+    rows: Annotated[int, typer.Option(help="Number of rows.")],
+    columns: Annotated[int, typer.Option(help="Number of columns.")],
+    components: Annotated[int, typer.Option("--components", "-k", help="Number of components.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0.")],
+    delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
+    target: Annotated[
+        float | None, typer.Option(help="An error to reach: also say which ε, or how many rows, would do.")
+    ] = None,
+    bound: Annotated[str | None, typer.Option(help="Public bound on the length of a row, or 'private'.")] = None,
+    lower: Annotated[float | None, typer.Option(help="Public lower bound of the columns.")] = None,
+    upper: Annotated[float | None, typer.Option(help="Public upper bound of the columns.")] = None,
+    center: Annotated[str, typer.Option(help="none (centred already), private or pairs.")] = "private",
+    relation: Annotated[str, typer.Option(help="Neighbouring data sets: replace or add_remove.")] = "replace",
+    spectrum: Annotated[
+        str,
+        typer.Option(
+            help="What is assumed: spiked[:SIGNAL], power-law[:EXPONENT], eigenvalues as a,b,c, the folder of an "
+            "earlier release, or a CSV file with a public covariance matrix."
+        ),
+    ] = "spiked",
+    tails: Annotated[str, typer.Option(help="normal, or t3 for a t with 3 degrees of freedom.")] = "normal",
+    contamination: Annotated[float, typer.Option(help="Share of rows that are outliers.")] = 0.0,
+    metric: Annotated[str, typer.Option(help="sin_theta or projection_distance.")] = "sin_theta",
+    plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Predict the error of every method before anything is spent; no data are read."""
+    with one_line_errors():
+        from dpeigen.planner.inverse import epsilon_for, rows_for
+        from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
+
+        problem = Problem.of(
+            rows,
+            columns,
+            components,
+            epsilon=epsilon,
+            delta=delta,
+            bound=_bound(bound, lower, upper),
+            center=None if center == "none" else center,
+            relation=relation,
+            spectrum=_spectrum(spectrum),
+            tails=_tails(tails),
+            contamination=contamination,
+            metric=metric,
+        )
+        simulator = Simulator(problem)
+        steps = len(MODELLED) + (2 if target is not None else 0) + (7 if plot is not None else 0)
+        with _progress(steps) as step:
+            found = plan_problem(problem, simulator, progress=step)
+            needed: dict[str, Any] = {}
+            if target is not None:
+                step(f"the ε for {target:g}")
+                needed["epsilon"] = _attempt(lambda: epsilon_for(target, problem))
+                step(f"the rows for {target:g}")
+                needed["rows"] = _attempt(lambda: rows_for(target, problem))
+            if plot is not None:
+                from dpeigen.planner.picture import curves, draw
+
+                lines = curves(problem, simulator, progress=lambda e: step(f"ε = {e:.2g}"))
+                draw(lines, found, plot, target)
+        _print(found, target, needed, as_json)
+        if plot is not None and not as_json:
+            typer.echo(f"Picture written to {plot}")
+
+
+@contextlib.contextmanager
+def _progress(steps: int) -> Iterator[Callable[[str], None]]:
+    """A bar on standard error; nothing where that is not a terminal."""
+    from rich.progress import Progress
+
+    from dpeigen.cli._show import error_console
+
+    console = error_console()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("planning", total=steps)
+
+        def step(what: str) -> None:
+            bar.update(task, advance=1, description=what)
+
+        yield step
+
+
+def _attempt(search: Callable[[], float]) -> float | None:
+    """What a search finds, or None where nothing is enough."""
+    from dpeigen.planner import OutOfReachError
+
+    try:
+        return search()
+    except OutOfReachError:
+        return None
+
+
+def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: bool) -> None:
+    import json
+
+    if as_json:
+        text = found.to_dict()
+        if target is not None:
+            text["target"] = {"error": target, **needed}
+        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    from dpeigen.cli._show import console
+
+    out, facts = console(), found.facts
+    out.print(
+        f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {facts['n_components']} components, "
+        f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}, {facts['relation']}. No data were read.",
+        markup=False,
+    )
+    title = {"sin_theta": "Predicted sinΘ", "projection_distance": "Predicted distance of projectors"}[found.metric]
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in ("method", "mean", "90% of runs", "best attack on a row", ""):
+        table.add_column(heading, justify="left" if heading in ("method", "") else "right")
+    for p in found.predictions:
+        mark = '← "auto"' if p.method == found.choice.method.name else ""
+        table.add_row(p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", f"{100 * p.success:.1f}%", mark)
+    out.print(table)
+    for name, why in found.refused.items():
+        out.print(f"not {name}: {why.split('. ')[0]}", markup=False)
+    out.print(f"without privacy    {found.floor:.3g}")
+    if found.rate is not None:
+        out.print(f"minimax rate       {found.rate:.3g} (its constant is not known)")
+    out.print(
+        f"best attack        by (ε, δ) alone, right about a row {100 * found.success:.1f}% of the time; a coin is 50%"
+    )
+    if target is not None:
+        epsilon, rows = needed["epsilon"], needed["rows"]
+        out.print(f"for {target:g} in 95% of runs, with what \"auto\" chooses: "
+                  + ("no ε is enough with these rows" if epsilon is None else f"ε = {epsilon:.3g} with these rows")
+                  + ", or " + ("no number of rows" if rows is None else f"{rows:,} rows") + " at this ε",
+                  markup=False)  # fmt: skip
+
+
+def _bound(bound: str | None, lower: float | None, upper: float | None) -> Any:
+    if lower is None and upper is None:
+        return bound if bound is None or bound == "private" else _number("bound", bound)
+    if bound is not None or lower is None or upper is None:
+        raise ValueError("Give either --bound, or --lower and --upper together.")
+    return lower, upper
+
+
+def _tails(text: str) -> float | None:
+    return None if text == "normal" else _number("tails", text.removeprefix("t"))
+
+
+def _spectrum(text: str) -> Any:
+    name, _, value = text.partition(":")
+    if name in ("spiked", "power-law"):
+        return name, _number("spectrum", value) if value else None
+    path = Path(text)
+    if path.is_dir():
+        from dpeigen import load_release
+
+        return load_release(path)
+    if path.is_file():
+        import numpy as np
+
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+    return [_number("spectrum", part) for part in text.split(",")]
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--{option} is not understood: {text!r}. See dpeigen plan --help.") from None

@@ -1,0 +1,24 @@
+"""Know before you spend: predicted errors, the ε or the rows that reach a target, and splits of a budget.
+
+Everything here is computed from public facts and assumptions; no data are read and nothing is spent.
+"""
+
+from dpeigen.planner.assumptions import Rows, from_covariance, power_law, spiked
+from dpeigen.planner.inverse import OutOfReachError, needed_epsilon, needed_rows
+from dpeigen.planner.planning import Plan, Prediction, adversary_success, plan
+from dpeigen.planner.splits import best_split
+
+__all__ = [
+    "OutOfReachError",
+    "Plan",
+    "Prediction",
+    "Rows",
+    "adversary_success",
+    "best_split",
+    "from_covariance",
+    "needed_epsilon",
+    "needed_rows",
+    "plan",
+    "power_law",
+    "spiked",
+]

@@ -1,0 +1,124 @@
+"""What a plan assumes about rows that nobody has looked at: a spectrum, tails, outliers. All of it is public.
+
+>>> power_law(3, exponent=1.0)
+array([1.        , 0.5       , 0.33333333])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpeigen._validate import check_count, check_positive, complain
+from dpeigen.privacy.randomness import Generator
+from dpeigen.release import Release
+
+Floats = NDArray[np.float64]
+SIGNAL = 10.0  # assumed where nothing is said: leading variances stand out by ten times the others
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An assumed population of rows, elliptical about its centre.
+
+    Parameters
+    ----------
+    eigenvalues : variances along the principal directions, decreasing.
+    tails : degrees of freedom of a multivariate t (its scale matrix has the eigenvalues), or None for normal rows.
+    contamination : share of rows that are outliers, all in one direction.
+    outlier_length : how long an outlier is, relative to the root mean square length of the other rows.
+    """
+
+    eigenvalues: Floats
+    tails: float | None = None
+    contamination: float = 0.0
+    outlier_length: float = 10.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eigenvalues", _checked(self.eigenvalues))
+        if self.tails is not None:
+            check_positive("tails", self.tails, "Rows")
+        if not 0 <= self.contamination < 0.5:
+            raise ValueError(complain("contamination", "Rows", "in [0, 0.5)", self.contamination))
+        check_positive("outlier_length", self.outlier_length, "Rows")
+
+    @property
+    def n_features(self) -> int:
+        return len(self.eigenvalues)
+
+    def draw(self, count: int, rng: Generator) -> Floats:
+        """Rows in the eigenbasis, about their centre, outliers included."""
+        rows = rng.normal(size=(count, self.n_features)) * np.sqrt(self.eigenvalues)
+        if self.tails is not None:
+            rows *= np.sqrt(self.tails / rng.chisquare(self.tails, size=(count, 1)))
+        if self.contamination:
+            rows[rng.random(count) < self.contamination] = self.outlier
+        return rows
+
+    @property
+    def outlier(self) -> Floats:
+        """Where outliers are: away from the leading directions, as far as there are others."""
+        length = self.outlier_length * float(np.sqrt(self.eigenvalues.sum()))
+        return np.append(np.zeros(self.n_features - 1), length)
+
+
+def spiked(n_features: int, n_components: int, signal: float = SIGNAL) -> Floats:
+    """``n_components`` variances of 1 + ``signal`` and others of 1."""
+    check_count("n_features", n_features, "spiked")
+    check_count("n_components", n_components, "spiked", high=n_features)
+    check_positive("signal", signal, "spiked")
+    return np.append(np.full(n_components, 1.0 + signal), np.ones(n_features - n_components))
+
+
+def power_law(n_features: int, exponent: float = 1.0) -> Floats:
+    """Variances 1, 2^−a, 3^−a, …"""
+    check_count("n_features", n_features, "power_law")
+    return np.arange(1.0, n_features + 1) ** -check_positive("exponent", exponent, "power_law")
+
+
+def from_covariance(source: Release | ArrayLike) -> Floats:
+    """Eigenvalues of a public covariance matrix, or of an earlier release, whose use costs nothing more."""
+    matrix = np.asarray(source.covariance if isinstance(source, Release) else source, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
+        raise ValueError(complain("source", "from_covariance", "a release or a symmetric matrix", matrix.shape))
+    values = np.linalg.eigvalsh(matrix)[::-1]
+    return np.maximum(values, max(values[0], 1e-300) * 1e-9)
+
+
+def assumed_rows(spectrum: Any, n_features: int, n_components: int, **options: Any) -> Rows:
+    """`Rows` from what a caller may say; see `plan`."""
+    if isinstance(spectrum, Rows):
+        found = spectrum
+    else:
+        found = Rows(_eigenvalues(spectrum, n_features, n_components), **options)
+    if found.n_features != n_features:
+        raise ValueError(complain("spectrum", "plan", f"of {n_features} columns", f"{found.n_features}"))
+    return found
+
+
+def _eigenvalues(spectrum: Any, d: int, k: int) -> Floats:
+    if spectrum is None or isinstance(spectrum, str):
+        spectrum = (spectrum or "spiked", None)
+    if isinstance(spectrum, tuple) and spectrum and isinstance(spectrum[0], str):
+        name, value = spectrum
+        if name == "spiked":
+            return spiked(d, min(k, d - 1) or 1, SIGNAL if value is None else value)
+        if name == "power-law":
+            return power_law(d, 1.0 if value is None else value)
+        raise ValueError(
+            complain("spectrum", "plan", "'spiked', 'power-law', eigenvalues, a matrix or a release", name)
+        )
+    if isinstance(spectrum, Release) or np.ndim(spectrum) == 2:
+        return from_covariance(spectrum)
+    return _checked(spectrum)
+
+
+def _checked(values: Any) -> Floats:
+    found = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1].copy()
+    if not len(found) or not np.isfinite(found).all() or found[-1] <= 0:
+        raise ValueError(complain("eigenvalues", "Rows", "finite numbers > 0", "others"))
+    found.setflags(write=False)
+    return found

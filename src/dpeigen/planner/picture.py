@@ -1,0 +1,79 @@
+"""Predicted error against ε, a line for each method, with the floor without privacy and the minimax rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpeigen.planner.planning import MODELLED, Plan, Problem, Simulator, plan_problem
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#595959", "#999933")
+_MARKERS = "os^Dv<>P"
+_REPETITIONS = 4
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Plans along a grid of ε."""
+
+    epsilons: tuple[float, ...]
+    plans: tuple[Plan, ...]
+
+    def of(self, method: str) -> tuple[list[float], list[float]]:
+        """(ε, error) of a method, where it is allowed."""
+        pairs = [
+            (epsilon, p.error)
+            for epsilon, plan in zip(self.epsilons, self.plans, strict=True)
+            for p in plan.predictions
+            if p.method == method
+        ]
+        return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def curves(problem: Problem, simulator: Simulator, methods: Any = None, *, points: int = 7,
+           progress: Callable[[float], None] | None = None) -> Curves:  # fmt: skip
+    """Plans at ``points`` values of ε about the problem's own, a factor of ten to either side."""
+    middle = problem.task.budget.epsilon
+    found, epsilons = [], []
+    for epsilon in np.geomspace(middle / 10, middle * 10, points):
+        if progress:
+            progress(float(epsilon))
+        try:
+            found.append(plan_problem(problem.at(float(epsilon)), simulator, methods, repetitions=_REPETITIONS))
+        except ValueError:
+            continue  # no method at this ε
+        epsilons.append(float(epsilon))
+    return Curves(tuple(epsilons), tuple(found))
+
+
+def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = None) -> None:
+    """Write the picture; the kind of file follows the name."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.8, 5.2), layout="constrained")
+    ax = figure.subplots()
+    for name, colour, marker in zip(MODELLED, _COLOURS, _MARKERS, strict=True):
+        x, y = lines.of(name)
+        if x:
+            ax.plot(x, y, color=colour, marker=marker, markersize=4.5, linewidth=1.6, label=name)
+    ax.axhline(plan.floor, color="#222222", linestyle=":", linewidth=1.4, label="without privacy")
+    rates = [(e, p.rate) for e, p in zip(lines.epsilons, lines.plans, strict=True) if p.rate is not None]
+    if rates:
+        label = "minimax rate (constant 1)"
+        ax.plot(*zip(*rates, strict=True), color="#777777", linestyle="--", linewidth=1.2, label=label)
+    if target is not None:
+        ax.axhline(target, color="#AA0000", linewidth=1.0, label=f"target {target:g}")
+    ax.axvline(plan.facts["epsilon"], color="#CCCCCC", linewidth=1.0, zorder=0)
+    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel=plan.metric.replace("sin_theta", "sinΘ, predicted mean"))
+    facts = plan.facts
+    ax.set_title(f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {facts['n_components']} components, "
+                 f"δ = {facts['delta']:g}", loc="left", fontsize=10)  # fmt: skip
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.grid(alpha=0.25, which="both", linewidth=0.4)
+    ax.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.savefig(path, dpi=150)

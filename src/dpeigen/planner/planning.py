@@ -1,0 +1,273 @@
+"""Plans: predicted errors of methods, and the ε or the rows that reach a target. Nothing private is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
+from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
+from dpeigen.methods.auto import Choice, explain
+from dpeigen.methods.sampling import SamplingMethod
+from dpeigen.planner.assumptions import Rows, assumed_rows
+from dpeigen.planner.simulation import METRICS, Population, floor_errors, is_modelled, simulated_errors
+from dpeigen.privacy import Budget, Relation, Spend, best_guess
+from dpeigen.privacy.accounting import compose_delta
+from dpeigen.stats.rates import subspace_lower_rate
+
+MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", "kendall", "eigenvector-sampling",
+            "kapralov-talwar")  # fmt: skip
+_QUANTILES = (0.05, 0.95)
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a method's error is likely to be: the mean, and an interval for a single run."""
+
+    method: str
+    error: float
+    low: float  # 5% of runs are below
+    high: float  # 5% are above
+    success: float  # what the best attack on one row achieves against what this method really spends
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Predictions from public facts and assumptions."""
+
+    facts: Mapping[str, Any]
+    metric: str
+    predictions: tuple[Prediction, ...]  # best first
+    refused: Mapping[str, str]  # methods that the facts do not allow, and why
+    choice: Choice  # what method="auto" would choose, which assumes no spectrum
+    floor: float  # without privacy
+    rate: float | None  # the minimax rate, whose constant is unknown
+    success: float  # the best attack that the guarantee itself allows
+
+    @property
+    def best(self) -> Prediction:
+        return self.predictions[0]
+
+    def __getitem__(self, method: str) -> Prediction:
+        return next(p for p in self.predictions if p.method == method)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "facts": dict(self.facts),
+            "metric": self.metric,
+            "predictions": [vars(p) for p in self.predictions],
+            "refused": dict(self.refused),
+            "auto": self.choice.to_dict(),
+            "floor": self.floor,
+            "minimax_rate": self.rate,
+            "adversary_success": self.success,
+        }
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Public facts and assumptions, checked."""
+
+    task: Task
+    rows: Rows
+    n: int
+    metric: str
+
+    @classmethod
+    def of(
+        cls,
+        n_rows: int,
+        n_features: int,
+        n_components: int,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        bound: Any = None,
+        center: Any = "private",
+        relation: str = "replace",
+        spectrum: Any = None,
+        tails: float | None = None,
+        contamination: float = 0.0,
+        outlier_length: float = 10.0,
+        metric: str = "sin_theta",
+    ) -> Problem:
+        n = check_count("n_rows", n_rows, "plan", low=2)
+        d = check_count("n_features", n_features, "plan", low=2)
+        k = check_count("n_components", n_components, "plan", high=d - 1)
+        check_choice("metric", metric, list(METRICS), "plan")
+        related = Relation.parse(relation, "plan")
+        if isinstance(bound, tuple):
+            bound = tuple(np.broadcast_to(np.asarray(side, dtype=float), (d,)) for side in bound)
+        task = Task(
+            owner="plan",
+            n_features=d,
+            n_components=k,
+            budget=Budget(check_epsilon(epsilon, "plan"), check_delta(delta, "plan")),
+            relation=related,
+            bound=check_bound(bound, d, "plan"),
+            center=check_center(center, d, "plan"),
+            n_rows=n if related is Relation.REPLACE else None,
+        )
+        options = {"tails": tails, "contamination": contamination, "outlier_length": outlier_length}
+        return cls(task, assumed_rows(spectrum, d, k, **options), n, metric)
+
+    def at(self, epsilon: float) -> Problem:
+        return replace(self, task=replace(self.task, budget=Budget(epsilon, self.task.budget.delta)))
+
+    def with_rows(self, n: int) -> Problem:
+        return replace(self, n=n, task=replace(self.task, n_rows=None if self.task.n_rows is None else n))
+
+    @property
+    def repetitions(self) -> int:
+        """More where runs are cheap and differ more from each other."""
+        return 40 if self.task.n_features <= 20 else 20 if self.task.n_features <= 60 else 10
+
+
+class Simulator:
+    """Runs of methods on one problem; keeps what runs at other ε have in common."""
+
+    def __init__(self, problem: Problem, seed: int = 0) -> None:
+        self.problem, self.seed = problem, seed
+        self._populations: dict[int, Population] = {}
+
+    def errors(self, method: Method, task: Task, repetitions: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        terms = self.problem.n if not task.pairs or method.name == "kendall" else self.problem.n // 2
+        return simulated_errors(method, task, self._population(terms), repetitions, self.problem.metric)
+
+    def floor(self) -> float:
+        errors = floor_errors(self._population(self.problem.n), self.problem.task, 4, self.problem.metric)
+        return float(np.mean(errors))
+
+    def _population(self, n: int) -> Population:
+        if n not in self._populations:
+            self._populations[n] = Population(self.problem.rows, n, self.seed)
+        return self._populations[n]
+
+
+def plan(
+    n_rows: int,
+    n_features: int,
+    n_components: int,
+    *,
+    methods: Iterable[str | Method] | None = None,
+    progress: Progress | None = None,
+    **facts: Any,
+) -> Plan:
+    """Predicted errors of the methods that these public facts allow, best first.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_components : the size of the table and the directions wanted.
+    methods : names or instances; by default all batch methods with a worst-case guarantee and an error model.
+    epsilon, delta, bound, center, relation : as for `dpeigen.PrivatePCA`. Rows are assumed to lie about the centre
+        (None, a public one, or the middle of column bounds) and inside column bounds.
+    spectrum : None (spiked, ten times the rest), ("spiked", signal), ("power-law", exponent), eigenvalues, a public
+        covariance matrix, a `Release`, or `Rows`.
+    tails : degrees of freedom of a multivariate t; None for normal rows.
+    contamination, outlier_length : the share of outliers and their length in root mean square lengths.
+    metric : "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)).
+    progress : called with a method's name before its runs.
+    """
+    problem = Problem.of(n_rows, n_features, n_components, **facts)
+    return plan_problem(problem, Simulator(problem), methods, progress=progress)
+
+
+def plan_problem(
+    problem: Problem,
+    simulator: Simulator,
+    methods: Iterable[str | Method] | None = None,
+    *,
+    repetitions: int | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    task, found, refused = problem.task, list[Prediction](), dict[str, str]()
+    for method in map(modelled_method, MODELLED if methods is None else methods):
+        try:
+            method.check(task)
+        except ValueError as error:
+            refused[method.name] = str(error)
+            continue
+        if progress:
+            progress(method.name)
+        errors = simulator.errors(method, task, repetitions or problem.repetitions)
+        low, high = np.quantile(errors, _QUANTILES)
+        spent = method.price(task)
+        found.append(Prediction(method.name, float(errors.mean()), float(low), float(high),
+                                _success(method, task), spent.epsilon))  # fmt: skip
+    if not found:
+        raise ValueError(f"No method can do this. {'; '.join(f'{name}: {why}' for name, why in refused.items())}")
+    values = problem.rows.eigenvalues
+    return Plan(
+        facts=_facts(problem),
+        metric=problem.metric,
+        predictions=tuple(sorted(found, key=lambda p: p.error)),
+        refused=refused,
+        choice=explain(task),
+        floor=simulator.floor(),
+        rate=_rate(problem, values),
+        success=best_guess(task.budget.epsilon, task.budget.delta),
+    )
+
+
+def modelled_method(method: str | Method) -> Method:
+    if isinstance(method, str):
+        check_choice("methods", method, list(METHODS), "plan")
+        method = METHODS[method]()
+    if method.basis != "worst-case" or not is_modelled(method):
+        raise ValueError(complain("methods", "plan", f"among {', '.join(MODELLED)}", method.name))
+    return method
+
+
+def _success(method: Method, task: Task) -> float:
+    """The best attack against the shares that the method spends, which is often below that of its (ε, δ)."""
+    spent = method.price(task)
+    if isinstance(method, SamplingMethod):
+        spends = list(method.spends(task))
+    else:
+        spends = [Spend(name, "", cost) for name, cost in method.shares(task).items()]  # type: ignore[attr-defined]
+    return min(best_guess(spent.epsilon, spent.delta), 0.5 + compose_delta(spends, 0.0) / 2)
+
+
+def _rate(problem: Problem, values: Any) -> float | None:
+    """The lower bound on sinΘ under the spiked model with constant 1, where the spectrum has a gap."""
+    k = problem.task.n_components or 1
+    rest = float(np.mean(values[k:]))
+    signal = float(values[k - 1]) - rest
+    if signal <= 0 or problem.metric != "sin_theta":
+        return None
+    epsilon = problem.task.budget.epsilon
+    return subspace_lower_rate(problem.n, len(values), k, signal, rest, epsilon, order=math.inf)
+
+
+def _facts(problem: Problem) -> dict[str, Any]:
+    task, rows = problem.task, problem.rows
+    bound = task.bound
+    return {
+        "n_rows": problem.n,
+        "n_features": task.n_features,
+        "n_components": task.n_components,
+        "epsilon": task.budget.epsilon,
+        "delta": task.budget.delta,
+        "relation": task.relation.value,
+        "bound": "columns" if isinstance(bound, tuple) else bound,
+        "center": task.center if task.center is None or isinstance(task.center, str) else "public",
+        "eigenvalues": [float(v) for v in rows.eigenvalues],
+        "tails": rows.tails,
+        "contamination": rows.contamination,
+    }
+
+
+def adversary_success(epsilon: float, delta: float = 0.0, *, prior: float = 0.5) -> float:
+    """How often the best attacker is right about one row, who thinks beforehand that it is there with this probability.
+
+    50% is a coin. It holds for every attack and whatever else is known; a release's own `best_attack` is often lower.
+    """
+    check_epsilon(epsilon, "adversary_success")
+    return best_guess(epsilon, check_delta(delta, "adversary_success"), prior)

@@ -1,0 +1,26 @@
+"""A guarantee translated for people: how often the best attacker is right about one row.
+
+>>> round(best_guess(1.0, 0.0), 3), round(best_guess(1.0, 0.0, prior=0.1), 3)
+(0.731, 0.9)
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpeigen._validate import complain
+
+
+def best_guess(epsilon: float, delta: float, prior: float = 0.5) -> float:
+    """The highest probability of guessing right which of two neighbouring data sets was used, under (ε, δ)-DP.
+
+    ``prior`` is the attacker's probability of the first beforehand. A test with error rates (α, β) has β ≥ 1 − δ −
+    e^ε·α and α ≥ 1 − δ − e^ε·β (Kairouz, Oh, Viswanath 2015), so the best one is at a corner of that region: always one
+    answer, right with the larger prior, or nearly so, or both rates at (1 − δ)/(1 + e^ε).
+    """
+    if not 0 < prior < 1:
+        raise ValueError(complain("prior", "best_guess", "in (0, 1)", prior))
+    shrink = math.exp(-epsilon)
+    wrong = shrink * (1 - delta) / (1 + shrink)  # (1 − δ)/(1 + e^ε), without overflow
+    always = max(prior, 1 - prior)
+    return max(1 - wrong, always + delta * (1 - always))

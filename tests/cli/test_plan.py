@@ -1,0 +1,80 @@
+"""`dpeigen plan`: a table, JSON or a picture, from public facts; one line where it cannot be done."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpeigen import PrivatePCA
+from dpeigen.cli.app import app
+
+FACTS = ["--rows", "5000", "--columns", "8", "--components", "2", "--epsilon", "1", "--delta", "1e-6"]
+
+
+def plan(*options):
+    return CliRunner().invoke(app, ["plan", *FACTS, *options])
+
+
+def test_a_table_for_people():
+    done = plan("--bound", "private", "--target", "0.2")
+    assert done.exit_code == 0, done.output
+    for words in (
+        "Predicted sinΘ",
+        "refined",
+        "gaussian",
+        "without privacy",
+        "minimax rate",
+        "best attack",
+        "ε = ",
+        " rows at",
+    ):
+        assert words in done.stdout
+    assert done.stdout.count('← "auto"') == 1
+
+
+def test_json_for_programs():
+    done = plan("--json", "--target", "0.0001")
+    found = json.loads(done.stdout)
+    assert found["facts"]["n_rows"] == 5000
+    assert found["target"] == {"error": 0.0001, "epsilon": None, "rows": found["target"]["rows"]}
+    errors = [p["error"] for p in found["predictions"]]
+    assert errors == sorted(errors)
+    assert found["auto"]["method"] in found["auto"]["predicted"]
+
+
+def test_a_picture(tmp_path):
+    done = plan("--plot", str(tmp_path / "plan.png"), "--spectrum", "power-law:1")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "plan.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_spectra_from_files_and_numbers(tmp_path):
+    values = [9.0, 5.0, 1, 1, 1, 1, 1, 1]
+    np.savetxt(tmp_path / "public.csv", np.diag(values), delimiter=",")
+    X = np.random.default_rng(0).normal(size=(3000, 8)) * np.sqrt(values)
+    PrivatePCA(2, epsilon=2.0, delta=1e-6).fit(X).release_.save(tmp_path / "release")
+    given = [",".join(map(str, values)), str(tmp_path / "public.csv"), str(tmp_path / "release")]
+    found = [json.loads(plan("--json", "--spectrum", text).stdout)["facts"]["eigenvalues"] for text in given]
+    assert found[0] == found[1] == values
+    assert len(found[2]) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--spectrum", "flat"], "spectrum"),
+        (["--tails", "fat"], "tails"),
+        (["--lower", "0"], "--upper"),
+        (["--target", "2"], "target"),
+        (["--components", "9"], "n_components"),
+        (["--bound", "wide"], "bound"),
+    ],
+)
+def test_a_mistake_is_one_line(options, word):
+    done = plan(*options)
+    assert done.exit_code == 2
+    assert word in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

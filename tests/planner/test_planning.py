@@ -1,0 +1,227 @@
+"""Predictions are those of real runs, from public facts alone; the inverse calls agree with them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpeigen import PrivatePCA, planner
+from dpeigen.evaluation import sin_theta
+from dpeigen.methods import Gaussian, SpatialSign
+from dpeigen.planner.planning import Problem, Simulator
+from dpeigen.planner.splits import split_loss
+from dpeigen.privacy import Relation, compose_delta, gaussian_epsilon
+from dpeigen.privacy.guarantee import Guarantee
+
+SPECTRUM = np.array([20.0, 12.0, *np.ones(8)])
+FACTS = {"epsilon": 1.0, "delta": 1e-6, "bound": "private", "center": None, "spectrum": SPECTRUM}
+
+
+def real_errors(method, n, k, runs, tails=None, shrink_noise=1.0, **options):
+    """sinΘ of fits on rows that are what the plan assumes."""
+    assumed, errors = planner.Rows(SPECTRUM, tails), []
+    options["epsilon"] *= shrink_noise
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for run in range(runs):
+            X = assumed.draw(n, np.random.default_rng([7, run]))
+            fitted = PrivatePCA(k, method=method, random_state=run, **options).fit(X)
+            errors.append(sin_theta(fitted.components_, np.eye(10)[:k]))
+    return float(np.mean(errors))
+
+
+CASES = [
+    ("gaussian", 8000, {}, None),
+    ("gaussian", 1500, {"bound": 14.0}, None),
+    ("matrix-laplace", 8000, {"delta": 0.0}, None),
+    ("spatial-sign", 8000, {}, 3.0),
+    ("spatial-sign", 3000, {"center": "private", "bound": None}, None),
+    ("refined", 8000, {"bound": None}, None),
+    ("kendall", 3000, {"delta": 0.0, "epsilon": 4.0, "bound": None}, 3.0),
+    ("gaussian", 6000, {"center": "pairs"}, None),
+]
+
+
+@pytest.mark.parametrize(("method", "n", "facts", "tails"), CASES, ids=str)
+def test_predictions_are_those_of_runs(method, n, facts, tails):
+    """Within 25%: 12 runs with deviations of about a quarter of the mean know it to 7%, and so does the plan.
+
+    A right prediction leaves that range with probability below 1e-3. The twin, runs with a third of the ε, is outside.
+    """
+    facts = {**FACTS, **facts}
+    predicted = planner.plan(n, 10, 2, methods=[method], tails=tails, **facts)[method].error
+    options = {name: value for name, value in facts.items() if name != "spectrum"}
+    real = real_errors(method, n, 2, 12, tails, **options)
+    assert abs(math.log(predicted / real)) < math.log(1.25)
+    noisier = real_errors(method, n, 2, 4, tails, shrink_noise=1 / 3, **options)
+    assert abs(math.log(predicted / noisier)) > math.log(1.25)
+
+
+def test_a_plan_is_ordered_deterministic_and_plain():
+    first, second = (planner.plan(5000, 10, 2, **FACTS) for _ in range(2))
+    assert first == second
+    errors = [p.error for p in first.predictions]
+    assert errors == sorted(errors)
+    assert first.best is first.predictions[0]
+    assert all(0 < p.low <= p.error <= p.high <= 1 for p in first.predictions)
+    assert first.floor < first.best.error
+    assert first[first.best.method] is first.best
+    plain = first.to_dict()
+    assert plain["facts"]["n_rows"] == 5000
+    assert plain["auto"]["method"] == first.choice.method.name
+    assert {p["method"] for p in plain["predictions"]} | set(plain["refused"]) >= {"gaussian", "refined", "kendall"}
+
+
+def test_methods_that_the_facts_do_not_allow_are_named_with_the_reason():
+    found = planner.plan(5000, 10, 2, **{**FACTS, "bound": None, "delta": 0.0})
+    assert {"gaussian", "refined", "matrix-laplace"} <= set(found.refused)
+    assert "delta" in found.refused["refined"]
+    assert "bound" in found.refused["matrix-laplace"]
+    with pytest.raises(ValueError, match="No method can do this"):
+        planner.plan(50, 10, 2, **{**FACTS, "epsilon": 0.01}, methods=["gaussian"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_components": 10}, "n_components"),
+        ({"n_rows": 1}, "n_rows"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"spectrum": [1.0, 2.0]}, "spectrum"),
+        ({"spectrum": "flat"}, "spectrum"),
+        ({"spectrum": [1.0] * 9 + [-1.0]}, "eigenvalues"),
+        ({"spectrum": None, "tails": -1.0}, "tails"),
+        ({"spectrum": None, "contamination": 0.5}, "contamination"),
+        ({"metric": "angle"}, "metric"),
+        ({"methods": ["spiked"]}, "methods"),
+        ({"methods": ["oja"]}, "methods"),
+        ({"bound": -1.0}, "bound"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(change, message):
+    facts = {"n_rows": 5000, "n_features": 10, "n_components": 2, **FACTS, **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        planner.plan(facts.pop("n_rows"), facts.pop("n_features"), facts.pop("n_components"), **facts)
+
+
+def test_more_of_everything_helps():
+    def error(method="gaussian", n=5000, **facts):
+        return planner.plan(n, 10, 2, methods=[method], **{**FACTS, **facts})[method].error
+
+    assert error(epsilon=0.3) > error() > error(epsilon=3.0) > error(n=50_000, epsilon=3.0)
+    assert error(bound=60.0) > error(bound=15.0)
+    assert error(spectrum=("spiked", 2.0)) > error(spectrum=("spiked", 20.0))
+    assert error(tails=3.0) > error()
+    assert error(contamination=0.04) > error()
+    assert error("kendall", contamination=0.1, outlier_length=1e3) < 1.5 * error("kendall", contamination=0.1)
+
+
+def test_an_earlier_release_may_be_assumed():
+    X = planner.Rows(SPECTRUM).draw(20_000, np.random.default_rng(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = PrivatePCA(2, epsilon=4.0, delta=1e-6, center=None, random_state=0).fit(X).release_
+    facts = {**FACTS, "methods": ["refined"]}
+    from_release = planner.plan(5000, 10, 2, **{**facts, "spectrum": release})["refined"].error
+    from_matrix = planner.plan(5000, 10, 2, **{**facts, "spectrum": np.diag(SPECTRUM)})["refined"].error
+    assert from_matrix == planner.plan(5000, 10, 2, **facts)["refined"].error
+    assert abs(math.log(from_release / from_matrix)) < math.log(1.2)
+
+
+# --- the other way round ---------------------------------------------------------------------------------------------
+
+
+def share_reached(target, n, method, **options):
+    """Of 20 runs."""
+    assumed, reached = planner.Rows(SPECTRUM), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for run in range(20):
+            X = assumed.draw(n, np.random.default_rng([11, run]))
+            fitted = PrivatePCA(2, method=method, random_state=run, **options).fit(X)
+            reached += sin_theta(fitted.components_, np.eye(10)[:2]) <= target
+    return reached / 20
+
+
+def test_the_epsilon_reaches_the_target_and_half_of_it_does_not():
+    """19 of 20 runs are expected; fewer than 16 have a probability below 3e-3. The twin is half the ε."""
+    facts = {"delta": 1e-6, "bound": None, "center": None}
+    epsilon = planner.needed_epsilon(0.1, 4000, 10, 2, spectrum=SPECTRUM, **facts)
+    assert share_reached(0.1, 4000, "auto", epsilon=epsilon, **facts) >= 0.8
+    assert share_reached(0.1, 4000, "auto", epsilon=epsilon / 2, **facts) < 0.5
+
+
+def test_the_rows_reach_the_target_and_half_of_them_do_not():
+    facts = {"epsilon": 0.5, "delta": 1e-6, "bound": "private", "center": None}
+    rows = planner.needed_rows(0.1, 10, 2, spectrum=SPECTRUM, method="gaussian", **facts)
+    assert share_reached(0.1, rows, "gaussian", **facts) >= 0.8
+    assert share_reached(0.1, rows // 2, "gaussian", **facts) < 0.5
+
+
+def test_a_target_that_nothing_reaches_is_said_to_be_one():
+    with pytest.raises(planner.OutOfReachError, match="No ε up to 64"):
+        planner.needed_epsilon(0.001, 500, 10, 2, spectrum=SPECTRUM, delta=1e-6, bound=None)
+    with pytest.raises(ValueError, match="target"):
+        planner.needed_epsilon(1.5, 500, 10, 2, delta=1e-6)
+
+
+# --- splits ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_split_is_no_worse_and_fits():
+    method = planner.best_split("spatial-sign", 4000, 10, 2, epsilon=1.0, delta=1e-6, spectrum=SPECTRUM)
+    assert isinstance(method, SpatialSign)
+    problem = Problem.of(4000, 10, 2, epsilon=1.0, delta=1e-6, spectrum=SPECTRUM)
+    default, best = (split_loss(m, problem, Simulator(problem)) for m in (SpatialSign(), method))
+    worse = split_loss(SpatialSign(emphasis={"variances": 1e-3}), problem, Simulator(problem))
+    assert best <= default < worse
+    X = planner.Rows(SPECTRUM).draw(4000, np.random.default_rng(0))
+    guarantee = PrivatePCA(2, epsilon=1.0, delta=1e-6, method=method).fit(X).guarantee_
+    assert compose_delta(guarantee.split, 1.0) <= 1e-6 * (1 + 1e-9)
+
+
+def test_emphasis_moves_the_budget_and_nothing_else():
+    task = Problem.of(5000, 10, 2, **FACTS).task
+    plain, moved = (Gaussian(emphasis=e).shares(task) for e in ({}, {"radius": 2.0}))
+    assert moved["radius"].epsilon == pytest.approx(2 * plain["radius"].epsilon)
+    assert moved["second moment"].mu < plain["second moment"].mu
+    with pytest.raises(ValueError, match="emphasis"):
+        Gaussian(emphasis={"centre": 2.0}).check(task)
+    with pytest.raises(ValueError, match="emphasis"):
+        Gaussian(emphasis={"radius": 0.0}).check(task)
+
+
+# --- for people ------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_attack_on_randomised_response_is_reached():
+    """Randomised response is the worst case of ε: guessing what it says is right with e^ε/(1 + e^ε)."""
+    for epsilon in (0.1, 1.0, 4.0):
+        assert planner.adversary_success(epsilon) == pytest.approx(1 / (1 + math.exp(-epsilon)))
+    assert planner.adversary_success(1.0, 0.1) > planner.adversary_success(1.0)
+    assert planner.adversary_success(1000.0) == 1.0
+    assert planner.adversary_success(0.1, prior=0.01) == pytest.approx(0.99)
+    with pytest.raises(ValueError, match="prior"):
+        planner.adversary_success(1.0, prior=0.0)
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.2, 0.7])
+def test_no_threshold_on_gaussian_noise_does_better(prior):
+    """Tests of N(0, 1) against N(μ, 1), by brute force, against the bound for the (ε, δ) of that noise."""
+    mu, delta = 0.8, 1e-4
+    epsilon = gaussian_epsilon(delta, mu)
+    cuts = np.linspace(-30, 30, 20_001)
+    best = (prior * norm.sf(cuts - mu) + (1 - prior) * norm.cdf(cuts)).max()
+    assert best <= planner.adversary_success(epsilon, delta, prior=prior)
+
+
+def test_a_plan_states_the_attack_on_what_is_really_spent():
+    found = planner.plan(5000, 10, 2, **FACTS)
+    assert found.success == pytest.approx(planner.adversary_success(1.0, 1e-6))
+    assert found["gaussian"].success < 0.6 < found["matrix-laplace"].success <= found.success
+    spent = Guarantee(1.0, 1e-6, Relation.REPLACE, "m", split=())
+    assert spent.best_attack() == pytest.approx(found.success)
