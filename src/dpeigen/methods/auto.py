@@ -9,7 +9,8 @@ mean of its square. Candidates are `spatial-sign`, `refined` (δ > 0), `kendall`
 
 The whole covariance, or as many components as columns: with a bound, whichever of ``gaussian`` (δ > 0),
 ``matrix-laplace`` and ``laplace`` adds the least noise to an off-diagonal entry of the second moment, with a radius and
-a centre paid for inside column bounds where rows are plenty; without one, ``spatial-sign``.
+a centre paid for inside column bounds where rows are plenty. Without one, ``whitened`` where rows suffice (at δ = 0 for
+up to 15 columns), else ``spatial-sign``; docs/mechanisms/whitened.md has what was measured.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
+_WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -183,7 +185,9 @@ def _label(method: Method) -> str:
 
 def _for_covariance(task: Task) -> Choice:
     if task.bound is None:
-        return Choice(SpatialSign(), {}, "", "the only candidate that needs no bound")
+        if (not task.budget.is_pure or task.n_features <= _WHITENED_PURE) and _allows(Whitened(), task):
+            return Choice(Whitened(), {}, "", "no bound: its noise has the shape of the data")
+        return Choice(SpatialSign(), {}, "", "no bound, and rows too few or columns too many for 'whitened'")
     candidates: list[MomentMethod] = [Laplace(), MatrixLaplace()]
     if not task.budget.is_pure:
         candidates.insert(0, Gaussian())
