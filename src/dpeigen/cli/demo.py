@@ -77,7 +77,7 @@ class Tour:
 
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for the releases and the pictures.")] = Path("demo")) -> None:
-    """A guided tour: components, covariance, regressions, a map and local reports of a public table."""
+    """A guided tour: a plan, components, covariance, regressions, a map and local reports of a public table."""
     with one_line_errors():
         from dpeigen.cli import _show
         from dpeigen.datasets import load_breast_cancer
@@ -108,6 +108,22 @@ def introduce(tour: Tour) -> None:
         f"Breast cancer table of scikit-learn: {n} rows, {d} columns. Each column is rescaled to [0, 1] by public "
         "bounds, taken from the published description of the data and never from its rows. The noise is drawn "
         "from the operating system, so every run differs."
+    )
+
+
+def plan(tour: Tour) -> None:
+    """Before anything is spent; from public facts, so it costs nothing."""
+    from dpeigen import planner
+
+    (n, d), (epsilon, delta) = tour.rows.shape, PCA_BUDGET
+    found = planner.plan(n, d, 2, epsilon=epsilon, delta=delta)
+    tour.rule("Before anything is spent: what to expect")
+    tour.say(f"Predicted errors (sinΘ) of two components of {n} rows × {d} columns at ({epsilon:g}, {delta:g}):")
+    for p in found.predictions:
+        tour.say(f"  {p.method:14} {p.error:.2f}, in 90% of runs {p.low:.2f} to {p.high:.2f}")
+    tour.say(
+        f"Without privacy {found.floor:.2f}. Assumed are two variances eleven times the others; no row was looked at. "
+        "'dpeigen plan' also tells which ε, or how many rows, reach an error."
     )
 
 
@@ -258,6 +274,7 @@ def files(tour: Tour) -> None:
 
 STEPS: tuple[Callable[[Tour], None], ...] = (
     introduce,
+    plan,
     components,
     covariance,
     regressions,
