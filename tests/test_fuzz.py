@@ -155,7 +155,7 @@ def test_an_image_depends_on_its_row_alone_and_stays_in_the_ball(rows, radius):
     st.booleans(),
 )
 def test_a_fit_answers_or_refuses_and_only_answers_are_charged(tmp_path_factory, rows, method, drop):
-    ledger = Ledger.create(tmp_path_factory.mktemp("l") / "l", epsilon=10.0, delta=1e-3)
+    ledger = Ledger.create(tmp_path_factory.mktemp("l") / "l", epsilon=10.0, delta=1e-3, accounting="sum")
     before = ledger.remaining()
     options = {"method": method, "epsilon": 1.0, "delta": 0.0 if "laplace" in method else 1e-6, "bound": 2.0}
     k = rows.shape[1]

@@ -208,7 +208,7 @@ def test_privacy_utility_takes_tidy_results(form):
 
 def test_privacy_utility_of_an_estimator():
     rows = np.random.default_rng(0).normal(size=(300, 3))
-    estimator = PrivatePCA(2, epsilon=1.0, bound=4.0, center=None)
+    estimator = PrivatePCA(2, epsilon=1.0, bound=4.0, center=None, method="matrix-laplace")
     shown = PrivacyUtilityDisplay.from_estimator(estimator, rows, epsilons=(0.5, 50.0), runs=3)
     x, _, middle, _ = next(iter(shown.curves.values()))
     assert x.tolist() == [0.5, 50.0]

@@ -31,6 +31,7 @@ from dpeigen.methods import (
     spatial_sign,
     spiked,
     spread,
+    whitened,
 )
 from dpeigen.privacy.randomness import SeededRandomness
 
@@ -39,6 +40,7 @@ DOORS = [
     *((m, "perturb") for m in (eigenvalues, framing, kapralov_talwar, location, mean, oja_steps, scores)),
     *((m, "perturb_with_count") for m in (location, scores)),
     *((m, "private_radius") for m in (framing, kendall, location, mean, refined, spatial_sign)),
+    (whitened, "radius_but"),
     *((m, "stable_histograms") for m in (mean, spread)),
     (eigenvector_sampling, "sample_orthonormal"),
     (kapralov_talwar, "sample_bingham"),

@@ -254,7 +254,7 @@ def test_the_command_prints_and_writes_the_same(extra, doors, tmp_path):
         done = CliRunner().invoke(app, [*arguments, "--out", str(folder / "out"), "--method", "gaussian", *extra])
         assert done.exit_code == 0
         text = (done.stdout + done.stderr).replace(str(folder), "FOLDER")
-        files = {f.name: f.read_bytes() for f in (folder / "out").iterdir()}
+        files = {f.name: f.read_bytes() for f in (folder / "out").rglob("*") if f.is_file()}
         seen.append((text, files))
     assert seen[0] == seen[1]
 

@@ -257,6 +257,7 @@ TARGETS: dict[str, _Kind] = {
     "geodesic": _Kind(_whole, "geodesic", options={"bound": None}, cost=3),
     "spiked": _Kind(_whole, "spiked", cost=4),
     "refined": _Kind(_whole, "refined", options={"bound": None}, cost=8),
+    "whitened": _Kind(_whole, "whitened", options={"bound": None}, cost=8),
     "oja": _Kind(_whole, "oja", cost=3),
     "dp-pca": _Kind(_whole, "dp-pca", options={"bound": None}, cost=40),
     "radius": _Kind(_radius, delta=0.0),

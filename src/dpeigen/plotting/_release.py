@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpeigen.plotting._base import BLUE, GREY, LIGHT, ORANGE, VERMILLION, Display, must_be, short
 from dpeigen.privacy import Guarantee
+from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.release import Release
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class BiplotDisplay(_ReleaseDisplay):
     def _draw_arrows(self, ax: Axes) -> None:
         release = self.release
         components, values = release.components[:2], release.eigenvalues[:2]
-        rows = release.sample(_CLOUD)
+        rows = release.sample(_CLOUD, random_state=made_up_randomness())  # the same picture every time
         scores = (rows if release.mean is None else rows - release.mean) @ components.T
         loadings = (components * np.sqrt(values)[:, None]).T  # one arrow for each column
         lengths = np.linalg.norm(loadings, axis=1)

@@ -171,6 +171,11 @@ def made_up_generator(*numbers: int) -> Generator:
     return np.random.Generator(np.random.PCG64(numbers or 0))
 
 
+def made_up_randomness() -> SeededRandomness:
+    """For draws from a release that are shown and not relied on; a fixed seed, so that pictures can be drawn again."""
+    return SeededRandomness(made_up_generator())
+
+
 def derived_generator(seed: int, *names: str | float | None) -> np.random.Generator:
     """A stream of its own for every list of names under a seed, in whatever order they are asked for.
 

@@ -102,7 +102,7 @@ class Frame:
     def _rows(self, block: Any) -> Floats:
         rows = np.asarray(block)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
-            raise ValueError(f"A block of rows must be two-dimensional with {self.n_features} columns.")
+            raise ValueError(f"A block of rows has another shape; expected (rows, {self.n_features}).")
         with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
             return rows.astype(np.float64, copy=False)
 
