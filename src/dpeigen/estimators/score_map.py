@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.base import PrivateEstimator, refunding
 from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
 from dpeigen.privacy import Budget, Guarantee, Relation, randomness
@@ -20,7 +20,7 @@ from dpeigen.release import Release
 from dpeigen.score_map import CLIP, REACH, ScoreMap
 from dpeigen.sources import Source, open_source
 from dpeigen.sources.progress import rows_are_public
-from dpeigen.stats import BadRowsError, Frame
+from dpeigen.stats import Frame
 from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
@@ -116,14 +116,12 @@ class PrivateScoreMap(PrivateEstimator):
         rng = randomness(self.random_state)
         ledger = None if self.ledger is None else Ledger.at(self.ledger)
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
-        ticket = ledger.reserve(Budget(task.epsilon), what, task.relation) if ledger else ""
-        try:
-            with rows_are_public(task.relation is Relation.REPLACE):
-                estimate = estimate_map(source, task, rng)
-        except BadRowsError:
-            if ledger:
-                ledger.cancel(ticket)
-            raise
+        ticket = ""
+        if ledger:
+            ticket = ledger.reserve(Budget(task.epsilon), what, task.relation)
+            ledger.start(ticket)
+        with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
+            estimate = estimate_map(source, task, rng)
         self.map_ = self._describe(estimate, task, seeded=rng.seeded)
         self.guarantee_ = self.map_.guarantee
         if ledger:
