@@ -105,7 +105,9 @@ class PrivateEstimator(BaseEstimator):
         ticket, planned = "", None
         if ledger:
             planned = _planned_split(method, task, source) if ledger.wants_split else None
-            ticket = ledger.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind))
+            ticket = ledger.reserve(
+                cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded)
+            )
             ledger.start(ticket)  # from here on a second attempt is a second release
         with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
             estimate = method.estimate(source, task, rng)
@@ -156,9 +158,9 @@ def _planned_split(method: Method, task: Task, source: Source) -> tuple[Spend, .
     return rehearse(method, task, source, counting=False).split
 
 
-def _about(method: Method, task: Task, kind: str) -> dict[str, Any]:
+def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:
     """Public facts for the ledger's record."""
-    return {"kind": kind, "method": method.name, "basis": method.basis, "columns": task.n_features,
+    return {"kind": kind, "method": method.name, "basis": method.basis, "seeded": seeded, "columns": task.n_features,
             "components": task.n_components, "rows": task.n_rows}  # fmt: skip
 
 

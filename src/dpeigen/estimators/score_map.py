@@ -118,7 +118,8 @@ class PrivateScoreMap(PrivateEstimator):
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ""
         if ledger:
-            ticket = ledger.reserve(Budget(task.epsilon), what, task.relation)
+            about = {"kind": "score map", "basis": "worst-case", "seeded": rng.seeded}
+            ticket = ledger.reserve(Budget(task.epsilon), what, task.relation, about=about)
             ledger.start(ticket)
         with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
             estimate = estimate_map(source, task, rng)

@@ -46,6 +46,10 @@ class Transaction(ABC):
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query, or none."""
 
+    @abstractmethod
+    def oddities(self) -> list[str]:
+        """What lies in the storage and is not a ledger's: a trigger or a rule could undo what is written."""
+
 
 class Store(ABC):
     """A place for one ledger."""
@@ -85,6 +89,16 @@ class _SqliteTransaction(Transaction):
 
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._db.execute(sql, parameters).fetchall()
+
+    def oddities(self) -> list[str]:
+        due = {("table", statement.split()[2], statement) for statement in SCHEMA}
+        found = {row for row in self.run("SELECT type, name, sql FROM sqlite_master") if not _own(*row[:2])}
+        return sorted({f"{kind} {name}" for kind, name, _ in found ^ due})
+
+
+def _own(kind: str, name: str) -> bool:
+    """Whether SQLite made it for itself."""
+    return kind in ("table", "index") and name.startswith("sqlite_")
 
 
 class SqliteStore(Store):
