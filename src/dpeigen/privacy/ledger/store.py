@@ -186,7 +186,7 @@ class SqliteStore(Store):
         """Refuse a file that can be reached by two names; see above."""
         try:
             for _ in range(10):
-                if (links := self.path.stat().st_nlink) == 1:
+                if (links := self.path.stat().st_nlink) <= 1:
                     break
                 time.sleep(0.02)  # a ledger that is being made has a second name for a moment
             mounted = _mounted(self.path)
