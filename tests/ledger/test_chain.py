@@ -161,6 +161,12 @@ def test_a_first_event_with_other_caps_is_found(path):
     assert problems == ["event 1 (create): the caps are not those of the accounting"]
 
 
+def test_other_totals_are_found_even_when_sealed(ledger):
+    events = ledger.events()
+    *_, problems, _ = chain.replay([*events, reseal(events[-1], {**RESERVED, "totals": events[-1].values["totals"]})])
+    assert problems == ["event 10 (reserve): its totals do not follow"]
+
+
 def reseal(last, body):
     number, text = last.number + 1, chain.canonical(body)
     return chain.Event(number, last.at, "reserve", text, chain.seal(last.hash, number, last.at, "reserve", text))
