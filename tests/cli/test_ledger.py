@@ -95,6 +95,33 @@ def test_verify_prints_a_head_and_finds_an_edit(used):
     assert json.loads(found.stdout)["ok"] is False
 
 
+def test_verify_exits_with_4_whatever_was_written(used):
+    for edit in (
+        "body = CAST(body AS BLOB)",
+        "hash = CAST(hash AS BLOB)",
+        "body = '{\"a\":' || printf('%.*c', 200000, '[')",
+    ):
+        with sqlite3.connect(used) as db:
+            db.execute(f"UPDATE event SET {edit} WHERE number = 3")
+        db.close()
+        assert run("verify", used).exit_code == 4
+    with sqlite3.connect(used) as db:
+        db.execute("DROP TABLE entry")
+    db.close()
+    assert run("verify", used).exit_code == 4
+
+
+def test_what_the_budget_does_not_cover_is_shown(used):
+    assert "caution" not in run("show", used).output + run("verify", used).output
+    Ledger(used).reserve(Budget(0.1), "x", about={"seeded": True})
+    assert "caution     1 entry drawn with a seed: not private" in run("show", used).output
+    verified = run("verify", used)
+    assert verified.exit_code == 0
+    assert "caution: 1 entry drawn with a seed: not private" in verified.output
+    for command in ("show", "verify"):
+        assert json.loads(run(command, used, "--json").output)["cautions"] == ["1 entry drawn with a seed: not private"]
+
+
 def test_export(used, tmp_path):
     rows = list(csv.DictReader(io.StringIO(run("export", used).output)))
     assert [row["id"] for row in rows] == ["w1", "w2", "w3"]

@@ -1,5 +1,6 @@
 """Streams: any block sizes, constant memory, saved without rows, cut short, one reservation in the ledger."""
 
+import copy
 import json
 import pickle
 
@@ -220,6 +221,22 @@ def test_a_bad_row_late_in_an_array_uses_none_of_it():
     with pytest.raises(ValueError, match="first 0 rows were taken in"):
         pca.partial_fit(late)
     assert (pca._stream.stream.rows_used, pca._stream.stream.pending) == known
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda pca: pickle.loads(pickle.dumps(pca))])
+def test_a_copy_of_a_stream_does_not_go_on(copied, tmp_path):
+    """Else every copy would release the next rows anew, and the ledger has one charge."""
+    ledger = Ledger.create(tmp_path / "study.ledger", epsilon=9.0, delta=1e-3)
+    pca = make("dp-pca", ledger=ledger).partial_fit(rows(9000))
+    twin = copied(pca)
+    np.testing.assert_array_equal(twin.transform(rows(5)), pca.transform(rows(5)))
+    with pytest.raises(RuntimeError, match=r"copy of a stream.*resume_stream"):
+        twin.partial_fit(rows(9000, 5))
+    with pytest.raises(RuntimeError, match="copy of a stream"):
+        twin.save_stream(tmp_path / "state")
+    seen = pca.n_samples_seen_
+    assert pca.partial_fit(rows(9000, 5)).n_samples_seen_ > seen
+    assert len(ledger.history()) == 1
 
 
 def test_a_saved_stream_is_resumed_once(tmp_path):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 
+import numpy as np
 import pytest
 
-from dpeigen import Ledger
-from dpeigen.privacy import Budget
+from dpeigen import Ledger, PrivatePCA
+from dpeigen.methods import AnalyzeGaussPrinted
+from dpeigen.privacy import Budget, PureCost, Spend
 from dpeigen.privacy.ledger import DamagedLedgerError, chain
+from dpeigen.privacy.ledger.rules import filters_of, to_list
+from dpeigen.privacy.randomness import NotPrivateWarning
+
+CAP = Budget(1.0, 1e-6)
 
 
 @pytest.fixture
@@ -74,13 +79,24 @@ def test_swapped_events_are_found(ledger):
     assert not ledger.verify().ok
 
 
+def append(events, kind, body):
+    """One more event, with totals and a hash that follow."""
+    number, at = len(events) + 1, "2026-01-01T00:00:00.000000+00:00"
+    previous = events[-1].hash if events else chain.START
+    bodies = {event.values.get("id"): event.values for event in events if event.kind == "reserve"}
+    state = chain.State()
+    for event in [*events, chain.Event(number, at, kind, chain.canonical(body), "")]:
+        state = state.after(event.kind, event.values, bodies.get(event.values.get("id")))
+    text = chain.canonical({**body, "totals": chain.digest(state.to_text())})
+    events.append(chain.Event(number, at, kind, text, chain.seal(previous, number, at, kind, text)))
+
+
 def rewrite(ledger, keep):
     """What someone does who can write the file and knows how hashes are made: a shorter record, sealed anew."""
     events = [event for event in ledger.events() if keep(event)]
-    previous, sealed = chain.START, []
-    for number, event in enumerate(events, 1):
-        previous = chain.seal(previous, number, event.at, event.kind, event.body)
-        sealed.append(chain.Event(number, event.at, event.kind, event.body, previous))
+    sealed = []
+    for event in events:
+        append(sealed, event.kind, event.values)
     state, entries, problems, head = chain.replay(sealed)
     assert not problems
     with sqlite3.connect(ledger.path) as db:
@@ -103,11 +119,131 @@ def test_a_rewritten_record_needs_a_noted_head(ledger):
 
 def test_an_overdrawn_record_is_found_even_when_sealed(ledger):
     body = {"id": "e", "what": "x", "epsilon": 0.9, "delta": 0.0, "relation": "replace", "split": None, "about": {}}
-    text, last = json.dumps(body | {"by": "m", "host": "h"}), ledger.events()[-1]
-    n = last.number + 1
-    sealed = chain.Event(n, last.at, "reserve", text, chain.seal(last.hash, n, last.at, "reserve", text))
-    *_, problems, _ = chain.replay([*ledger.events(), sealed])
-    assert problems == [f"event {n} (reserve): 'e' goes beyond the budget"]
+    events = ledger.events()
+    append(events, "reserve", body)
+    *_, problems, _ = chain.replay(events)
+    assert problems == [f"event {len(events)} (reserve): 'e' goes beyond the budget"]
+
+
+RESERVED = {"id": "e", "what": "x", "epsilon": 0.1, "delta": 0.0, "relation": "replace", "split": None, "about": {}}
+FORGED = {
+    "caps": ("decide", {"accounting": "sum", "filters": [{"kind": "sum", "epsilon": 1e6, "delta": 0.5, "rho": 0.0}]}),
+    "no caps": ("decide", {"accounting": "sum", "filters": []}),
+    "an accounting": ("decide", {"accounting": "gaussian", "filters": to_list(filters_of("gaussian", CAP))}),
+    "no shares": ("reserve", {**RESERVED, "epsilon": 500.0, "delta": 0.5, "split": []}),
+    "small shares": (
+        "reserve",
+        {**RESERVED, "split": [Spend("a", "", PureCost(0.2)).to_dict()]},
+    ),
+    "a relation": ("reserve", {**RESERVED, "relation": "add_remove"}),
+    "a cost": ("reserve", {**RESERVED, "epsilon": "0.1"}),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_no_ledger_writes_is_found_even_when_sealed(path, what):
+    kind, body = FORGED[what]
+    accounting = "auto" if kind == "decide" else "mixed"
+    ledger = Ledger.create(path, epsilon=CAP.epsilon, delta=CAP.delta, accounting=accounting)
+    if kind == "reserve":
+        ledger.reserve(Budget(0.1), "honest", id="a")
+    events = ledger.events()
+    append(events, kind, body) if what != "a cost" else events.append(reseal(events[-1], body))
+    *_, problems, _ = chain.replay(events)
+    assert len(problems) == 1
+
+
+def test_a_first_event_with_other_caps_is_found(path):
+    (first,) = Ledger.create(path, epsilon=1.0).events()
+    events = []
+    append(events, "create", {**first.values, "filters": to_list(filters_of("sum", Budget(5.0)))})
+    *_, problems, _ = chain.replay(events)
+    assert problems == ["event 1 (create): the caps are not those of the accounting"]
+
+
+def test_other_totals_are_found_even_when_sealed(ledger):
+    events = ledger.events()
+    *_, problems, _ = chain.replay([*events, reseal(events[-1], {**RESERVED, "totals": events[-1].values["totals"]})])
+    assert problems == ["event 10 (reserve): its totals do not follow"]
+
+
+def reseal(last, body):
+    number, text = last.number + 1, chain.canonical(body)
+    return chain.Event(number, last.at, "reserve", text, chain.seal(last.hash, number, last.at, "reserve", text))
+
+
+@pytest.mark.parametrize("column", ["at", "kind", "body", "hash"])
+@pytest.mark.parametrize("number", [3, 9])
+def test_bytes_for_text_are_found(ledger, column, number):
+    assert ledger.events()[-1].number == 9
+    change(ledger, f"UPDATE event SET {column} = CAST({column} AS BLOB) WHERE number = ?", number)
+    assert any("is not text" in problem for problem in ledger.verify().problems)
+
+
+def test_a_body_that_is_too_deep_is_found(ledger):
+    change(ledger, "UPDATE event SET body = ? WHERE number = 3", '{"a":' + "[" * 200_000)
+    assert any("makes no sense" in problem for problem in ledger.verify().problems)
+    with pytest.raises(DamagedLedgerError, match="cannot be read"):
+        ledger.history()
+
+
+def test_another_version_is_found(ledger):
+    change(ledger, "UPDATE budget SET version = 3")
+    assert not ledger.verify().ok
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER quiet AFTER UPDATE ON budget BEGIN DELETE FROM event WHERE 0; END",
+        "CREATE VIEW more AS SELECT 1",
+        "CREATE TABLE more (a)",
+        "CREATE UNIQUE INDEX more ON event (kind)",
+        "ALTER TABLE event ADD COLUMN more TEXT",
+    ],
+)
+def test_what_is_not_a_ledgers_is_found_and_stops_grants(path, statement):
+    """A trigger could forget every release, and the record would still be in order."""
+    ledger = Ledger.create(path, epsilon=1.0)
+    change(ledger, statement)
+    assert any("what a ledger does not hold" in problem for problem in ledger.verify().problems)
+    with pytest.raises(DamagedLedgerError, match="it holds what a ledger does not"):
+        ledger.reserve(Budget(0.1), "x")
+
+
+def test_changed_totals_grant_nothing(path):
+    ledger = Ledger.create(path, epsilon=1.0)
+    with sqlite3.connect(path) as db:
+        (fresh,) = db.execute("SELECT state FROM budget").fetchone()
+    db.close()
+    ledger.commit(ledger.reserve(Budget(1.0), "x"))
+    change(ledger, "UPDATE budget SET state = ?", fresh)
+    with pytest.raises(DamagedLedgerError, match="not those after its last event"):
+        ledger.reserve(Budget(1.0), "y")
+
+
+def test_a_cut_record_grants_nothing(ledger):
+    change(ledger, "DELETE FROM event WHERE number = (SELECT MAX(number) FROM event)")
+    with pytest.raises(DamagedLedgerError, match="not those after its last event"):
+        ledger.reserve(Budget(0.1), "y")
+
+
+def test_what_the_total_does_not_cover_is_said(path):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    ledger = Ledger.create(path, epsilon=9.0, delta=1e-5)
+    PrivatePCA(1, epsilon=0.5, bound=4.0, ledger=ledger).fit(X)
+    assert ledger.verify().cautions == ()
+    PrivatePCA(1, epsilon=0.5, bound=4.0, ledger=ledger, random_state=0).fit(X)
+    with pytest.warns(NotPrivateWarning):
+        PrivatePCA(1, epsilon=0.5, delta=1e-6, ledger=ledger, method=AnalyzeGaussPrinted()).fit(X)
+    ledger.cancel(ledger.reserve(Budget(0.1), "x", about={"seeded": True}))
+    ledger.reserve(Budget(0.1), "x", about={"basis": "distributional"})
+    assert ledger.verify().ok
+    assert ledger.verify().cautions == (
+        "1 entry drawn with a seed: not private",
+        "1 entry not private (basis: none)",
+        "1 entry private under assumptions only (basis: distributional)",
+    )
 
 
 def test_a_file_of_an_earlier_version_says_what_is_left(path):

@@ -18,7 +18,7 @@ import pytest
 
 from dpeigen import Ledger, PrivatePCA
 from dpeigen.privacy import Budget
-from dpeigen.privacy.ledger import BudgetExceededError, LedgerUnavailableError, book, store
+from dpeigen.privacy.ledger import BudgetExceededError, LedgerUnavailableError, page, store
 from dpeigen.sources import Source
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9, fork and file sizes are POSIX")
@@ -173,6 +173,17 @@ SECRET = "hunter2%24x"
         f"postgresql://ada:{SECRET}\u2100@127.0.0.1:1/study",
         f"postgresql://ada:{SECRET}@[127.0.0.1:1/study",
         f"mysql://ada:{SECRET}@127.0.0.1/study",
+        "postgresql://ada:s3cr/hunter2@127.0.0.1/study",
+        "postgresql://ada:12/hunter2@127.0.0.1/study",
+        "postgresql://ada:s@hunter2@127.0.0.1/study",
+        "postgresql://ada:12?hunter2@127.0.0.1/study",
+        "postgresql://ada:12#hunter2@127.0.0.1/study",
+        "postgresql://ada:hunter2/study",
+        "postgresql:///host%3D127.0.0.1%20password%3Dhunter2",
+        "postgresql://ada%40hunter2%40127.0.0.1/study",
+        "host=127.0.0.1 password=hunter2 dbname=study",
+        "host=127.0.0.1 PASSWORD = hunter2 dbname=study",
+        Path(f"mysql://ada:{SECRET}@127.0.0.1/study"),
     ],
 )
 def test_no_server_no_data_and_no_password(url, capsys):
@@ -205,7 +216,7 @@ def test_a_clock_that_goes_back_changes_no_grant(place, monkeypatch):
             return now
 
     ledger = Ledger.create(place, epsilon=1.0)
-    monkeypatch.setattr(book, "datetime", Backwards)
+    monkeypatch.setattr(page, "datetime", Backwards)
     for _ in range(5):
         ledger.commit(ledger.reserve(Budget(0.2), "x"))
     with pytest.raises(BudgetExceededError):

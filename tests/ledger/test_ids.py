@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+
 import numpy as np
 import pytest
 
@@ -47,6 +51,12 @@ def test_the_same_id_at_another_cost_is_refused(ledger, cost, relation, split):
     assert ledger.remaining().epsilon == pytest.approx(0.6)
 
 
+def test_the_same_id_for_something_else_is_refused(ledger):
+    ledger.reserve(Budget(0.4), "wave 1", id="w1")
+    with pytest.raises(RepeatedReleaseError, match="another release"):
+        ledger.reserve(Budget(0.4), "wave 2", id="w1")
+
+
 def test_what_was_released_is_not_released_again(ledger):
     ledger.commit(ledger.reserve(Budget(0.4), "wave 1", id="w1"))
     with pytest.raises(RepeatedReleaseError, match="made already"):
@@ -74,6 +84,38 @@ def test_what_may_have_been_drawn_waits_for_a_person(ledger):
     with pytest.raises(KeyError, match="No open reservation"):
         ledger.resolve("w1", spent=False, reason="changed my mind")
     assert ledger.verify().ok
+
+
+def test_what_was_started_is_cancelled_by_the_one_who_started_it(ledger, place):
+    others = [Ledger(place, by="mallory"), pickle.loads(pickle.dumps(ledger))]
+    ledger.start(ledger.reserve(Budget(0.4), "wave 1", id="w1"))
+    for other in (*others, copy.deepcopy(ledger)):
+        with pytest.raises(RepeatedReleaseError, match="started by someone else"):
+            other.cancel("w1")
+    assert ledger.remaining().epsilon == pytest.approx(0.6)
+    ledger.named("any").cancel("w1")  # the same process, the same start
+    ledger.start(ledger.reserve(Budget(0.4), "wave 1", id="w1"))
+    ledger.resolve("w1", spent=False, reason="it never ran")
+    others[0].start(others[0].reserve(Budget(0.4), "wave 1", id="w1"))
+    with pytest.raises(RepeatedReleaseError, match="started by someone else"):  # another start of the same id
+        ledger.cancel("w1")
+    ledger.reserve(Budget(0.1), "wave 2", id="w2")
+    others[0].cancel("w2")  # nothing was started
+    assert ledger.verify().ok
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the other process is forked")
+def test_a_forked_process_has_started_nothing(path):
+    ledger = Ledger.create(path, epsilon=1.0)
+    ledger.start(ledger.reserve(Budget(0.4), "wave 1", id="w1"))
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.cancel("w1")
+        except RepeatedReleaseError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_a_cancelled_id_is_free_again_at_any_cost(ledger):

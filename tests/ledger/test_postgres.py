@@ -8,13 +8,14 @@ import pickle
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import postgres_server
 import pytest
 
 from dpeigen import Ledger
 from dpeigen.privacy import Budget
-from dpeigen.privacy.ledger import BudgetExceededError, LedgerUnavailableError
+from dpeigen.privacy.ledger import BudgetExceededError, DamagedLedgerError, LedgerUnavailableError
 
 
 def execute(url, *statements):
@@ -26,11 +27,62 @@ def execute(url, *statements):
 
 
 def test_a_url_may_have_passed_through_a_path(database):
-    from pathlib import Path
-
     url = f"{database}&ledger=path_like"
     Ledger.create(url, epsilon=1.0)
     assert Ledger(Path(url)).remaining() == Budget(1.0)
+
+
+def test_a_path_that_has_dropped_the_empty_host_is_refused(database):
+    with pytest.raises(ValueError, match="Give it as text"):
+        Ledger(Path("postgresql:///postgres?ledger=study"))
+
+
+def test_a_socket_without_a_host_in_the_url(database, monkeypatch):
+    """Three slashes: the host is libpq's to choose, not the name of the database."""
+    folder = database.split("host=")[1]
+    monkeypatch.setenv("PGHOST", folder)
+    monkeypatch.setenv("PGUSER", "analyst")
+    ledger = Ledger.create("postgresql:///postgres?ledger=socket", epsilon=1.0)
+    ledger.reserve(Budget(0.25), "x")
+    assert Ledger(f"{database}&ledger=socket").remaining() == Budget(0.75)
+
+
+def test_the_place_leads_back(database):
+    ledger = Ledger.create(f"{database}&ledger=back", epsilon=1.0)
+    ledger.reserve(Budget(0.25), "x")
+    assert Ledger(ledger.place).remaining() == Budget(0.75)
+    assert Ledger(ledger.place).place == ledger.place
+    place = Ledger("postgresql://ada:pw@[::1]:5433,db.example.org:5434/a%20b?ledger=x").place
+    assert Ledger(place).place == place
+    assert "pw" not in place
+
+
+SCHEMA = "dpeigen_odd"
+ODD = {
+    "trigger": "CREATE TRIGGER odd AFTER UPDATE ON {0}.budget FOR EACH ROW EXECUTE FUNCTION {0}.odd()",
+    "rule": "CREATE RULE odd AS ON INSERT TO {0}.event DO ALSO DELETE FROM {0}.entry",
+    "policy": "CREATE POLICY odd ON {0}.event USING (number < 2)",
+    "default": "ALTER TABLE {0}.event ADD COLUMN more INTEGER DEFAULT 1",
+    "constraint": "ALTER TABLE {0}.entry ADD CONSTRAINT odd CHECK (number > 0)",
+    "index": "CREATE INDEX odd ON {0}.event (lower(kind))",
+    "heir": "CREATE TABLE public.heir_of_odd () INHERITS ({0}.event)",
+    "relation": "CREATE VIEW {0}.odd AS SELECT 1 AS one",
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_not_a_ledgers_is_found_and_stops_grants(database, kind):
+    ledger = Ledger.create(f"{database}&ledger=odd", epsilon=1.0)
+    try:
+        ledger.reserve(Budget(0.1), "x")
+        assert ledger.verify().ok
+        body = "RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$"
+        execute(database, f"CREATE FUNCTION {SCHEMA}.odd() {body}", ODD[kind].format(SCHEMA))
+        assert any(f"does not hold: {kind}" in problem for problem in ledger.verify().problems)
+        with pytest.raises(DamagedLedgerError, match=f"what a ledger does not: .*{kind}"):
+            ledger.reserve(Budget(0.1), "x")
+    finally:
+        execute(database, f"DROP SCHEMA {SCHEMA} CASCADE")
 
 
 def test_ledgers_of_one_database_do_not_meet(database):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
 from dpeigen import Ledger
 from dpeigen.privacy import Budget
-from dpeigen.privacy.ledger import DamagedLedgerError, book
+from dpeigen.privacy.ledger import DamagedLedgerError, LedgerUnavailableError, book
 
 
 def test_the_file_has_a_log_and_nothing_else_is_left(path):
@@ -88,3 +90,75 @@ def test_a_file_that_vanished_is_not_made_anew(path):
 def test_a_ledger_says_where_it_is(path):
     ledger = Ledger.create(path, epsilon=1.0)
     assert (ledger.path, ledger.place, repr(ledger)) == (path, str(path), f"Ledger({str(path)!r})")
+
+
+# --- one file, one name ---------------------------------------------------------------------------------------------
+
+
+def refused(ledger):
+    for call in (lambda: ledger.reserve(Budget(0.1), "x"), ledger.state, ledger.verify):
+        with pytest.raises(LedgerUnavailableError, match="more than one name"):
+            call()
+
+
+def test_a_second_name_is_refused_under_both(path):
+    """The log of a hard link is another one: both would grant the whole budget."""
+    ledger, other = Ledger.create(path, epsilon=1.0), path.with_name("other.ledger")
+    os.link(path, other)
+    refused(ledger)
+    refused(Ledger(other))
+    other.unlink()
+    ledger.commit(ledger.reserve(Budget(1.0), "x"))
+    assert ledger.verify().ok
+
+
+def test_a_symbolic_link_is_the_same_name(path):
+    ledger = Ledger.create(path, epsilon=1.0)
+    path.with_name("link").symlink_to(path)
+    Ledger(path.with_name("link")).reserve(Budget(0.5), "x")
+    assert ledger.remaining() == Budget(0.5)
+
+
+MOUNTED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 4096, 16384, 1 << 18
+source, target = map(os.fsencode, sys.argv[1:])
+if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) or libc.mount(
+    source, target, None, MS_BIND, None
+):
+    sys.exit(77)
+from dpeigen import Ledger
+from dpeigen.privacy import Budget
+try:
+    Ledger(sys.argv[2]).reserve(Budget(0.5), "x")
+except RuntimeError as error:
+    print(error)
+Ledger(sys.argv[1]).reserve(Budget(0.25), "x")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are mounted on Linux only")
+def test_a_file_mounted_by_itself_is_refused(path):
+    ledger, box = Ledger.create(path, epsilon=1.0), path.parent / "a b\\c"
+    box.mkdir()
+    (box / "study.ledger").touch()
+    script = [sys.executable, "-c", MOUNTED, str(path), str(box / "study.ledger")]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("mounting needs rights that are not there")
+    assert done.returncode == 0, done.stderr
+    assert "mount its folder" in done.stdout
+    assert ledger.remaining() == Budget(0.75)
+
+
+def test_a_relative_path_stays_where_it_was(path, monkeypatch):
+    elsewhere = path.parent / "elsewhere"
+    elsewhere.mkdir()
+    Ledger.create(elsewhere / path.name, epsilon=1.0)
+    monkeypatch.chdir(path.parent)
+    ledger = Ledger.create(path.name, epsilon=1.0)
+    monkeypatch.chdir(elsewhere)
+    ledger.reserve(Budget(1.0), "x")
+    assert ledger.remaining() is None
+    assert Ledger(path.name).remaining() == Budget(1.0)

@@ -201,10 +201,16 @@ class Changing(Source):
         yield np.ones((1000 + self.reads, 2))
 
 
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_rows_that_change_between_reads(relation):
+@pytest.mark.parametrize(
+    ("relation", "kind", "cost"),
+    [
+        ("replace", UnreadableRowsError, "Nothing was spent"),  # the first read only counted
+        ("add_remove", ValueError, "stays paid for"),  # the first read gave the radius
+    ],
+)
+def test_rows_that_change_between_reads(relation, kind, cost):
     options = {**FIT, "bound": "private", "epsilon": 5.0, "relation": relation}
-    with pytest.raises(UnreadableRowsError, match="changed between two reads"):
+    with pytest.raises(kind, match=f"changed between two reads.*{cost}"):
         PrivateCovariance(**options).fit(Changing())
 
 

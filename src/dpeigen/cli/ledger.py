@@ -63,12 +63,15 @@ def show(place: Place, as_json: Json = False) -> None:
             typer.echo(f"            for one release by Gaussian noise alone: {at}")
         counts = ", ".join(f"{count} {state}" for state, count in facts["entries"].items() if count)
         typer.echo(f"entries     {counts or 'none'}")
+        for caution in facts["cautions"]:
+            typer.echo(f"caution     {caution}; the budget is no guarantee for that")
         for entry in facts["open"]:
             begun = "started" if entry["started"] else "not started"
             typer.echo(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}")
 
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
+    from dpeigen.privacy.ledger.chain import cautions
     from dpeigen.privacy.ledger.rules import stated
 
     state, left, history = ledger.state(), ledger.remaining(), ledger.history()
@@ -87,6 +90,7 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
         "remaining": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
         "gaussian_room": [{"delta": d, "epsilon": e} for d, e in rooms],
         "entries": {s: sum(e["state"] == s for e in history) for s in ("committed", "reserved", "cancelled")},
+        "cautions": list(cautions(e for e in history if e["state"] != "cancelled")),
         "open": [{name: e[name] for name in kept} for e in history if e["state"] == "reserved"],
     }
 
@@ -116,12 +120,20 @@ def verify(
 ) -> None:
     """Recompute every hash and total; exit code 4 if anything does not agree. Note the head it prints elsewhere."""
     with one_line_errors():
-        verdict = _open(place).verify(head)
+        from dpeigen.privacy.ledger import DamagedLedgerError
+
+        try:
+            verdict = _open(place).verify(head)
+        except DamagedLedgerError as error:
+            fail(REFUSED, error)
         if as_json:
             facts = {"ok": verdict.ok, "events": verdict.events, "head": verdict.head}
-            typer.echo(json.dumps({**facts, "problems": list(verdict.problems)}, indent=2))
+            lists = {"problems": list(verdict.problems), "cautions": list(verdict.cautions)}
+            typer.echo(json.dumps({**facts, **lists}, indent=2))
         else:
             typer.echo(f"{verdict.events} events, head {verdict.head}")
+            for caution in verdict.cautions:
+                typer.echo(f"caution: {caution}; the budget is no guarantee for that")
         if not verdict.ok:
             more = f" (and {len(verdict.problems) - 3} more)" if len(verdict.problems) > 3 else ""
             fail(REFUSED, f"the record was changed: {'; '.join(verdict.problems[:3])}{more}")

@@ -2,12 +2,14 @@
 
 Order matters: the source is opened, parameters are checked, the method is chosen and checks the task, the ledger
 reserves, and only then is a value looked at. (Where the number of rows is public and a file does not tell it, the file
-is read once before, to count them.) A refusal up to the first draw of noise spends nothing.
+is read once before, to count them.) A refusal up to the end of the first pass over the rows spends nothing.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +25,7 @@ from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.privacy.ledger.rules import charge_of
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
@@ -103,16 +106,13 @@ class PrivateEstimator(BaseEstimator):
         ticket, planned = "", None
         if ledger:
             planned = _planned_split(method, task, source) if ledger.wants_split else None
-            ticket = ledger.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind))
+            ticket = ledger.reserve(
+                cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded)
+            )
             ledger.start(ticket)  # from here on a second attempt is a second release
-        try:
-            with rows_are_public(task.relation is Relation.REPLACE):
-                estimate = method.estimate(source, task, rng)
-        except BadRowsError:
-            if ledger:
-                ledger.cancel(ticket)
-            raise
-        if planned is not None and estimate.split != planned:
+        with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
+            estimate = method.estimate(source, task, rng)
+        if planned is not None and not charge_of(cost, estimate.split) <= charge_of(cost, planned):
             raise RuntimeError(
                 f"method={method.name!r} spent otherwise than it was priced. This is a bug; please report."
             )
@@ -131,16 +131,37 @@ class PrivateEstimator(BaseEstimator):
         check_is_fitted(self, "release_")
 
 
+@contextmanager
+def refunding(source: Source, ledger: Ledger | None, ticket: str) -> Iterator[None]:
+    """Give the reservation back when rows cannot be read, but only while no pass over them was finished.
+
+    From then on the numbers of that pass may have been released, if only to the workers that read the rows again.
+    """
+    before = source.passes
+    try:
+        yield
+    except BadRowsError as error:
+        if source.passes == before:
+            if ledger:
+                ledger.cancel(ticket)
+            raise
+        kept = f" The reservation {ticket!r} counts as spent (see: dpeigen ledger resolve)." if ledger else ""
+        text = str(error).replace("Nothing was spent.", "").strip()
+        raise ValueError(
+            f"{text} The rows were read before, and what was drawn from them then stays paid for.{kept}"
+        ) from None  # of another kind than errors that cost nothing
+
+
 def _planned_split(method: Method, task: Task, source: Source) -> tuple[Spend, ...] | None:
     """The shares that a fit will pay for; None where only its price is known beforehand, which is enough."""
-    if method.basis != "worst-case" or method.rehearsal_rows(task) is not None:
+    if method.basis != "worst-case" or not method.split_is_known(task):
         return None
     return rehearse(method, task, source, counting=False).split
 
 
-def _about(method: Method, task: Task, kind: str) -> dict[str, Any]:
+def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:
     """Public facts for the ledger's record."""
-    return {"kind": kind, "method": method.name, "basis": method.basis, "columns": task.n_features,
+    return {"kind": kind, "method": method.name, "basis": method.basis, "seeded": seeded, "columns": task.n_features,
             "components": task.n_components, "rows": task.n_rows}  # fmt: skip
 
 

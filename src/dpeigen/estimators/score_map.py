@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.base import PrivateEstimator, refunding
 from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
@@ -20,7 +20,7 @@ from dpeigen.release import Release
 from dpeigen.score_map import CLIP, REACH, ScoreMap
 from dpeigen.sources import Source, open_source
 from dpeigen.sources.progress import rows_are_public
-from dpeigen.stats import BadRowsError, Frame
+from dpeigen.stats import Frame
 from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
@@ -118,16 +118,16 @@ class PrivateScoreMap(PrivateEstimator):
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ""
         if ledger:
-            about = {"kind": "score map", "columns": self.release.n_features, "classes": len(self._labels())}
+            about = {
+                "kind": "score map",
+                "basis": "worst-case",
+                "seeded": rng.seeded,
+                "columns": self.release.n_features,
+            }
             ticket = ledger.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
             ledger.start(ticket)  # from here on a second attempt is a second release
-        try:
-            with rows_are_public(task.relation is Relation.REPLACE):
-                estimate = estimate_map(source, task, rng)
-        except BadRowsError:
-            if ledger:
-                ledger.cancel(ticket)
-            raise
+        with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
+            estimate = estimate_map(source, task, rng)
         found = self._describe(estimate, task, seeded=rng.seeded)
         if ledger:
             ledger.commit(ticket)

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from dpeigen import io
 from dpeigen._validate import check_count, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import _describe
+from dpeigen.estimators.base import _about, _describe
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger
@@ -141,8 +141,10 @@ class StreamMixin:
         rng = randomness(me.random_state)
         ledger = None if me.ledger is None else Ledger.at(me.ledger)
         what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "")
-        ticket = ledger.reserve(method.price(task), what, task.relation) if ledger else ""
+        ticket = ""
         if ledger:
+            about = _about(method, task, "pca", rng.seeded)
+            ticket = ledger.reserve(method.price(task), what, task.relation, about=about)
             ledger.start(ticket)
         return Running(method.start(task, rng), method, task, source.feature_names, ledger, ticket, rng.seeded)
 

@@ -48,6 +48,7 @@ class AnalyzeGaussPrinted(Method):
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         frame, _ = frame_rows(task, weighted=False)
         rows = np.concatenate([np.asarray(frame.image(block)) for block in source.blocks()])
+        source.finished()
         mean = rows.mean(axis=0)
         rows = rows - mean
         longest = max(float(np.linalg.norm(rows, axis=1).max()), np.finfo(float).tiny)

@@ -93,6 +93,10 @@ class Method(ABC):
         """Rows a rehearsal needs where the course of the method depends on how many it meets."""
         return None
 
+    def split_is_known(self, task: Task) -> bool:
+        """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""
+        return self.rehearsal_rows(task) is None
+
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
         return ()

@@ -137,6 +137,7 @@ class Geodesic(Method):
             raise BadRowsError(
                 "The source yields blocks with odd numbers of rows, so pairs are lost. Nothing was spent."
             )
+        source.finished()
         for at in range(0, len(signs), 2**12):
             moment._take(signs[at : at + 2**12])
         signs /= LEVELS

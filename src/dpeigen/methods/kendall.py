@@ -217,6 +217,7 @@ class Kendall(Method):
         if design == "blocks":
             return PairedSource(source, rng).reduce(KendallTau(frame, transform, _PART, min(band, _PART // 4)))
         rows = np.concatenate([np.asarray(frame.image(block)) for block in source.blocks()])
+        source.finished()
         circulant = None if design == "all" else int(design)
         if circulant is not None and pairs_per_row(n, circulant) < n - 1:
             rows = rows[rng.permutation(len(rows))]  # sorted rows would meet their likes only

@@ -92,6 +92,13 @@ class PrivateRank(Method):
     def price(self, task: Task) -> Budget:
         return task.budget
 
+    def split_is_known(self, task: Task) -> bool:
+        # The cost of what follows is the same for every number of components, but its shares may not be.
+        tasks = (replace(task, n_components=k, private_rank=False) for k in range(1, _most(task) + 1))
+        costs = (_costs(self.inner, trial) for trial in tasks)
+        first = next(costs)
+        return self.inner.split_is_known(task) and all(found == first for found in costs)
+
     def check(self, task: Task) -> None:
         check_choice("rule", self.rule, ["edge", "ratio"], "PrivateRank")
         if getattr(self.inner, "constants", "sharp") == "published":

@@ -51,6 +51,7 @@ class Stream(ABC):
         self.rows_used = 0  # rows in finished batches: where to go on after a resumption
         self.spent = False  # whether anything was drawn from rows yet
         self.broken = False  # whether a batch failed after its rows were spent
+        self.copied = False
         self._buffer: Floats = np.empty((0, task.n_features))
         self._filled = 0
 
@@ -157,6 +158,11 @@ class Stream(ABC):
         self.broken = False
 
     def _refuse_broken(self) -> None:
+        if self.copied:
+            raise RuntimeError(
+                "This is a copy of a stream, and only the stream itself goes on: rows fed to both would be released "
+                "twice on one budget. Use save_stream and resume_stream."
+            )
         if self.broken:
             raise RuntimeError(
                 f"The stream broke in a batch whose rows are spent: {self.rows_used} rows in all. It cannot go on. "
@@ -189,8 +195,8 @@ class Stream(ABC):
         return terms * factors[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Pickles hold no rows either.
-        return {**self.__dict__, "_buffer": np.empty((0, self.task.n_features)), "_filled": 0}
+        # Copies and pickles hold no rows, and cannot go on.
+        return {**self.__dict__, "_buffer": np.empty((0, self.task.n_features)), "_filled": 0, "copied": True}
 
 
 class OnePassMethod(Method):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,12 +34,26 @@ class UnreadableRowsError(BadRowsError):
     """Rows that a source could not read as numbers. The message holds no value of the data."""
 
 
+def _counting(reduce: Callable[..., S]) -> Callable[..., S]:
+    """The method, which says when it has finished."""
+
+    @wraps(reduce)
+    def counted(source: Source, *arguments: Any, **options: Any) -> S:
+        found = reduce(source, *arguments, **options)
+        source.finished()
+        return found
+
+    return counted
+
+
 class Source(ABC):
     """Rows × features, readable more than once.
 
     ``fixed_order`` says that a row's place is its own: another value in one row moves no other row. It is False where
     rows lie by their values (partitions of a cluster, folders named after a column); pairs are then drawn over all.
     ``one_block`` says that `whole_blocks` gives all rows at once, so that pairs are drawn over all of them anyway.
+    ``passes`` grows whenever a statistic of all rows is handed out: its noisy version may have been seen since, so
+    only a failure of the first pass costs nothing. `reduce` counts by itself, in subclasses too.
     """
 
     n_features: int
@@ -47,7 +62,18 @@ class Source(ABC):
     fixed_order: bool = True
     one_block: bool = False
     paired_in_place: bool = False  # set when pairs were drawn within blocks: their guarantee needs the fixed order
+    passes: int = 0
     _rows_read: int | None = None  # by the first pass
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("reduce", "reduce_in_order"):
+            if name in vars(cls):
+                setattr(cls, name, _counting(vars(cls)[name]))
+
+    def finished(self) -> None:
+        """A pass is over; to be called by those that read all blocks themselves, before they use what they read."""
+        self.passes += 1
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
@@ -83,6 +109,7 @@ class Source(ABC):
         """The statistic of the rows of each partition in the order given; only where `partition_rows` tells them."""
         raise NotImplementedError
 
+    @_counting
     def reduce(self, statistic: S) -> S:
         """The statistic of all rows."""
         source, lock = self._counted(self.blocks()), threading.Lock()
@@ -163,6 +190,9 @@ class PairedSource(Source):
         for block in whole:
             rows = np.asarray(block)
             yield from paired_blocks(rows, self._order(len(rows)))
+
+    def finished(self) -> None:
+        self._source.finished()
 
     def check_rows(self, count: int) -> int:
         return count  # of an odd number one sits out; the source behind counts its own

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import chain, rules
 from dpeigen.privacy.ledger.chain import Event, State, Verdict
 from dpeigen.privacy.ledger.errors import BudgetExceededError, RepeatedReleaseError
+from dpeigen.privacy.ledger.page import Page, all_events
 from dpeigen.privacy.ledger.store import SqliteStore, Store, Transaction
 
 _LONGEST = 500  # characters of a text that is given
@@ -39,6 +40,7 @@ class Ledger:
         self._by = None if by is None else _text("by", by)
         self._host = None if host is None else _text("host", host)
         self._release_id: str | None = None
+        self._started: dict[str, tuple[int, int]] = {}
         self._store.check()
 
     @classmethod
@@ -62,7 +64,7 @@ class Ledger:
         }
         ledger = cls.__new__(cls)
         ledger._store, ledger._by = _store(place), None if by is None else _text("by", by)
-        ledger._host = ledger._release_id = None
+        ledger._host, ledger._release_id, ledger._started = None, None, {}
         with ledger._store.create() as db:
             empty = (1, chain.VERSION, 0, chain.START, State().to_text())
             db.run("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", empty)
@@ -73,6 +75,9 @@ class Ledger:
     def at(cls, ledger: Ledger | str | Path) -> Ledger:
         """A ledger from itself, its path or its URL."""
         return ledger if isinstance(ledger, Ledger) else cls(ledger)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_started": {}}  # a copy has started nothing
 
     @property
     def path(self) -> Path:
@@ -166,7 +171,10 @@ class Ledger:
         self._settle(ticket, "commit")
 
     def cancel(self, ticket: str) -> None:
-        """Nothing was drawn from the data: give the reservation back."""
+        """Nothing was drawn from the data: give the reservation back.
+
+        After `start` only the object that started it can know that; everyone else needs a reason, and `resolve`.
+        """
         self._settle(ticket, "cancel")
 
     def resolve(self, ticket: str, *, spent: bool, reason: str) -> None:
@@ -205,15 +213,14 @@ class Ledger:
     def history(self) -> list[dict[str, Any]]:
         """All entries, oldest first: who reserved what and when, at which cost, and what became of it."""
         with self._store.read() as db:
-            self._page(db)
+            page = self._page(db)
             rows = db.run(
                 "SELECT n.id, n.state, n.started, r.at, r.body, s.at, s.kind, s.body FROM entry n JOIN event r"
                 " ON r.number = n.number LEFT JOIN event s ON s.number = n.settled ORDER BY n.number"
             )
         found = []
         for _, state, started, at, text, settled_at, settled_kind, settled_text in rows:
-            body = Event(0, at, "", text, "").values
-            settled = Event(0, "", "", settled_text, "").values if settled_text else {}
+            body, settled = page.values(text), page.values(settled_text) if settled_text else {}
             order = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "about")
             found.append(
                 {"id": body["id"], "at": at, **{name: body[name] for name in order[1:]}}
@@ -226,7 +233,7 @@ class Ledger:
         """The record itself, oldest first."""
         with self._store.read() as db:
             self._page(db)
-            return _events(db)
+            return all_events(db)
 
     def verify(self, head: str | None = None) -> Verdict:
         """Recompute every hash, total and state from the record, and whether each grant was within the budget.
@@ -234,46 +241,39 @@ class Ledger:
         ``head`` is the head of an earlier verdict, kept elsewhere: that event must still be in the chain.
         """
         with self._store.read() as db:
-            events = _events(db)
+            events = all_events(db)
             entries = {
                 row[0]: tuple(row[1:]) for row in db.run("SELECT id, number, state, started, settled FROM entry")
             }
-            stored = db.run("SELECT number, head, state FROM budget")
+            stored, odd = db.run("SELECT version, number, head, state FROM budget"), db.oddities()
         state, expected, problems, last = chain.replay(events)
         number = events[-1].number if events else 0
-        if stored != [(number, last, state.to_text())]:
+        problems.extend(f"there is what a ledger does not hold: {name}" for name in odd)
+        if stored != [(chain.VERSION, number, last, state.to_text())]:
             problems.append("the stored totals are not those of the record")
         if entries != {name: entry.row() for name, entry in expected.items()}:
             problems.append("the stored entries are not those of the record")
         if head is not None and head not in {f"{e.number}:{e.hash}" for e in events}:
             problems.append("the head given is not in the record: events were removed or rewritten since it was noted")
-        return Verdict(tuple(problems), len(events), f"{number}:{last}")
+        counted = {entry.number for entry in expected.values() if entry.state != "cancelled"}
+        cautions = chain.cautions(event.values for event in events if event.number in counted)
+        return Verdict(tuple(problems), len(events), f"{number}:{last}", cautions)
 
     # --- inside a transaction ---------------------------------------------------------------------------------------
 
-    def _page(self, db: Transaction, *, lock: bool = False) -> _Page:
-        rows = db.run("SELECT version, number, head, state FROM budget" + (db.lock if lock else ""))
-        if len(rows) != 1:
-            raise self._store.damaged("it holds no budget")
-        version, number, head, state = rows[0]
-        if version != chain.VERSION:
-            raise self._store.damaged(f"its version is {version}, this dpeigen writes {chain.VERSION}")
-        try:
-            parsed = State.from_text(state)
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._store.damaged("its totals cannot be read") from error
-        return _Page(db, number, head, parsed, self._by or _user(), self._host or socket.gethostname())
+    def _page(self, db: Transaction, *, lock: bool = False) -> Page:
+        return Page(self._store, db, self._by or _user(), self._host or socket.gethostname(), lock=lock)
 
-    def _known(self, page: _Page, body: Mapping[str, Any]) -> bool:
+    def _known(self, page: Page, body: Mapping[str, Any]) -> bool:
         """Whether this id holds this very reservation, unused; refuses if it was used."""
         found = page.entry(body["id"])
         if found is None or found[1] == "cancelled":
             return False
         earlier, (_, state, started, _) = page.reservation(found), found
-        if any(earlier[name] != body[name] for name in ("epsilon", "delta", "relation", "split")):
+        if any(earlier[name] != body[name] for name in ("what", "epsilon", "delta", "relation", "split")):
             raise RepeatedReleaseError(
-                f"The release id {body['id']!r} stands for another cost in {self._store.name}. A new release needs a "
-                "new id. Nothing was spent."
+                f"The release id {body['id']!r} stands for another release or another cost in {self._store.name}. A "
+                "new release needs a new id. Nothing was spent."
             )
         if state == "committed":
             raise RepeatedReleaseError(
@@ -296,7 +296,17 @@ class Ledger:
                 raise KeyError(f"No open reservation {ticket!r} in {self._store.name}.")
             if kind == "start" and found[2]:
                 raise RepeatedReleaseError(f"The release {ticket!r} was started already. A second draw needs a new id.")
+            mine = (os.getpid(), found[0])  # this process, and the event that reserved
+            if kind == "cancel" and found[2] and self._started.get(ticket) != mine:
+                raise RepeatedReleaseError(
+                    f"The release {ticket!r} was started by someone else; what was drawn may have been seen. Whoever "
+                    "knows that nothing was can say how: Ledger.resolve(…, reason=…), or dpeigen ledger resolve."
+                )
             page.add(kind, {"id": ticket, **(more or {})}, page.reservation(found))
+        if kind == "start":
+            self._started[ticket] = mine
+        elif kind in chain.SETTLING:
+            self._started.pop(ticket, None)
 
     @staticmethod
     def _looking(state: State) -> State:
@@ -321,53 +331,21 @@ class Ledger:
             )
 
 
-class _Page:
-    """The end of the record, inside a transaction: what is there, and adding to it."""
-
-    def __init__(self, db: Transaction, number: int, head: str, state: State, by: str, host: str) -> None:
-        self._db, self._number, self._head = db, number, head
-        self.state, self._who = state, {"by": by, "host": host}
-
-    def entry(self, ticket: str) -> tuple[Any, ...] | None:
-        rows = self._db.run("SELECT number, state, started, settled FROM entry WHERE id = ?", (ticket,))
-        return rows[0] if rows else None
-
-    def reservation(self, entry: tuple[Any, ...]) -> dict[str, Any]:
-        (text,) = self._db.run("SELECT body FROM event WHERE number = ?", (entry[0],))[0]
-        return Event(0, "", "", text, "").values
-
-    def add(self, kind: str, body: Mapping[str, Any], reserved: Mapping[str, Any] | None = None) -> None:
-        """One more event and all that follows from it."""
-        number, text = self._number + 1, chain.canonical({**body, **self._who})
-        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        head = chain.seal(self._head, number, at, kind, text)
-        self._db.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
-        if kind == "reserve":
-            self._db.run("DELETE FROM entry WHERE id = ?", (body["id"],))  # a cancelled one, which is free again
-            self._db.run("INSERT INTO entry VALUES (?, ?, 'reserved', 0, NULL)", (body["id"], number))
-        elif kind == "start":
-            self._db.run("UPDATE entry SET started = 1 WHERE id = ?", (body["id"],))
-        elif kind in chain.SETTLING:
-            settled = (chain.settled_state(kind, body), number, body["id"])
-            self._db.run("UPDATE entry SET state = ?, settled = ? WHERE id = ?", settled)
-        self.state = self.state.after(kind, body, reserved)
-        self._number, self._head = number, head
-        self._db.run("UPDATE budget SET number = ?, head = ?, state = ?", (number, head, self.state.to_text()))
-
-
-def _events(db: Transaction) -> list[Event]:
-    return [Event(*row) for row in db.run("SELECT number, at, kind, body, hash FROM event ORDER BY number")]
-
-
 def _store(place: str | Path) -> Store:
     text = str(place)
     if text.startswith(("postgresql:", "postgres:")):
         from dpeigen.privacy.ledger.postgres import PostgresStore
 
         scheme, rest = text.split(":", 1)
-        return PostgresStore(f"{scheme}://{rest.lstrip('/')}")  # a Path has made one slash of two
-    if "://" in text:
-        raise ValueError(complain("ledger", "Ledger", "a path or a postgresql:// URL", text.split("://")[0] + "://…"))
+        if not rest.startswith("//"):  # a Path has made one slash of two, or of three
+            if "/" not in rest.split("?")[0].strip("/"):
+                raise ValueError("The ledger's URL went through a Path, which drops slashes. Give it as text.")
+            rest = f"/{rest}"
+        return PostgresStore(f"{scheme}:{rest}")
+    if other := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text):
+        raise ValueError(complain("ledger", "Ledger", "a path or a postgresql:// URL", f"{other[1]}://…"))
+    if "password=" in text.replace(" ", "").lower():
+        raise ValueError("A ledger in PostgreSQL is named by a URL, postgresql://user@host/database, not by key=value.")
     return SqliteStore(place)
 
 

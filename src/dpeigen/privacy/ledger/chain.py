@@ -5,22 +5,26 @@ or reordering events breaks every later hash. Who can write the storage can stil
 end; a head hash kept elsewhere shows that (`Ledger.verify(head=…)`).
 
 Everything else that is stored (totals, states of entries) follows from the events by `State.after`, which the ledger
-uses to go on and `replay` uses to check.
+uses to go on and `replay` uses to check. An event also holds the digest of the totals after it, so that changed totals
+are noticed before anything is granted from them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpeigen.privacy.budget import Budget, Spend
+from dpeigen.privacy.budget import Budget, Relation, Spend
+from dpeigen.privacy.ledger import rules
 from dpeigen.privacy.ledger.rules import Charge, Filter, admits, charge_of, to_list
 
 VERSION = 2
 START = "0" * 64
+_SLACK = 1e-6  # of recorded caps and shares, for other versions of the numerical libraries
 SETTLING = ("commit", "cancel", "resolve")
 
 
@@ -32,6 +36,11 @@ def canonical(value: Any) -> str:
 def seal(previous: str, number: int, at: str, kind: str, body: str) -> str:
     """The hash of an event."""
     return hashlib.sha256("\n".join([previous, str(number), at, kind, body]).encode()).hexdigest()
+
+
+def digest(totals: str) -> str:
+    """The hash of stored totals."""
+    return hashlib.sha256(totals.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -133,15 +142,29 @@ def settled_state(kind: str, body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `Ledger.verify` found. ``head`` is what to keep elsewhere."""
+    """What `Ledger.verify` found. ``head`` is to be kept elsewhere; ``cautions`` say what the total does not cover."""
 
     problems: tuple[str, ...]
     events: int
     head: str
+    cautions: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         return not self.problems
+
+
+def cautions(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Which entries that count are not private in the worst case, so that the total is no guarantee for them."""
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        about = entry.get("about")
+        if isinstance(about, dict):
+            basis = about.get("basis", "worst-case")
+            counts["drawn with a seed: not private"] += bool(about.get("seeded"))
+            counts[f"private under assumptions only (basis: {basis})"] += basis == "distributional"
+            counts[f"not private (basis: {basis})"] += basis not in ("worst-case", "distributional")
+    return tuple(f"{count} {'entry' if count == 1 else 'entries'} {what}" for what, count in counts.items() if count)
 
 
 class _BrokenError(Exception):
@@ -159,13 +182,21 @@ def replay(events: Iterable[Event]) -> tuple[State, dict[str, Entry], list[str],
         if event.number != number:
             problems.append(f"{where}: number {number} is missing")
             number = event.number
+        if not all(isinstance(text, str) for text in (event.at, event.kind, event.body, event.hash)):
+            problems.append(f"{where}: it is not text")
+            previous = ""
+            continue
         if seal(previous, event.number, event.at, event.kind, event.body) != event.hash:
             problems.append(f"{where}: its hash does not follow from its content and the event before")
         previous = event.hash
         try:
             state = _follow(state, entries, bodies, event)
-        except (_BrokenError, ValueError, KeyError, TypeError, AttributeError) as error:
-            problems.append(f"{where}: {error if isinstance(error, _BrokenError) else 'its content makes no sense'}")
+            if event.values["totals"] != digest(state.to_text()):
+                raise _BrokenError("its totals do not follow")
+        except _BrokenError as error:
+            problems.append(f"{where}: {error}")
+        except Exception:  # a forged body can be anything
+            problems.append(f"{where}: its content makes no sense")
     if number == 0:
         problems.append("there is no event")
     return state, entries, problems, previous
@@ -181,6 +212,10 @@ def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str,
             raise _BrokenError(f"{name!r} was reserved before")
         if not admits(state.filters, state.total.plus(body_charge(body))):
             raise _BrokenError(f"{name!r} goes beyond the budget")
+        rules.check_split(Budget(body["epsilon"], body["delta"]), spends_of(body), slack=_SLACK)
+        relation = Relation(body["relation"]).value
+        if any(count for other, count in state.relations.items() if other != relation):
+            raise _BrokenError(f"{name!r} is about another relation")
         entries[name], bodies[name] = Entry(event.number), body
     elif kind in (*SETTLING, "start"):
         entry = entries.get(name)
@@ -194,4 +229,17 @@ def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str,
         raise _BrokenError("this kind of event is unknown")
     elif kind == "decide" and state.accounting != "auto":
         raise _BrokenError("the accounting was decided before")
-    return state.after(kind, body, reserved)
+    after = state.after(kind, body, reserved)
+    if kind in ("create", "decide"):
+        _check_rule(after, ("sum", "mixed") if kind == "decide" else rules.ACCOUNTINGS)
+    return after
+
+
+def _check_rule(state: State, known: tuple[str, ...]) -> None:
+    """The caps must be those of the accounting: whoever seals an event can write others."""
+    due = () if state.accounting == "auto" else rules.filters_of(state.accounting, state.cap)
+    same = len(due) == len(state.filters) and all(
+        f.is_close(g, _SLACK) for f, g in zip(due, state.filters, strict=True)
+    )
+    if state.accounting not in known or not same:
+        raise _BrokenError("the caps are not those of the accounting")

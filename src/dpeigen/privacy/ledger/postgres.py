@@ -14,17 +14,36 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dpeigen._validate import complain
 from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
 
-_NO_URL = "PostgreSQL does not understand the ledger's URL (postgresql://user@host/database)."
+_NO_URL = (
+    "PostgreSQL does not understand the ledger's URL (postgresql://user@host:port/database). In a password / is %2F, "
+    "@ is %40, : is %3A, ? is %3F and # is %23."
+)
 _DEFAULTS = {"connect_timeout": "15", "application_name": "dpeigen"}
 _SETTINGS = (
     "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '60s';"
     " SET LOCAL idle_in_transaction_session_timeout = '60s'"
 )
+
+
+_HERE = "c.relnamespace = current_schema()::regnamespace"
+_ODD = {
+    "trigger": f"SELECT tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE {_HERE} AND NOT tgisinternal",
+    "rule": f"SELECT rulename FROM pg_rewrite JOIN pg_class c ON c.oid = ev_class WHERE {_HERE}",
+    "policy": f"SELECT polname FROM pg_policy JOIN pg_class c ON c.oid = polrelid WHERE {_HERE}",
+    "default": f"SELECT c.relname FROM pg_attrdef JOIN pg_class c ON c.oid = adrelid WHERE {_HERE}",
+    "constraint": f"SELECT conname FROM pg_constraint JOIN pg_class c ON c.oid = conrelid WHERE {_HERE}"
+    " AND contype = 'c' AND conname <> 'budget_one_check'",
+    "index": f"SELECT c.relname FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE {_HERE}"
+    " AND (indexprs IS NOT NULL OR indpred IS NOT NULL)",
+    "heir": f"SELECT c.relname FROM pg_inherits JOIN pg_class c ON c.oid = inhparent WHERE {_HERE}",
+    "relation": f"SELECT c.relname FROM pg_class c WHERE {_HERE} AND c.relkind <> 'i'"
+    " AND NOT (c.relkind = 'r' AND c.relname IN ('budget', 'event', 'entry'))",
+}
 
 
 class _PostgresTransaction(Transaction):
@@ -37,6 +56,10 @@ class _PostgresTransaction(Transaction):
         cursor = self._db.execute(sql.replace("?", "%s"), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
+    def oddities(self) -> list[str]:
+        parts = (f"SELECT '{kind} ' || o.name FROM ({query}) AS o(name)" for kind, query in _ODD.items())
+        return [name for (name,) in self.run(" UNION ALL ".join(parts))]
+
 
 class PostgresStore(Store):
     """One schema of a database."""
@@ -47,24 +70,27 @@ class PostgresStore(Store):
             parts = urlsplit(url)
         except ValueError:  # its message may quote the URL, and that a password
             parts = urlsplit("")
-        if not parts.scheme:
+        # A password with a bare / @ ? or # in it would end up in the host, the port or the database, which are shown.
+        if not parts.scheme or parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment:
             raise ValueError(_NO_URL)
         query = dict(parse_qsl(parts.query))
         self.name = query.pop("ledger", "default")
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", self.name):
             must = "lower-case letters, digits and _, beginning with a letter, at most 40"
             raise ValueError(complain("ledger", "the URL", must, self.name))
-        self._url = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
+        # By hand: urlunsplit drops the slashes of an empty host.
+        self._url = f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(query, quote_via=quote)}"
         try:
             facts = psycopg.conninfo.conninfo_to_dict(self._url)
         except psycopg.Error:  # likewise
             facts = None
-        if facts is None:
+        shown = {name: str((facts or {}).get(name, "")) for name in ("user", "host", "port", "dbname")}
+        misplaced = re.search("[@=]", shown["host"] + shown["dbname"]) or shown["port"].strip(",0123456789")
+        if facts is None or misplaced:
             raise ValueError(_NO_URL)
         self._options = {name: value for name, value in _DEFAULTS.items() if name not in facts}
-        host, port = str(facts.get("host", "")), f":{facts['port']}" if facts.get("port") else ""
-        socket = f"&host={host}" if host.startswith("/") else ""
-        self.place = f"postgresql://{'' if socket else host}{port}/{facts.get('dbname', '')}?ledger={self.name}{socket}"
+        given = {name: value for name, value in shown.items() if value and name != "dbname"}
+        self.place = f"postgresql:///{quote(shown['dbname'])}?" + urlencode({**given, "ledger": self.name}, safe="/,:")
         self._schema = f"dpeigen_{self.name}"
 
     def check(self) -> None:

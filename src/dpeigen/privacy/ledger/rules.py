@@ -1,8 +1,10 @@
 """When a ledger grants: filters whose totals are safe for analysts who choose the next release after seeing the last.
 
 Guarantee: everything granted by one ledger together is (ε, δ)-DP for the cap (ε, δ), however the releases, their
-costs and their number were chosen from earlier results. These are privacy filters (Rogers et al. 2016; Feldman and
-Zrnic 2021; Smith and Thakurta 2022; Whitehouse et al. 2023); the proofs are short.
+costs and their number were chosen from earlier results, if each release is as private as it was priced. Those drawn
+with a seed or by methods that are not worst-case are not, and `verify` and ``ledger show`` count them. These are
+privacy filters (Rogers et al. 2016; Feldman and Zrnic 2021; Smith and Thakurta 2022; Whitehouse et al. 2023); the
+proofs are short.
 
 **One filter** keeps running totals at or below caps fixed in advance. Let P, Q be the laws of the whole interaction on
 two neighbouring data sets and L = L₁ + L₂ its privacy loss: L₁ of steps counted by their ε, L₂ of the others. For every
@@ -50,7 +52,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -113,6 +115,10 @@ class Charge:
     def plus(self, other: Charge, sign: int = 1) -> Charge:
         return Charge(*(getattr(self, f.name) + sign * getattr(other, f.name) for f in fields(self)))
 
+    def __le__(self, other: Charge) -> bool:
+        """Not more in any currency: whatever admits the other admits this."""
+        return all(getattr(self, f.name) <= getattr(other, f.name) for f in fields(self))
+
     def to_dict(self) -> dict[str, str]:
         return {name: format(value, "x") for name, value in asdict(self).items()}
 
@@ -147,18 +153,23 @@ def charge_of(cost: Budget, split: Iterable[Spend] | None) -> Charge:
     )
 
 
-def check_split(cost: Budget, split: tuple[Spend, ...] | None) -> None:
+def check_split(cost: Budget, split: tuple[Spend, ...] | None, slack: float = 1e-12) -> None:
     """Refuse shares that are together worth more than the stated cost: sums count the one, other filters the other."""
     if not split:
         if split is not None:
             raise ValueError(complain("split", "Ledger", "one share or more, or None", split))
         return
-    from dpeigen.privacy.accounting import compose_delta
-
-    worth = compose_delta(split, cost.epsilon)
-    if worth > cost.delta * (1 + 1e-12):
+    worth = _worth(split, cost.epsilon)
+    if worth > cost.delta * (1 + slack):
         must = f"worth at most δ={cost.delta:g} at ε={cost.epsilon:g}, as stated"
         raise ValueError(complain("split", "Ledger", must, f"δ={worth:.3g}"))
+
+
+@lru_cache(maxsize=256)
+def _worth(split: tuple[Spend, ...], epsilon: float) -> float:
+    from dpeigen.privacy.accounting import compose_delta
+
+    return compose_delta(split, epsilon)
 
 
 def _half_square(value: float) -> float:
@@ -173,6 +184,11 @@ class Filter:
     epsilon: float
     delta: float
     rho: float = 0.0
+
+    def is_close(self, other: Filter, slack: float) -> bool:
+        """Whether both caps are the same, up to rounding."""
+        pairs = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
+        return self.kind == other.kind and all(math.isclose(a, b, rel_tol=slack) for a, b in pairs)
 
     def _pairs(self, total: Charge) -> list[tuple[int, float]]:
         if self.kind == "sum":

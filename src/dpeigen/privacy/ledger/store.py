@@ -2,6 +2,11 @@
 
 A writer holds the only lock from before it reads the totals until its changes are on disk; a writer that dies leaves
 nothing behind. No connection outlives a call, so ledgers may be copied, pickled and used after a fork.
+
+SQLite finds a file's log and locks by the file's name. A file with two names (a hard link; a file that is mounted by
+itself, as into a container) would have two logs whose writers do not see each other, so such a file is refused. Locking
+the file itself would not do: closing a second handle of it drops SQLite's own locks, and a log that a killed process
+has left under one name stays unseen under the other.
 """
 
 from __future__ import annotations
@@ -9,7 +14,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import sys
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -38,6 +45,10 @@ class Transaction(ABC):
     @abstractmethod
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query, or none."""
+
+    @abstractmethod
+    def oddities(self) -> list[str]:
+        """What lies in the storage and is not a ledger's: a trigger or a rule could undo what is written."""
 
 
 class Store(ABC):
@@ -79,12 +90,22 @@ class _SqliteTransaction(Transaction):
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._db.execute(sql, parameters).fetchall()
 
+    def oddities(self) -> list[str]:
+        due = {("table", statement.split()[2], statement) for statement in SCHEMA}
+        found = {row for row in self.run("SELECT type, name, sql FROM sqlite_master") if not _own(*row[:2])}
+        return sorted({f"{kind} {name}" for kind, name, _ in found ^ due})
+
+
+def _own(kind: str, name: str) -> bool:
+    """Whether SQLite made it for itself."""
+    return kind in ("table", "index") and name.startswith("sqlite_")
+
 
 class SqliteStore(Store):
     """A file with a write-ahead log beside it while it is in use."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # it stays where it is when the process goes elsewhere
         self.name, self.place = self.path.name, str(self.path)
 
     def check(self) -> None:
@@ -108,6 +129,7 @@ class SqliteStore(Store):
                     yield transaction
             try:
                 os.link(aside, self.path)
+                aside.unlink()
             except FileExistsError:
                 raise FileExistsError(f"{self.path} exists already, and may hold what was spent.") from None
             except OSError:  # file systems without links
@@ -143,7 +165,9 @@ class SqliteStore(Store):
         # Reading a log needs to write beside the file. Where that is not allowed, and no log is left, do without.
         frozen = reading and not _writable(path.parent) and not Path(f"{path}-wal").exists()
         mode = "ro&immutable=1" if frozen else "rw" if path == self.path else "rwc"
-        address = f"{path.absolute().as_uri()}?mode={mode}"
+        address = f"{path.as_uri()}?mode={mode}"
+        if path == self.path:
+            self._check_name()
         db = None
         try:
             db = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)
@@ -157,6 +181,20 @@ class SqliteStore(Store):
         finally:
             if db is not None:
                 db.close()
+
+    def _check_name(self) -> None:
+        """Refuse a file that can be reached by two names; see above."""
+        try:
+            for _ in range(10):
+                if (links := self.path.stat().st_nlink) <= 1:
+                    break
+                time.sleep(0.02)  # a ledger that is being made has a second name for a moment
+            mounted = _mounted(self.path)
+        except OSError as error:
+            raise self.unavailable(error) from error
+        if links > 1 or mounted:
+            how = f"{links} hard links; remove all but one" if links > 1 else "mounted by itself; mount its folder"
+            raise self.unavailable(f"the file has more than one name ({how}), and their locks would not meet")
 
     def _old(self, db: sqlite3.Connection | None) -> DamagedLedgerError:
         """The refusal of a file from before entries were chained, which says what is left in it."""
@@ -173,6 +211,17 @@ class SqliteStore(Store):
             f"any more. (ε, δ) = ({max(epsilon - used, 0.0):g}, {max(delta - used_delta, 0.0):g}) is left in it: keep "
             "the file, and make a new ledger with that budget."
         )
+
+
+def _mounted(path: Path) -> bool:
+    """Whether the file, not its folder, is where something is mounted: Linux alone can do that."""
+    if sys.platform != "linux":
+        return False
+    name = os.fsencode(path.resolve())
+    for byte in (b"\\", b" ", b"\t", b"\n"):  # as the kernel writes them
+        name = name.replace(byte, b"\\%03o" % byte[0])
+    with Path("/proc/self/mountinfo").open("rb") as mounts:
+        return any(line.split(b" ", 5)[4] == name for line in mounts)
 
 
 def _writable(folder: Path) -> bool:

@@ -1,0 +1,76 @@
+"""The end of the record, inside a transaction: what is there, and adding to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from dpeigen.privacy.ledger import chain
+from dpeigen.privacy.ledger.chain import Event, State
+from dpeigen.privacy.ledger.store import Store, Transaction
+
+
+class Page:
+    """Refuses a store whose totals are not those of the last event, or that holds more than a ledger's tables."""
+
+    def __init__(self, store: Store, db: Transaction, by: str, host: str, *, lock: bool = False) -> None:
+        self._store, self._db, self._who = store, db, {"by": by, "host": host}
+        rows = db.run("SELECT version, number, head, state FROM budget" + (db.lock if lock else ""))
+        if len(rows) != 1:
+            raise store.damaged("it holds no budget")
+        version, self._number, self._head, text = rows[0]
+        if version != chain.VERSION:
+            raise store.damaged(f"its version is {version}, this dpeigen writes {chain.VERSION}")
+        if odd := db.oddities():
+            raise store.damaged(f"it holds what a ledger does not: {', '.join(odd)}")
+        last = db.run("SELECT number, hash, body FROM event ORDER BY number DESC LIMIT 1") or [(0, chain.START, "")]
+        if last[0][:2] != (self._number, self._head):
+            raise store.damaged("its totals are not those after its last event")
+        try:
+            self.state = State.from_text(text)
+            if self._number and self.values(last[0][2])["totals"] != chain.digest(text):
+                raise store.damaged("its totals are not those after its last event")
+        except (ValueError, KeyError, TypeError) as error:
+            raise store.damaged("its totals cannot be read") from error
+
+    def values(self, text: str) -> dict[str, Any]:
+        """The content of an event."""
+        try:
+            return Event(0, "", "", text, "").values
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._store.damaged("an event cannot be read") from error
+
+    def entry(self, ticket: str) -> tuple[Any, ...] | None:
+        rows = self._db.run("SELECT number, state, started, settled FROM entry WHERE id = ?", (ticket,))
+        return rows[0] if rows else None
+
+    def reservation(self, entry: tuple[Any, ...]) -> dict[str, Any]:
+        rows = self._db.run("SELECT body FROM event WHERE number = ?", (entry[0],))
+        if not rows:
+            raise self._store.damaged("an event is missing")
+        return self.values(rows[0][0])
+
+    def add(self, kind: str, body: Mapping[str, Any], reserved: Mapping[str, Any] | None = None) -> None:
+        """One more event and all that follows from it."""
+        self.state = self.state.after(kind, body, reserved)
+        totals = self.state.to_text()
+        number, text = self._number + 1, chain.canonical({**body, **self._who, "totals": chain.digest(totals)})
+        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        head = chain.seal(self._head, number, at, kind, text)
+        self._db.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
+        if kind == "reserve":
+            self._db.run("DELETE FROM entry WHERE id = ?", (body["id"],))  # a cancelled one, which is free again
+            self._db.run("INSERT INTO entry VALUES (?, ?, 'reserved', 0, NULL)", (body["id"], number))
+        elif kind == "start":
+            self._db.run("UPDATE entry SET started = 1 WHERE id = ?", (body["id"],))
+        elif kind in chain.SETTLING:
+            settled = (chain.settled_state(kind, body), number, body["id"])
+            self._db.run("UPDATE entry SET state = ?, settled = ? WHERE id = ?", settled)
+        self._number, self._head = number, head
+        self._db.run("UPDATE budget SET number = ?, head = ?, state = ?", (number, head, totals))
+
+
+def all_events(db: Transaction) -> list[Event]:
+    """The record, oldest first."""
+    return [Event(*row) for row in db.run("SELECT number, at, kind, body, hash FROM event ORDER BY number")]

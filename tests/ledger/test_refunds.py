@@ -1,0 +1,149 @@
+"""Rows that cannot be read cost nothing in the first pass over them, and everything once a pass was finished."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpeigen import Ledger, PrivatePCA, PrivateScoreMap
+from dpeigen.methods import Kendall
+from dpeigen.privacy import GaussianCost, Spend
+from dpeigen.privacy.budget import Budget
+from dpeigen.privacy.ledger.rules import charge_of
+from dpeigen.sources import PairedSource, Source, UnreadableRowsError
+from dpeigen.stats import BadRowsError
+
+X = np.random.default_rng(0).normal(size=(4000, 3)) * [3, 1, 1]
+
+
+class Failing(Source):
+    """Rows on a worker that is lost in one of the passes, after some rows of it."""
+
+    n_features, n_rows = 3, len(X)
+
+    def __init__(self, fails: int) -> None:
+        self.fails, self.reads = fails, 0
+
+    def blocks(self):
+        self.reads += 1
+        yield X[:2000]
+        if self.reads == self.fails:
+            raise UnreadableRowsError("A worker was lost. Nothing was spent.")
+        yield X[2000:]
+
+
+class OwnReduce(Failing):
+    """A source that adds up by itself, and tells nobody."""
+
+    def reduce(self, statistic):
+        part = statistic.fresh()
+        for block in self.blocks():
+            part.update(block)
+        return part
+
+
+class Unordered(Failing):
+    fixed_order = False
+
+
+def fit(source, ledger, **options):
+    given = {"epsilon": 0.9, "delta": 1e-6, "method": "spatial-sign", "random_state": 0} | options
+    return PrivatePCA(1, ledger=ledger, **given).fit(source)
+
+
+@pytest.fixture
+def ledger(path):
+    return Ledger.create(path, epsilon=1.0, delta=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Failing, OwnReduce, Unordered])
+@pytest.mark.parametrize("options", [{}, {"center": "pairs"}, {"method": Kendall(variances="paid"), "bound": 9.0}])
+def test_only_the_first_pass_may_fail_for_nothing(ledger, kind, options):
+    with pytest.raises(BadRowsError, match="Nothing was spent"):
+        fit(kind(1), ledger, **options)
+    assert ledger.history()[-1]["state"] == "cancelled"
+    with pytest.raises(ValueError, match=r"A worker was lost\. The rows were read before.*counts as spent") as caught:
+        fit(kind(2), ledger, **options)
+    assert not isinstance(caught.value, BadRowsError)
+    assert "Nothing was spent" not in str(caught.value)
+    assert (ledger.history()[-1]["state"], ledger.history()[-1]["started"]) == ("reserved", True)
+    assert ledger.remaining().epsilon == pytest.approx(0.1)
+
+
+def test_a_source_that_was_used_before_is_fresh_for_the_next_fit(ledger):
+    source = Failing(0)
+    fit(source, None)
+    assert source.passes > 1
+    source.fails = source.reads + 1
+    with pytest.raises(BadRowsError, match="Nothing was spent"):
+        fit(source, ledger)
+    assert ledger.remaining().epsilon == 1.0
+
+
+def test_a_bad_row_at_the_end_is_found_in_the_first_pass(ledger):
+    bad = np.repeat(X, 40, axis=0)  # enough for threads
+    bad[-1, 0] = np.nan
+    for options in ({}, {"center": "pairs"}):
+        with pytest.raises(BadRowsError, match="othing was spent"):
+            fit(bad, ledger, **options)
+    assert ledger.remaining().epsilon == 1.0
+
+
+def test_pairs_count_for_the_rows_behind_them():
+    from dpeigen.privacy import randomness
+    from dpeigen.stats import Frame, SecondMoment, unit_lattice
+
+    source = Failing(0)
+    PairedSource(source, randomness(0)).reduce(SecondMoment(unit_lattice(Frame(3))))
+    assert source.passes > 0
+
+
+def test_a_score_map_is_started_before_it_is_drawn(ledger):
+    release = PrivatePCA(2, epsilon=1.0, bound=9.0, random_state=0).fit(X).release_
+    mapped = PrivateScoreMap(release, epsilon=0.4, ledger=ledger, random_state=0)
+    with pytest.raises(BadRowsError):
+        mapped.fit(Failing(1))
+    mapped.fit(X)
+    assert [(e["state"], e["started"]) for e in ledger.history()] == [("cancelled", True), ("committed", True)]
+
+
+# --- shares that are not the rehearsed ones ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["refined", "gaussian", "spatial-sign"])
+def test_a_private_number_of_components_is_released_from_a_ledger_with_shares(path, method):
+    """The shares of 'refined' depend on the number, which a rehearsal cannot know."""
+    ledger = Ledger.create(path, epsilon=50.0, delta=1e-2, accounting="mixed")
+    rows = np.random.default_rng(1).normal(size=(20_000, 8)) * ([3] * 3 + [0.1] * 5)
+    options = {"epsilon": 5.0, "delta": 1e-6, "method": method, "bound": 20.0, "center": None, "random_state": 0}
+    pca = PrivatePCA("private", ledger=ledger, **options).fit(rows)
+    entry = ledger.history()[-1]
+    assert (pca.n_components_, entry["state"]) == (3, "committed")
+    assert (entry["split"] is None) == (method == "refined")  # bare where the shares are not known beforehand
+
+
+def test_shares_are_compared_by_what_they_cost(path, monkeypatch):
+    from dpeigen.estimators import base
+
+    ledger, share = Ledger.create(path, epsilon=5.0, delta=1e-2, accounting="mixed"), 1.0
+    planned = base._planned_split
+
+    def other(*arguments):
+        return tuple(Spend(s.purpose, "", GaussianCost(s.cost.mu * share)) for s in planned(*arguments))
+
+    monkeypatch.setattr(base, "_planned_split", other)
+    options = {"method": "gaussian", "bound": 9.0, "center": None}
+    fit(X, ledger, **options)  # other names, the same cost
+    assert ledger.history()[-1]["state"] == "committed"
+    share = 0.9
+    with pytest.raises(RuntimeError, match="spent otherwise than it was priced"):
+        fit(X, ledger, **options)
+    assert ledger.history()[-1]["state"] == "reserved"
+
+
+def test_a_charge_is_not_more_only_if_it_is_so_in_every_currency():
+    one = charge_of(Budget(1.0, 1e-6), None)
+    assert one <= one
+    assert charge_of(Budget(0.9), None) <= one
+    assert not charge_of(Budget(1.1), None) <= one
+    assert not charge_of(Budget(0.1, 2e-6), None) <= one
