@@ -5,6 +5,7 @@ Whatever is computed from a release costs nothing more: that is post-processing.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -87,7 +88,7 @@ class Release:
     def choice(self) -> dict[str, Any] | None:
         """Why method="auto" chose this method: candidates, their predicted errors and the reason; else None."""
         found = self.facts.get("choice")
-        return dict(found) if found else None
+        return copy.deepcopy(dict(found)) if found else None
 
     def sample(self, n: int, *, random_state: Any = None) -> Floats:
         """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing."""

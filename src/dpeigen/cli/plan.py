@@ -140,8 +140,9 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     out.print(f"without privacy    {found.floor:.3g}")
     if found.rate is not None:
         out.print(f"minimax rate       {found.rate:.3g} (its constant is not known)")
+    about = "one row's values" if facts["relation"] == "replace" else "whether one row is there"
     out.print(
-        f"best attack        by (ε, δ) alone, right about a row {100 * found.success:.1f}% of the time; a coin is 50%"
+        f"best attack        by (ε, δ) alone, right {100 * found.success:.1f}% of the time about {about}; a coin is 50%"
     )
     if target is not None:
         epsilon, rows = needed["epsilon"], needed["rows"]

@@ -222,7 +222,7 @@ def _describe(
     guarantee = promise(estimate, method, task, cost).with_notes(*notes)
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
-    paid = any(spend.purpose.startswith("radius") for spend in estimate.split)
+    paid = any(spend.purpose == "radius" for spend in estimate.split)
     facts = {
         "method": method.name,
         "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,

@@ -170,7 +170,7 @@ def _moments(task: Task) -> list[Method]:
 def _allows(method: Method, task: Task) -> bool:
     try:
         method.check(task)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for budgets of 1e-200 and the like
         return False
     return True
 

@@ -111,8 +111,12 @@ class Method(ABC):
 
     def check(self, task: Task) -> None:
         """Refuse what this method cannot do, before anything is read or spent."""
+        owner = type(self).__name__
+        if not isinstance(self.emphasis, Mapping):
+            raise TypeError(complain("emphasis", owner, "a dictionary of factors by purpose", self.emphasis))
         for name, factor in self.emphasis.items():
-            check_positive(f"emphasis[{name!r}]", factor, type(self).__name__)
+            if not 1e-3 <= check_positive(f"emphasis[{name!r}]", factor, owner) <= 1e3:
+                raise ValueError(complain(f"emphasis[{name!r}]", owner, "between 0.001 and 1000", factor))
         if self.needs_delta and task.budget.is_pure:
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))

@@ -29,7 +29,12 @@ def best_split(
     What is minimised is the root mean square of the error of the directions and of the relative error that noise makes
     in a variance along them, by trying factors on one share after the other, ``rounds`` times over. Shares of the noise
     on the directions themselves are the unit. Facts are those of `plan`.
+
+    Under relation="add_remove" the number of rows is private, and a release shows its shares: ``n_rows`` is then taken
+    as the nearest power of 2, and should be a guess made without the data.
     """
+    if facts.get("relation") == "add_remove":
+        n_rows = 2 ** round(math.log2(max(2, n_rows)))
     problem = Problem.of(n_rows, n_features, n_components, **facts)
     simulator, best = Simulator(problem), modelled_method(method)
     best.check(problem.task)

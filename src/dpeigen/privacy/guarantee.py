@@ -67,6 +67,11 @@ class Guarantee:
         return self.numerics != "seeded" and self.basis != "none"
 
     @property
+    def secret(self) -> str:
+        """What the guarantee is about: under add/remove other values are a removal and an addition, two steps away."""
+        return "one thing or another" if self.relation is Relation.REPLACE else "there or not"
+
+    @property
     def spent_epsilon(self) -> float:
         """The ε of the recorded shares at this δ, by exact composition; never above `epsilon`."""
         return compose(self.split, self.delta) if self.split else self.epsilon
@@ -124,9 +129,7 @@ class Guarantee:
         ]
         if self.is_private and self.basis == "worst-case":
             success = f"{100 * self.best_attack():.1f}% (50% is a coin)"
-            lines.append(
-                f"attack     nobody guesses whether a row is one thing or another with success above {success}"
-            )
+            lines.append(f"attack     nobody guesses whether a row is {self.secret} with success above {success}")
         lines += [f"spent on   {spend.purpose}: {spend.cost} ({spend.mechanism})" for spend in self.split]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)

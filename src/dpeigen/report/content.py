@@ -111,9 +111,8 @@ def _promise(g: Guarantee) -> list[Block]:
     ]
     if g.is_private and g.basis == "worst-case":
         words.append(
-            "Put as a test: someone who knows all other rows, and that the last one is one of two possibilities, "
-            "guesses "
-            f"which with a success of at most {100 * g.best_attack():.1f}%. Tossing a coin has 50%."
+            "Put as a test: someone who knows all other rows guesses whether the last one is "
+            f"{g.secret} with a success of at most {100 * g.best_attack():.1f}%. Tossing a coin has 50%."
         )
     elif not g.is_private:
         words = [f"This release is not private. The noise in it is what the following promise would need: {words[0]}"]
