@@ -65,14 +65,17 @@ def installed(extras: tuple[str, ...]) -> dict[str, metadata.Distribution]:
 
 
 def license_of(package: metadata.Distribution) -> list[str]:
-    """What a package says about its license: an expression, or else its classifiers, or else the first line."""
+    """What a package says about its license: an expression, its classifiers, a first line, or its file's first line."""
     facts = package.metadata
     if facts.get("License-Expression"):
         return [facts["License-Expression"]]
     kinds = [c.split("::")[-1].strip() for c in facts.get_all("Classifier") or [] if c.startswith("License ::")]
     kinds = [kind for kind in kinds if kind != "OSI Approved"]
     text = (facts.get("License") or "").strip()
-    return kinds or ([text.splitlines()[0]] if text else [])
+    if not kinds and not text:
+        files = [f for f in package.files or [] if f.name.upper().startswith("LICENSE") and ".dist-info" in str(f)]
+        text = files[0].read_text(encoding="utf-8").strip() if files else ""
+    return kinds or ([text.splitlines()[0].strip()] if text else [])
 
 
 def allowed(name: str, words: list[str]) -> bool:
