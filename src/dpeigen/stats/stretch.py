@@ -18,16 +18,17 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Stretched:
-    """Framed rows with their parts along orthonormal ``directions`` multiplied by ``factors``."""
+class _Turned:
+    """Framed rows, and orthonormal directions with a factor for each."""
 
     frame: Frame
-    directions: Floats  # j × d, released
-    factors: Floats  # j, from released numbers
+    directions: Floats  # orthonormal rows, released
+    factors: Floats  # one for each, from released numbers
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Stretched)
+            isinstance(other, _Turned)
+            and type(other) is type(self)
             and self.frame == other.frame
             and np.array_equal(self.directions, other.directions)
             and np.array_equal(self.factors, other.factors)
@@ -43,6 +44,10 @@ class Stretched:
 
     def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
         return None
+
+
+class Stretched(_Turned):
+    """Framed rows with their parts along some ``directions`` multiplied by ``factors``."""
 
     def image(self, block: Any) -> Floats:
         rows = self.frame.image(block)
@@ -56,35 +61,11 @@ class Stretched:
         return np.clip(np.nan_to_num(rows, nan=0.0), -LARGEST_FLOAT, LARGEST_FLOAT)
 
 
-@dataclass(frozen=True, eq=False)
-class Whitened:
+class Whitened(_Turned):
     """Scores of framed rows along all ``directions`` of a released basis, each multiplied by its factor.
 
     As long as the rows stretched by `Stretched`, in other axes, and many times as fast where all directions are.
     """
-
-    frame: Frame
-    directions: Floats  # d × d, orthonormal rows, released
-    factors: Floats  # d, from released numbers
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Whitened)
-            and self.frame == other.frame
-            and np.array_equal(self.directions, other.directions)
-            and np.array_equal(self.factors, other.factors)
-        )
-
-    @property
-    def n_columns(self) -> int:
-        return self.frame.n_features
-
-    @property
-    def rows_per_term(self) -> int:
-        return self.frame.rows_per_term
-
-    def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
-        return None
 
     def image(self, block: Any) -> Floats:
         with np.errstate(over="ignore"):
