@@ -6,6 +6,7 @@ Whatever is computed from a map costs nothing more: that is post-processing.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen import io
+from dpeigen._validate import complain
 from dpeigen.privacy import Budget, Guarantee
+from dpeigen.stats.areas import drawn_to_regression
 from dpeigen.stats.smoothing import smooth
 
 Floats = NDArray[np.float64]
@@ -136,25 +139,47 @@ class ScoreMap:
         groups = [smooth(c, variance, float(t)) for c, t in zip(self.counts, totals, strict=True)]
         return np.array(groups).reshape(self.counts.shape)
 
-    def centroids(self) -> Centroids:
+    def centroids(self, public: Mapping[str, Sequence[float]] | None = None) -> Centroids:
         """Centres of the labels, drawn to the middle of the map where the noise is larger than they are likely to be.
 
         The sum S of n positions with noise of deviation s has, for centres of deviation w about the middle, the best
         linear estimate S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A
         label is shown if its noisy count is larger than any of as many labels without rows reaches but for 5%.
+
+        With ``public`` facts of every label, such as the longitude and latitude of a country, centres are drawn to
+        their regression on those facts instead (`dpeigen.stats.areas`). Where labels have few rows that says much more
+        than their own noise, and it costs nothing.
         """
         noise, count_noise = (float(self.facts[name] or 1) for name in ("sum_deviation", "class_count_deviation"))
         tail = math.log(max(len(self.labels), 1) / (2 * _FALSE_ALARM))  # P(Laplace > b·t) = e^−t/2, for each label
-        counts = np.maximum(self.class_counts, 0.0)
-        weights = counts / (counts**2 + (noise * CLIP) ** 2)
-        errors = 1 / np.sqrt((counts / noise) ** 2 + CLIP**2)
+        middle, counts = self.window.mean(axis=1), np.maximum(self.class_counts, 0.0)
+        if public is None:
+            weights = counts / (counts**2 + (noise * CLIP) ** 2)
+            points = self.class_sums * weights[:, None]
+            errors = np.repeat(1 / np.sqrt((counts / noise) ** 2 + CLIP**2)[:, None], 2, axis=1)
+        else:
+            rows = np.maximum(counts, 1.0)[:, None]
+            points, errors = drawn_to_regression(
+                self.class_sums / rows, np.repeat(noise / rows, 2, axis=1), self._public_facts(public), CLIP**-2
+            )
         return Centroids(
             labels=self.labels,
-            points=self.window.mean(axis=1) + self.class_sums * weights[:, None] * self.clip,
-            errors=errors[:, None] * self.clip,
+            points=middle + points * self.clip,
+            errors=errors * self.clip,
             counts=self.class_counts.copy(),
             shown=np.asarray(self.class_counts >= count_noise / math.sqrt(2) * tail),
         )
+
+    def _public_facts(self, public: Mapping[str, Sequence[float]]) -> Floats:
+        must = "as many finite numbers for each label, and more labels than numbers plus two"
+        try:
+            facts = np.array([np.ravel(public[label]) for label in self.labels], dtype=np.float64)
+        except (KeyError, TypeError, ValueError):
+            facts = np.zeros(0)
+        sound = facts.ndim == 2 and 0 < facts.shape[1] < len(facts) - 2 and np.isfinite(facts).all()
+        if not sound:
+            raise ValueError(complain("public", "ScoreMap.centroids", must, public))
+        return facts
 
     def to_arrow(self) -> Any:
         """One line for each cell: label (null for all rows), its borders, the noisy count and the smoothed one."""

@@ -462,3 +462,24 @@ def test_the_total_carries_its_condition():
     found = PrivateScoreMap(replace(release, guarantee=model), epsilon=1.0).fit(rows).map_
     assert "assumptions only" in found.total_words
     assert any("assumptions" in note for note in found.guarantee.notes)
+
+
+def test_public_facts_of_labels_help_the_small_ones():
+    rng = np.random.default_rng(5)
+    labels = [f"place {i}" for i in range(20)]
+    places = rng.uniform(-4, 4, size=(20, 2))
+    sizes = np.array([300] * 8 + [3] * 12)
+    rows = np.concatenate([np.column_stack([p + 0.3 * rng.normal(size=(n, 2)), 0.1 * rng.normal(size=n)])
+                           for p, n in zip(places, sizes, strict=True)])  # fmt: skip
+    y = np.repeat(labels, sizes)
+    release = PrivatePCA(2, epsilon=8.0, delta=1e-6, bound=9.0, center=None, random_state=0).fit(rows).release_
+    found = PrivateScoreMap(release, epsilon=1.0, labels=labels, random_state=1).fit(rows, y).map_
+    truth = np.array([(rows[y == name] @ release.components.T).mean(axis=0) for name in labels])
+    public = dict(zip(labels, places, strict=True))
+    small = sizes < 10
+    plain, helped = (np.linalg.norm(found.centroids(facts).points - truth, axis=1) for facts in (None, public))
+    assert np.median(helped[small]) < 0.5 * np.median(plain[small])
+    assert np.median(helped[~small]) < 2 * np.median(plain[~small])
+    for wrong in ({}, {name: [np.nan] for name in labels}, {name: [[1]] * i for i, name in enumerate(labels)}):
+        with pytest.raises(ValueError, match="'public' parameter"):
+            found.centroids(wrong)

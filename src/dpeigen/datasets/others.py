@@ -55,6 +55,48 @@ def _idx(name: str, digest: str) -> NDArray[np.uint8]:
     return np.frombuffer(content, dtype=np.uint8, offset=header)
 
 
+# Latitude and longitude of the capitals (for parts of Switzerland: Geneva, Zurich, Lugano), in degrees.
+EUROPE_CAPITALS: dict[str, tuple[float, float]] = {
+    "Albania": (41.3, 19.8),
+    "Austria": (48.2, 16.4),
+    "Belgium": (50.8, 4.4),
+    "Bosnia and Herzegovina": (43.9, 18.4),
+    "Bulgaria": (42.7, 23.3),
+    "Croatia": (45.8, 16.0),
+    "Cyprus": (35.2, 33.4),
+    "Czech Republic": (50.1, 14.4),
+    "Denmark": (55.7, 12.6),
+    "Finland": (60.2, 24.9),
+    "France": (48.9, 2.4),
+    "Germany": (52.5, 13.4),
+    "Greece": (38.0, 23.7),
+    "Hungary": (47.5, 19.0),
+    "Ireland": (53.3, -6.3),
+    "Italy": (41.9, 12.5),
+    "Kosovo": (42.7, 21.2),
+    "Latvia": (56.9, 24.1),
+    "Macedonia, The Former Yugoslav Republic Of": (42.0, 21.4),
+    "Netherlands": (52.4, 4.9),
+    "Norway": (59.9, 10.8),
+    "Poland": (52.2, 21.0),
+    "Portugal": (38.7, -9.1),
+    "Romania": (44.4, 26.1),
+    "Russian Federation": (55.8, 37.6),
+    "Scotland": (56.0, -3.2),
+    "Serbia and Montenegro": (44.8, 20.5),
+    "Slovakia": (48.1, 17.1),
+    "Slovenia": (46.1, 14.5),
+    "Spain": (40.4, -3.7),
+    "Sweden": (59.3, 18.1),
+    "Swiss-French": (46.2, 6.1),
+    "Swiss-German": (47.4, 8.5),
+    "Swiss-Italian": (46.0, 9.0),
+    "Turkey": (39.9, 32.9),
+    "Ukraine": (50.5, 30.5),
+    "United Kingdom": (51.5, -0.1),
+}
+
+
 def load_europe() -> Dataset:
     """1387 Europeans × 20 genetic coordinates, each times 20·eigenvalue (as in Biswas et al. 2020); target: country.
 
