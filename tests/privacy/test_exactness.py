@@ -27,7 +27,6 @@ from dpeigen.privacy.randomness import (
     Randomness,
     SeededRandomness,
     SystemRandomness,
-    generator_of,
     made_up_generator,
     randomness,
 )
@@ -151,16 +150,16 @@ def test_normal_numbers_use_every_bit():
 
 
 def test_words_and_tokens():
-    for rng in (SystemRandomness(), SeededRandomness(generator_of([3]))):
+    for rng in (SystemRandomness(), SeededRandomness(made_up_generator(3))):
         words = {rng.word() for _ in range(50)}
         assert len(words) == 50
         assert all(0 <= word < 2**64 for word in words)
         assert max(words) > 2**60
         assert len(rng.token()) == 16
-    twin = np.floor(SeededRandomness(generator_of([3])).uniform(4) * 2**32).astype("<u4").tobytes()
-    assert SeededRandomness(generator_of([3])).token() == twin
-    same = [SeededRandomness(generator_of([3])).word() for _ in range(2)]
-    assert same[0] == same[1] != SeededRandomness(generator_of([4])).word()
+    twin = np.floor(SeededRandomness(made_up_generator(3)).uniform(4) * 2**32).astype("<u4").tobytes()
+    assert SeededRandomness(made_up_generator(3)).token() == twin
+    same = [SeededRandomness(made_up_generator(3)).word() for _ in range(2)]
+    assert same[0] == same[1] != SeededRandomness(made_up_generator(4)).word()
     np.testing.assert_array_equal(made_up_generator().random(3), made_up_generator().random(3))
 
 
@@ -211,6 +210,6 @@ def test_the_complement_of_any_direction(u):
 
 
 def test_acceptance_is_about_the_square_root_of_the_columns():
-    assert acceptance(np.zeros(3), 2000, SeededRandomness(generator_of([1]))) == 1.0
-    many = acceptance(np.linspace(0, 50, 10), 4000, SeededRandomness(generator_of([1])))
+    assert acceptance(np.zeros(3), 2000, SeededRandomness(made_up_generator(1))) == 1.0
+    many = acceptance(np.linspace(0, 50, 10), 4000, SeededRandomness(made_up_generator(1)))
     assert 0.3 < many < 0.8

@@ -18,7 +18,7 @@ from dpeigen.auditing.targets import DELTA, TARGETS, Target, make_task, method_t
 from dpeigen.methods import DataScaledGaussian, Gaussian
 from dpeigen.methods.moment import Noise
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, sphere
-from dpeigen.privacy.randomness import Integers, SeededRandomness, Shape, generator_of, made_up_generator
+from dpeigen.privacy.randomness import Integers, SeededRandomness, Shape, made_up_generator, made_up_randomness
 from dpeigen.sources import ArraySource
 
 Floats = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Restarted(SeededRandomness):
         super().__init__(made_up_generator())
 
     def normal(self, size: Shape) -> Floats:
-        return generator_of(self._seed).standard_normal(size)
+        return made_up_generator(*self._seed).standard_normal(size)
 
 
 class SmallSensitivity(Gaussian):
@@ -142,7 +142,7 @@ def _data_scaled(epsilon: float) -> Target:
 
 def _same_seed(epsilon: float) -> Target:
     target = _right("gaussian", epsilon)
-    return replace(target, run=lambda rows, rng: target.run(rows, SeededRandomness(made_up_generator())))  # noqa: ARG005
+    return replace(target, run=lambda rows, rng: target.run(rows, made_up_randomness()))  # noqa: ARG005
 
 
 def _restarted(epsilon: float) -> Target:

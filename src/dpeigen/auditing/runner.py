@@ -34,7 +34,7 @@ from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.audit import Event, find_events, scores
-from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, generator_of
+from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_up_generator
 
 Floats = NDArray[np.float64]
 PIECES = 8  # of the pilot and of the fresh runs on one data set; readings after a fourth, a half and all of them
@@ -127,7 +127,7 @@ def _generator(job: _Job) -> Randomness:
         return SystemRandomness()
     text = f"{job.name}|{job.epsilon!r}|{job.stage}|{job.side}|{job.piece}"
     digest = hashlib.sha256(text.encode()).digest()
-    return SeededRandomness(generator_of([job.plan.seed, int.from_bytes(digest[:8], "little")]))
+    return SeededRandomness(made_up_generator(job.plan.seed, int.from_bytes(digest[:8], "little")))
 
 
 def _releases(target: Target, rows: Floats, count: int, rng: Randomness, deadline: float | None) -> Floats:

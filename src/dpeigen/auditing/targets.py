@@ -32,7 +32,7 @@ from dpeigen.methods import (
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.radius import private_radius
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate, gaussian_mu
-from dpeigen.privacy.randomness import SeededRandomness, generator_of, made_up_generator
+from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
 from dpeigen.privacy.sphere import sample_orthonormal
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment
@@ -141,12 +141,12 @@ def _fixed_shares(method: Method, task: Task) -> Method:
 
 
 def _rehearsal() -> Randomness:
-    return SeededRandomness(made_up_generator())
+    return made_up_randomness()
 
 
 def model_rows(n: int, d: int, seed: int = 0) -> Floats:
     """Rows of the spiked model that the distributional claim is about."""
-    rng = generator_of([seed])
+    rng = made_up_generator(seed)
     deviations = np.sqrt([_SIGNAL + _NOISE, *[_NOISE] * (d - 1)])
     return rng.standard_normal((n, d)) * deviations
 

@@ -207,11 +207,6 @@ _IN_PLACE = (
 )
 
 
-def _mirrored(matrix: Floats) -> Floats:
-    """The upper triangle on both sides: products in floating point differ in the last bit across the diagonal."""
-    return np.triu(matrix) + np.triu(matrix, 1).T
-
-
 def _describe(
     estimate: Estimate,
     method: Method,
@@ -246,7 +241,7 @@ def _describe(
         kind=kind,
         components=estimate.components,
         eigenvalues=estimate.eigenvalues,
-        covariance=_mirrored(estimate.covariance),
+        covariance=estimate.covariance,
         mean=estimate.mean,
         noise_variance=estimate.noise_variance,
         guarantee=guarantee,

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.privacy import Budget, Guarantee, Spend
-from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
+from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import Source
 
 _ROWS = 64
@@ -57,7 +57,7 @@ def rehearse(method: Method, task: Task, source: Source, *, counting: bool) -> P
         rows = needed if task.n_rows is None else min(task.n_rows, needed)
         played = replace(task, n_rows=rows)
     stand = _Stand(source, rows)
-    estimate = method.estimate(stand, played, SeededRandomness(made_up_generator()))
+    estimate = method.estimate(stand, played, made_up_randomness())
     cost = method.price(task)
     return Plan(method.name, cost, estimate.split, stand.reads, counting, promise(estimate, method, task, cost))
 

@@ -77,6 +77,10 @@ class Estimate:
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
     details: Mapping[str, Any] = field(default_factory=dict)  # what the method itself released or was told; JSON values
 
+    def __post_init__(self) -> None:
+        # Products in floating point differ in the last bit across the diagonal.
+        object.__setattr__(self, "covariance", (self.covariance + self.covariance.T) / 2)
+
 
 class Method(ABC):
     """One mechanism. Constructor arguments are public; data and randomness are arguments of `estimate`."""

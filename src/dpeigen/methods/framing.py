@@ -48,19 +48,26 @@ def frame_source(
     source: Source, task: Task, costs: dict[str, Cost], rng: Randomness, *, weighted: bool = True
 ) -> tuple[Source, Frame, float, float | None]:
     """The source (paired where asked), the frame, the radius, and the expected error of a paid centre (else None)."""
-    if task.pairs:
-        source = PairedSource(source, rng)
-    frame, radius = frame_rows(task, weighted=weighted)
-    center_error = None
-    if "centre" in costs:
-        center, center_error = private_center(source, frame, radius, costs, task.relation, rng)
-        frame = replace(frame, center=center)
+    source, frame, radius, center_error = centre_source(source, task, costs, rng, weighted=weighted)
     if "radius" in costs:
         paid = private_radius(source, frame, costs["radius"], task.relation, rng)
         radius = paid if radius is None else min(paid, radius)
     if radius is None:
         raise AssertionError("`check` has refused a task without a bound")
     return source, frame, radius, center_error
+
+
+def centre_source(
+    source: Source, task: Task, costs: dict[str, Cost], rng: Randomness, *, weighted: bool = False
+) -> tuple[Source, Frame, float | None, float | None]:
+    """The same without paying for a radius of rows: the public one, or None."""
+    if task.pairs:
+        source = PairedSource(source, rng)
+    frame, radius = frame_rows(task, weighted=weighted)
+    if "centre" not in costs:
+        return source, frame, radius, None
+    center, error = private_center(source, frame, radius, costs, task.relation, rng)
+    return source, replace(frame, center=center), radius, error
 
 
 def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:

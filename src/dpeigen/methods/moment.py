@@ -189,7 +189,7 @@ class MomentMethod(Method):
             components=components[:k],
             eigenvalues=eigenvalues[:k],
             noise_variance=float(eigenvalues[k:].mean()) if k < d else 0.0,
-            covariance=(covariance + covariance.T) / 2,
+            covariance=covariance,
             mean=location(frame, mean, task),
             n_rows=count * frame.rows_per_term,
             radius=lattice.radius * float(frame.unit[0]) if frame.weights is None else None,

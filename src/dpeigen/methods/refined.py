@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,15 +36,15 @@ from scipy.special import chdtri
 
 from dpeigen._validate import check_count
 from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import check_radii, frame_rows, location, spends
+from dpeigen.methods.framing import centre_source, check_radii, location, spends
 from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.location import center_shares
 from dpeigen.methods.radius import private_radius, radius_share
 from dpeigen.methods.scores import clipped_squares
 from dpeigen.privacy import Cost, Randomness, Relation, allocate, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import PairedSource, Source
+from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
@@ -116,12 +116,7 @@ class Refined(Method):
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
-        if task.pairs:
-            source = PairedSource(source, rng)
-        frame, cap = frame_rows(task, weighted=False)
-        if task.private_center:
-            center, _ = private_center(source, frame, cap, costs, task.relation, rng)
-            frame = replace(frame, center=center)
+        source, frame, cap, _ = centre_source(source, task, costs, rng)
 
         def radius(purpose: str, view: RowView) -> float:
             paid = private_radius(source, view, costs[purpose], task.relation, rng)

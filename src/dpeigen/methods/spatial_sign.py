@@ -13,22 +13,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import check_radii, frame_rows, location, spends
+from dpeigen.methods.framing import centre_source, check_radii, location, spends
 from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.location import center_shares
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.radius import private_radius, radius_share, rows_needed
 from dpeigen.methods.scores import clipped_squares, variance_share
 from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, allocate
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import PairedSource, Source
+from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -87,12 +87,7 @@ class SpatialSign(Method):
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs = self.shares(task)
-        if task.pairs:
-            source = PairedSource(source, rng)
-        frame, radius = frame_rows(task, weighted=False)
-        if task.private_center:
-            center, _ = private_center(source, frame, radius, costs, task.relation, rng)
-            frame = replace(frame, center=center)
+        source, frame, radius, _ = centre_source(source, task, costs, rng)
         directions = self._directions(source, frame, costs[_SIGNS], task, rng)
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
         if _SCORES in costs:
@@ -125,7 +120,7 @@ class SpatialSign(Method):
             components=directions,
             eigenvalues=eigenvalues,
             noise_variance=left,
-            covariance=(covariance + covariance.T) / 2,
+            covariance=covariance,
             mean=location(frame, None, task),
             n_rows=rest["count"] * frame.rows_per_term,
             radius=rest["radius"] * frame.unit[0],

@@ -27,7 +27,7 @@ from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import location
 from dpeigen.privacy import ApproximateCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
+from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import scattered
 from dpeigen.stats import BadRowsError, Frame
@@ -222,7 +222,7 @@ class OnePassMethod(Method):
 
     def rehearsal_rows(self, task: Task) -> int:
         # Each row pays for itself, so the split is the same for any number of them.
-        return 2 * self.start(task, SeededRandomness(made_up_generator())).rows_to_release
+        return 2 * self.start(task, made_up_randomness()).rows_to_release
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         stream = self.start(task, rng)

@@ -26,22 +26,22 @@ Dong, Liang, Yi 2022: as many rows are clipped as balance clipping with noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import check_radii, frame_rows, location, released_count, spends
+from dpeigen.methods.framing import centre_source, check_radii, location, released_count, spends
 from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares, private_center
+from dpeigen.methods.location import center_shares
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.radius import radius_but
 from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import PairedSource, Source
+from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, NormHistogram, SecondMoment, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -91,12 +91,7 @@ class Whitened(Method):
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, d = self.shares(task), task.n_features
-        if task.pairs:
-            source = PairedSource(source, rng)
-        frame, cap = frame_rows(task, weighted=False)
-        if task.private_center:
-            center, _ = private_center(source, frame, cap, costs, task.relation, rng)
-            frame = replace(frame, center=center)
+        source, frame, cap, _ = centre_source(source, task, costs, rng)
         norms = source.reduce(NormHistogram(frame))
         if task.relation is Relation.ADD_REMOVE:
             count = released_count(norms.count, costs["number of rows"], rng)

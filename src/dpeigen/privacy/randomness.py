@@ -167,12 +167,12 @@ class SeededRandomness(Randomness):
 
 
 def made_up_generator(*numbers: int) -> Generator:
-    """For rehearsals and simulations on made-up rows; the same for the same numbers."""
+    """For rehearsals, simulations and audits on made-up rows; the same for the same numbers, so never private."""
     return np.random.Generator(np.random.PCG64(numbers or 0))
 
 
 def made_up_randomness() -> SeededRandomness:
-    """For draws from a release that are shown and not relied on; a fixed seed, so that pictures can be drawn again."""
+    """For rehearsals, and for draws from a release that are shown and not relied on: the same every time."""
     return SeededRandomness(made_up_generator())
 
 
@@ -187,11 +187,6 @@ def derived_generator(seed: int, *names: str | float | None) -> np.random.Genera
     """
     digest = hashlib.sha256(json.dumps([seed, *names]).encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
-
-
-def generator_of(seed: list[int]) -> np.random.Generator:
-    """A generator from several numbers, for tests and audits: known to all, so nothing drawn from it is private."""
-    return np.random.Generator(np.random.PCG64(seed))
 
 
 def randomness(random_state: Any) -> Randomness:
