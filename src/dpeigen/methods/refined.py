@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,20 +48,12 @@ from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.refinement import (
-    Directions,
-    SignRelease,
-    best_split,
-    rescale,
-    update,
-    worth_stretching,
-)
+from dpeigen.stats.refinement import SignRelease, best_split, look_along, understand
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
 Floats = NDArray[np.float64]
-_SIGNS, _VARIANCES = "directions", "variances"
-_INSIDE, _OUTSIDE = "radius inside the first directions", "radius outside them"
+_RADIUS, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
 RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε, each: usually, and with few rows
 _VARIANCE_SHARE = 0.1  # of the main budget
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -85,13 +77,12 @@ class Refined(Method):
     reference = "two-stage spatial signs; the signal-adaptive rates are those of Cai, Xia and Zha 2024"
     needs_bound = False
     needs_delta = True
-    radii: ClassVar[tuple[str, str]] = (_INSIDE, _OUTSIDE)
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: between sign moments by the error model, at public numbers."""
         d, k = task.n_features, _wanted(task)
         radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)
-        pure = {_INSIDE: radius, _OUTSIDE: radius}
+        pure = {_RADIUS: radius}
         main = {_VARIANCES: _VARIANCE_SHARE}
         n = _USUAL_ROWS if task.n_terms is None else task.n_terms
         noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)
@@ -117,41 +108,34 @@ class Refined(Method):
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
         source, frame, cap, _ = centre_source(source, task, costs, rng)
-
-        def radius(purpose: str, view: RowView) -> float:
-            paid = private_radius(source, view, costs[purpose], task.relation, rng)
-            return paid if cap is None else min(paid, cap)
-
-        found, basis, releases = Directions.none(d), np.zeros((0, d)), list[SignRelease]()
-        inner = outer = 0.0
+        releases, model = list[SignRelease](), None
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
             cost = costs[_signs_purpose(stage)]
-            known = found if releases and len(releases[-1].basis) else self.stretch_by(found, releases, costs, stage)
-            releases.append(_signs(source, Stretched(frame, known.basis, known.factors), cost, task, rng))
-            found, basis = update(known, releases, wanted)
-            if stage == 0:
-                outer = radius(_OUTSIDE, Stretched(frame, found.basis, np.zeros(len(found.basis))))
-                inner = radius(_INSIDE, ScoreFrame(frame, found.basis, residual=not len(found.basis)))
-                found = rescale(found, inner, outer)
-        refined = len(found.basis)
-        factors = _even(np.append(found.levels, np.ones(wanted - refined)), d - wanted)
-        scores = ScoreFrame(Stretched(frame, basis, factors), basis, residual=wanted < d)
-        tail = _tail(task, gaussian_share(costs[_VARIANCES]))
-        reach = _reach(outer, refined, wanted, d, tail)
-        squares, count = clipped_squares(source, Lattice(scores, reach), costs[_VARIANCES], task.relation, rng)
+            along = look_along(model, expected_deviation(releases, costs, stage), wanted, d)
+            releases.append(_signs(source, Stretched(frame, *along), cost, task, rng))
+            model = understand(releases, model, wanted)
+        if model is None:
+            raise AssertionError("there is at least one release")
+        basis = model.completed(wanted)
+        factors = _even(np.append(model.levels, 1.0)[:wanted], d - wanted)
+        evened = Stretched(frame, basis, factors)
+        radius = private_radius(source, evened, costs[_RADIUS], task.relation, rng)
+        radius *= _further(wanted, d, _tail(task, gaussian_share(costs[_VARIANCES])))
+        if cap is not None:
+            radius = min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
+        scores = ScoreFrame(evened, basis, residual=wanted < d)
+        squares, count = clipped_squares(source, Lattice(scores, radius), costs[_VARIANCES], task.relation, rng)
         squares[:wanted] /= factors**2
         return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
-                         details={"refined_directions": refined, "radius_inside": inner * float(frame.unit[0]),
-                                  "radius_outside": outer * float(frame.unit[0])})  # fmt: skip
+                         details={"refined_directions": min(len(releases[-1].basis), wanted)})  # fmt: skip
 
-    def stretch_by(
-        self, found: Directions, releases: list[SignRelease], costs: dict[str, Cost], stage: int
-    ) -> Directions:
-        """What to stretch the next rows by: nothing at first, and nothing while it does not promise to pay."""
-        if not stage:
-            return found
-        relative = gaussian_share(costs[_signs_purpose(stage - 1)]) / gaussian_share(costs[_signs_purpose(stage)])
-        return worth_stretching(found, releases[-1].deviation * relative)
+
+def expected_deviation(releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> float:
+    """Of the noise on the next release, from that on the last."""
+    if not stage:
+        return math.inf
+    relative = gaussian_share(costs[_signs_purpose(stage - 1)]) / gaussian_share(costs[_signs_purpose(stage)])
+    return releases[-1].deviation * relative
 
 
 def _wanted(task: Task) -> int:
@@ -191,11 +175,14 @@ def _tail(task: Task, mu: float) -> float:
     return min(costs, key=lambda tail: costs[tail])
 
 
-def _reach(outer: float, refined: int, wanted: int, d: int, tail: float) -> float:
-    """A radius that all but about a share ``tail`` of rows with even scores keep, given that of their parts outside."""
-    rest = outer**2 / float(chdtri(max(d - refined, 1), 0.05))  # the variance of a direction that does not stand out
-    inside = max(d - wanted, 1) * float(chdtri(wanted, tail))
-    return math.sqrt(rest * (inside + (float(chdtri(d - wanted, tail)) if wanted < d else 0.0)))
+def _further(wanted: int, d: int, tail: float) -> float:
+    """How much longer the radius is that all but a share ``tail`` of rows with even scores keep than the paid one."""
+
+    def square(share: float) -> float:
+        inside = max(d - wanted, 1) * float(chdtri(wanted, share)) if wanted else 0.0
+        return inside + (float(chdtri(d - wanted, share)) if wanted < d else 0.0)
+
+    return math.sqrt(square(tail) / square(0.05))
 
 
 def _assemble(basis: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:

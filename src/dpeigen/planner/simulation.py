@@ -28,7 +28,7 @@ from dpeigen.privacy import Cost, Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.privacy.sphere import envelope
 from dpeigen.stats.norms import GRID
-from dpeigen.stats.refinement import Directions, SignRelease, rescale, update
+from dpeigen.stats.refinement import SignRelease, look_along, understand
 from dpeigen.stats.signs import compression
 from dpeigen.stats.spectrum import projection_distance, sin_theta
 
@@ -220,7 +220,7 @@ def _directions(
 ) -> Floats:
     k = task.n_components or task.n_features
     if isinstance(method, Refined):
-        return _refined(method, task, course, costs, population, repetition, rng)
+        return _refined(task, course, costs, population, repetition, rng)
     if isinstance(method, Kendall):
         return _leading(population.differences(repetition) + _noise(method, course.noise, costs, task, rng), k)
     if isinstance(method, SpatialSign):
@@ -309,7 +309,6 @@ def _paid_radius(cost: Cost, task: Task, norms: Floats, n: int, rng: Generator) 
 
 
 def _refined(
-    method: Refined,
     task: Task,
     course: Course,
     costs: dict[str, Cost],
@@ -320,26 +319,17 @@ def _refined(
     """The course of `Refined.estimate`, on moments."""
     d, k = task.n_features, task.n_components or task.n_features
     shift = _shift(task, course, costs, population, repetition, rng)
-    found, basis, releases = Directions.none(d), np.zeros((0, d)), list[SignRelease]()
-    for stage, share in enumerate(course.shares):
+    model, releases = None, list[SignRelease]()
+    for share in course.shares:
         deviation = course.noise / math.sqrt(share)
-        known = found if releases and len(releases[-1].basis) else method.stretch_by(found, releases, costs, stage)
-        stretch = None
-        if len(known.basis):
-            stretch = np.eye(d) + (known.basis.T * (known.factors - 1)) @ known.basis
+        basis, factors = look_along(model, deviation, k, d)
+        stretch = np.eye(d) + (basis.T * (factors - 1)) @ basis if len(basis) else None
         matrix = population.signs(repetition, stretch, shift) + _gaussian(d, deviation, rng)
-        releases.append(SignRelease(matrix, deviation, known.basis, known.factors))
-        found, basis = update(known, releases, k)
-        if stage == 0 and len(found.basis):
-            scores = population.rows(repetition) @ found.basis.T
-            inside = np.sort(np.linalg.norm(scores, axis=1))
-            outside = np.sort(np.linalg.norm(population.rows(repetition) - scores @ found.basis, axis=1))
-            inner, outer = (
-                _paid_radius(costs[name], task, norms, population.n, rng)
-                for name, norms in zip(method.radii, (inside, outside), strict=True)
-            )
-            found = rescale(found, inner, outer)
-    return basis
+        releases.append(SignRelease(matrix, deviation, basis, factors))
+        model = understand(releases, model, k)
+    if model is None:
+        raise AssertionError("there is at least one release")
+    return model.completed(k)
 
 
 def _drawn(method: SamplingMethod, task: Task, matrix: Floats, costs: dict[str, Cost], rng: Generator) -> Floats:

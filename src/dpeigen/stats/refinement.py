@@ -1,35 +1,44 @@
 """Directions from several noisy sign moments, each of rows stretched by what the ones before had shown.
 
 Everything here is post-processing: its inputs are releases and public numbers. In the units used, the variance of the
-directions that do not stand out is 1. For a basis U of j directions with variances λ, to first order, the rows of
+directions that do not stand out is 1. A release is the mean of zzᵀ, z = Tx/|Tx|, plus noise of deviation τ. For
+elliptical rows with covariance Σ its expectation φ(TΣT) is an integral (`stats.signs`), so that all releases together
+are noisy looks at one Σ, here of a few strong directions and a flat rest. `understand` looks for the Σ that explains them:
 
-    Θ = (U S U^⊥ᵀ) / gain,     gainᵢ = cᵢ·tᵢ·(λᵢ − 1)
+    Σ_s |S_s − φ(T_s Σ T_s)|²_F / τ_s²  →  min,
 
-say by how much each direction has to turn, when S is the sign moment of rows stretched by t along U (`stats.signs`).
-Noise of deviation τ on S gives Θ the deviation τ/gain. A basis that earlier releases determined with precision π (one
-over the variance of an entry of Θ) is turned by Θ·(gain/τ)²/(π + (gain/τ)²): both are used, weighted by what they know.
-(Sampling errors are common to all releases and do not change the weights.)
+by steps that divide what is left over by its derivative: an entry ij of Σ, in the axes of Σ, enters the release with
+the gain c_ij·t_i·t_j. Each release is so weighted by what it knows; one that was stretched along wrong directions is
+merely less informative. (Sampling errors are common to all releases and do not change the weights.)
+
+`stretch` chooses the next T: noise of deviation τ leaves the angle between directions i and l a precision of
+(c_il·t_i·t_l·(λ_i − λ_l)/τ)², with c about one over the trace of TΣT. The factors t minimise what is predicted of the
+angles between wanted and other directions, when all releases so far and the next are used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
+from scipy.optimize import minimize
 
 from dpeigen.stats.signs import compression, solve_levels, stretches
 from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
-RESOLVED = 0.05  # a direction is used to stretch rows when noise turns it by a sin² below this
-LEAST_LEVEL = 1.05
-_GAIN = 0.85
-_QUANTILE = 0.05  # of rows beyond a paid radius
+LEAST_LEVEL, _MOST_LEVEL = 1.001, 1e12
+_EXTRA = 8  # directions beyond the wanted ones that may stand out
+_CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out
+_STEPS = 15
+_SETTLED = 0.05  # a step that explains less than this many squared deviations is the last
+_GAIN = 0.9
+_RESOLVED = 0.75  # rows are stretched along a wanted direction when so much of it has been found
+_MOST_FACTOR = 3.0  # its logarithm
 
 
 @dataclass(frozen=True)
@@ -43,166 +52,264 @@ class SignRelease:
 
 
 @dataclass(frozen=True)
-class Directions:
-    """Directions that stand out, their variances relative to the rest, and how precisely they are known."""
+class Model:
+    """Leading directions, their variances relative to the rest, and how precisely the wanted ones are known."""
 
-    basis: Floats  # j × d
+    basis: Floats  # j × d, the wanted ones first
     levels: Floats
-    precision: Floats
+    weights: Floats  # (j + 1)²: one over the variance of an entry of Σ in these axes; the last index is of each other
 
     @property
     def others(self) -> int:
         return self.basis.shape[1] - len(self.basis)
 
     @property
-    def factors(self) -> Floats:
-        """What to stretch by in the next release."""
-        return stretches(self.levels, self.others)
-
-    def leading(self, count: int) -> Directions:
-        return Directions(self.basis[:count], self.levels[:count], self.precision[:count])
-
-    @classmethod
-    def none(cls, d: int) -> Directions:
-        return cls(np.zeros((0, d)), np.zeros(0), np.zeros(0))
+    def excess(self) -> Floats:
+        """λ − 1 without what noise adds: x = e + m·s²/e (Baik, Ben Arous, Péché); 0 inside the noise."""
+        return _above_noise(self.levels - 1, self.others / self.weights[:-1, -1])
 
 
-def update(known: Directions, releases: list[SignRelease], wanted: int) -> tuple[Directions, Floats]:
-    """Directions that stand out after the last release, of rows stretched along the known ones; and all ``wanted``.
-
-    Put together is the whole matrix, in units of the rest: the block of the known directions from the last release,
-    the turn Θ of both sources, and what is outside from all releases. Its leading eigenvectors are the new directions.
-    A new one, with eigenvalue 1 + x outside noise of deviation τ, stands for 1 + e with x = e + m·τ²/e (Baik, Ben
-    Arous, Péché), and noise turns it by a sin² of m·τ²/e²; inside the noise its precision is 0.
-    """
-    j, d = len(known.basis), known.basis.shape[1]
-    missing = wanted - j
-    matrix, deviation = _outside(known, releases, missing)
-    precision = known.precision
-    if j:
-        block, across, precision = _inside(known, releases[-1])
-        sides = known.basis.T @ across
-        matrix = matrix + known.basis.T @ block @ known.basis + sides + sides.T
-    values, vectors = symmetric_eigh((matrix + matrix.T) / 2)
-    values, vectors = values[:wanted], vectors[:wanted]
-    signal = _above_noise(values - 1, max(d - wanted, 1) * deviation**2)
-    overlaps = (vectors @ known.basis.T) ** 2
-    old = overlaps.sum(axis=1) > 0.5
-    with np.errstate(divide="ignore"):
-        variances = np.where(old, overlaps @ (1 / precision), (deviation / signal) ** 2)
-    clear = old | (variances * known.others < RESOLVED)
-    count = min(int(np.argmin(np.append(clear, False))), d - 1)  # leading ones; something must be left to compare with
-    if j and not count:  # noise has broken the order: rows were stretched along these, so they stay
-        return replace(known, precision=precision), vectors
-    levels = np.where(old, values, 1 + signal)[:count]
-    if not j and count:  # shares of plain signs: undo their compression
-        levels = solve_levels(levels / (levels.sum() + d - count), d - count)
-    return Directions(vectors[:count], np.maximum(levels, LEAST_LEVEL), 1 / variances[:count]), vectors
+    def completed(self, wanted: int) -> Floats:
+        """The wanted directions; the last of as many as there are columns is what the others leave."""
+        if wanted <= len(self.basis):
+            return self.basis[:wanted]
+        return np.vstack([self.basis, np.linalg.svd(self.basis)[2][len(self.basis) :][: wanted - len(self.basis)]])
 
 
-def _inside(known: Directions, release: SignRelease) -> tuple[Floats, Floats, Floats]:
-    """The block of the known directions, what turns them (times their excess variance), and their precision now."""
-    basis, factors = known.basis, release.factors
-    inside = basis @ release.matrix @ basis.T
-    across = basis @ release.matrix - inside @ basis
-    alphas = solve_levels(np.diag(inside), known.others)
-    _, c = compression(alphas, 1.0, known.others)
-    levels = np.maximum(alphas / factors**2, LEAST_LEVEL)
-    gain = c[:-1, -1] * factors * (levels - 1)
-    news = (gain / release.deviation) ** 2
-    precision = known.precision + news
-    block = inside / c[:-1, :-1] / np.outer(factors, factors)
-    block[np.diag_indices(len(block))] = levels
-    return block, across * (news / precision / gain * (levels - 1))[:, None], precision
+# --- what the releases say -------------------------------------------------------------------------------------------
 
 
-def _outside(known: Directions, releases: list[SignRelease], wanted: int) -> tuple[Floats, float]:
-    """The matrix outside the known directions, 1 where nothing stands out, from all releases; and its deviation.
+def understand(releases: Sequence[SignRelease], model: Model | None, wanted: int) -> Model:
+    """What all releases say, given what was made of those before the last."""
+    wanted = min(wanted, len(releases[0].matrix) - 1)
+    return _first(releases[0], wanted) if model is None else _fit(releases, model, wanted)
 
-    Each is divided by its mean share of such a direction, and weighted by the inverse of its variance.
-    """
-    d = known.basis.shape[1]
-    outside = np.eye(d) - known.basis.T @ known.basis
-    weights, total = 0.0, np.zeros((d, d))
+
+def _first(release: SignRelease, wanted: int) -> Model:
+    """From signs of rows as they are: the axes are theirs, and levels undo their compression."""
+    d = len(release.matrix)
+    values, vectors = symmetric_eigh(release.matrix)
+    count, share = wanted, 1 / d
+    for _ in range(20):  # eigenvalues are inflated by the noise, which depends on the share of the rest
+        m = d - count
+        signal = _above_noise(values[:count] - share, m * release.deviation**2)
+        share = max(1 - float(signal.sum()), math.sqrt(2 * count) * release.deviation, 1e-9) / d
+        edge = share + 2 * _CLEAR * math.sqrt(m) * release.deviation
+        count = _count(values > edge, wanted, d)
+    signal = _above_noise(values[:count] - share, (d - count) * release.deviation**2)
+    levels = _levels(share + signal, d - count, release.deviation)
+    _, c = compression(levels, 1.0, d - count)
+    return Model(vectors[:count], levels, (c / release.deviation) ** 2)
+
+
+def _levels(shares: Floats, others: int, deviation: float) -> Floats:
+    """Levels from noisy shares of signs. Of the share of the rest, which may drown, no less is believed than noise."""
+    rest = max(1 - float(shares.sum()), math.sqrt(2 * len(shares)) * deviation)
+    shares = np.maximum(shares, 1e-9)
+    found = solve_levels(shares * (max(1 - rest, 0.01) / float(shares.sum())), others)
+    return np.clip(found, LEAST_LEVEL, _MOST_LEVEL)
+
+
+def _fit(releases: Sequence[SignRelease], model: Model, wanted: int) -> Model:
+    """The model that explains all releases, found from one that explains the earlier ones."""
+    model = min(_starts(releases[-1], model), key=lambda m: _look(releases, m)[0])
+    best, best_loss, step = model, math.inf, 1.0
+    present, change = _covariance(model), np.zeros_like(releases[0].matrix)
+    for _ in range(_STEPS):
+        loss, change_there, weights = _look(releases, model)
+        if loss < best_loss:
+            settled = best_loss - loss < _SETTLED
+            best, best_loss = Model(model.basis, model.levels, weights), loss
+            present, change = _covariance(model), change_there
+            step = min(1.0, 1.5 * step)
+            if settled:
+                break
+        else:
+            step /= 2
+            if step < 0.1:
+                break
+        model = _leading(_turned(best, present, step * change), best, wanted)
+    return best
+
+
+def _starts(last: SignRelease, model: Model) -> Iterator[Model]:
+    """The model itself; and with the levels that the last release shows, if it was stretched along these directions."""
+    yield model
+    if len(last.basis):
+        shares = np.einsum("ij,jk,ik->i", last.basis, last.matrix, last.basis)
+        levels = _levels(shares, model.others, last.deviation) / last.factors**2
+        seen = shares > 3 * math.sqrt(2) * last.deviation
+        yield replace(model, levels=np.where(seen, np.clip(levels, LEAST_LEVEL, _MOST_LEVEL), model.levels))
+
+
+def _look(releases: Sequence[SignRelease], model: Model) -> tuple[float, Floats, Floats]:
+    """(how much is left over, the step of Σ that would explain it, one over the variance of entries of Σ)."""
+    basis, levels = model.basis, model.levels
+    j, d = basis.shape
+    loss, total, gained = 0.0, np.zeros((d, d)), np.zeros((j + 1, j + 1))
+    steps, step_weights = np.zeros(j), np.zeros(j)
     for release in releases:
-        share = _rest_share(known, release, wanted)
-        weight = (share / release.deviation) ** 2
-        total += weight * (outside @ release.matrix @ outside) / share
-        weights += weight
-    return total / weights, 1 / math.sqrt(weights)
+        expected = _expected(model, release)
+        left = release.matrix - expected
+        factors = _lengths(basis, release)
+        _, c = compression(levels * factors**2, 1.0, d - j)
+        gain = c * np.outer(np.append(factors, 1.0), np.append(factors, 1.0))
+        weight = 1 / release.deviation**2
+        loss += weight * float((left**2).sum()) / 2
+        gained += weight * gain**2
+        total += weight * _scaled(left, basis, gain)
+        seen, due = (np.einsum("ij,jk,ik->i", basis, m, basis) for m in (release.matrix, expected))
+        rest = max(1 - float(due.sum()), 1e-12)
+        due = np.maximum(due, 1e-12)
+        log = (seen - due) / due - (float(due.sum() - seen.sum())) / rest
+        precise = weight / (2 / due**2 + 2 * j / rest**2)
+        steps, step_weights = steps + precise * np.clip(log, -1, 1), step_weights + precise
+    change = _scaled(total, basis, 1 / gained)
+    inside = basis @ change @ basis.T
+    inside[np.diag_indices(j)] = levels * np.expm1(steps / step_weights)
+    across = basis @ change - (basis @ change @ basis.T) @ basis
+    rest_part = change - basis.T @ (basis @ change) - across.T @ basis
+    outside = np.eye(d) - basis.T @ basis
+    rest_part -= outside * (float(np.trace(rest_part)) / (d - j))
+    sides = basis.T @ across
+    return loss, basis.T @ inside @ basis + sides + sides.T + rest_part, gained
 
 
-def _above_noise(excess: Floats, reach: float) -> Floats:
-    """e of x = e + reach/e, or 0 where x is inside the noise."""
-    inside = np.maximum(excess, 0.0) ** 2 - 4 * reach
-    return np.where(inside > 0, (excess + np.sqrt(np.maximum(inside, 0.0))) / 2, 0.0)
+def _scaled(matrix: Floats, basis: Floats, factors: Floats) -> Floats:
+    """A symmetric matrix with its blocks, in the axes of ``basis``, multiplied by factors."""
+    inside = basis @ matrix @ basis.T
+    across = basis @ matrix - inside @ basis
+    sides = basis.T @ across
+    outside = matrix - basis.T @ inside @ basis - sides - sides.T
+    scaled = basis.T @ (across * factors[:-1, -1:])
+    result: Floats = basis.T @ (inside * factors[:-1, :-1]) @ basis + scaled + scaled.T + outside * factors[-1, -1]
+    return result
 
 
-def _rest_share(known: Directions, release: SignRelease, wanted: int) -> float:
-    """The mean share, in the sign moment of a release, of a direction that neither is known nor will be."""
-    j, d = len(known.basis), len(release.matrix)
-    inside = float(np.trace(known.basis @ release.matrix @ known.basis.T)) if j else 0.0
-    m = d - j - wanted
-    if m <= 0:
-        return max(1 - inside, 1e-3) / max(d - j, 1)
-    outside = np.eye(d) - known.basis.T @ known.basis
-    values = symmetric_eigh(outside @ release.matrix @ outside)[0][:wanted]
-    share = max(1 - inside - float(values.sum()), 1e-3) / m
-    for _ in range(20):  # eigenvalues are inflated by the noise, which depends on the share
-        signal = _above_noise(values - share, m * release.deviation**2)
-        share = max(1 - inside - float(signal.sum()), 1e-3) / (m + wanted)
-    return share
+def _expected(model: Model, release: SignRelease) -> Floats:
+    """φ(TΣT), which differs from a multiple of I only along the directions of T and Σ."""
+    d = model.basis.shape[1]
+    q = np.linalg.qr(np.vstack([release.basis, model.basis]).T)[0].T
+    b, u = release.basis @ q.T, model.basis @ q.T
+    t = np.eye(len(q)) + (b.T * (release.factors - 1)) @ b
+    values, vectors = np.linalg.eigh(t @ (np.eye(len(q)) + (u.T * (model.levels - 1)) @ u) @ t)
+    shares, _ = compression(np.maximum(values, values[-1] * 1e-12), 1.0, d - len(q))
+    axes = vectors.T @ q
+    rest = shares[-1] if len(q) < d else 0.0
+    return rest * np.eye(d) + (axes.T * (shares[:-1] - rest)) @ axes
 
 
-def rescale(known: Directions, inner: float, outer: float) -> Directions:
-    """Levels with the mean that two radii tell: of the parts of rows inside and outside the directions."""
-    j = len(known.basis)
-    if not j or not known.others:
-        return known
-    inside, outside = (r**2 / chdtri(k, _QUANTILE) for r, k in ((inner, j), (outer, known.others)))
-    scale = float(inside / outside) / float(known.levels.mean())
-    return replace(known, levels=np.clip(known.levels * scale, LEAST_LEVEL, 1e15))
+def _lengths(basis: Floats, release: SignRelease) -> Floats:
+    """|Tu| of directions u."""
+    along = (basis @ release.basis.T) ** 2
+    return np.sqrt(np.maximum(1 + along @ (release.factors**2 - 1), 1e-12))
 
 
-# --- the error model: whether to stretch, and how to split the budget ----------------------------------------------
+def _covariance(model: Model) -> Floats:
+    return np.eye(model.basis.shape[1]) + (model.basis.T * (model.levels - 1)) @ model.basis
 
 
-def worth_stretching(known: Directions, deviation: float) -> Directions:
-    """The leading directions along which the next release, with noise of this deviation, is best stretched; or none.
+def _turned(model: Model, covariance: Floats, change: Floats) -> Floats:
+    """Σ after a change, whose parts across the directions are turns of them: these leave the rest as large as it was."""
+    across = model.basis @ change
+    across -= (across @ model.basis.T) @ model.basis
+    result: Floats = covariance + change + across.T @ (across / (model.levels - 1)[:, None])
+    return result
 
-    What is compared is the predicted mean square turn of all known directions after that release. Stretching has to
-    promise 15% less than not stretching, because the prediction is for two flat levels and small turns.
-    """
-    d, j = known.basis.shape[1], len(known.basis)
 
-    def predicted(count: int) -> float:
-        leak = float((known.levels[:count] / known.precision[:count]).sum())
-        factors = np.append(stretches(known.levels[:count] / (1 + leak), d - count), np.ones(j - count))
-        _, c = compression(known.levels * factors**2, 1 + leak, d - j)
-        gain = c[:-1, -1] * factors * (known.levels - 1)
-        return float((1 / (known.precision + (gain / deviation) ** 2)).sum())
+def _leading(covariance: Floats, before: Model, wanted: int) -> Model:
+    """Leading directions of Σ, in units of the rest; as many more than wanted as stand out of the noise."""
+    d = len(covariance)
+    values, vectors = symmetric_eigh((covariance + covariance.T) / 2)
+    rest = float(values[len(before.basis) :].mean())
+    edge = 1 + 2 * _CLEAR * math.sqrt(before.others / float(before.weights[-1, -1]))
+    count = min(_count(values / rest > edge, wanted, d), len(before.basis) + 1)
+    rest = max(float(values[count:].mean()), 0.2)
+    levels = np.clip(values[:count] / rest, LEAST_LEVEL, _MOST_LEVEL)
+    weights = np.full((count + 1, count + 1), float(before.weights[-1, -1]))
+    return Model(vectors[:count], levels, weights)
 
-    errors = [predicted(count) for count in range(j + 1)]
-    best = int(np.argmin(errors))
-    return known.leading(best if errors[best] < _GAIN * errors[0] else 0)
+
+def _count(stands_out: NDArray[np.bool_], wanted: int, d: int) -> int:
+    """How many directions to model: leading ones, but something must be left to compare with."""
+    leading = int(np.argmin(np.append(stands_out, False)))
+    return min(max(leading, wanted), wanted + _EXTRA, d - 1)
+
+
+def _above_noise(excess: Floats, reach: Floats | float) -> Floats:
+    """e of x = e + reach/e, and x/2, which is no more than noise, where x is inside the noise."""
+    excess = np.maximum(excess, 0.0)
+    return (excess + np.sqrt(np.maximum(excess**2 - 4 * reach, 0.0))) / 2
+
+
+# --- what to look at next --------------------------------------------------------------------------------------------
+
+
+def look_along(model: Model | None, deviation: float, wanted: int, d: int) -> tuple[Floats, Floats]:
+    """(directions, factors) for the rows of the next release, with noise of this deviation: none at first, and none
+    where stretching does not promise to pay."""
+    none = np.zeros((0, d)), np.zeros(0)
+    if model is None or not len(model.basis):
+        return none
+    factors = _best_factors(model, deviation, min(wanted, d - 1))
+    return none if np.all(factors == 1) else (model.basis, factors)
+
+
+def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
+    j, m = len(model.basis), model.others
+    levels = 1 + np.append(model.excess, 0.0)
+    gaps = np.maximum(levels[:wanted, None] - levels[None, wanted:], 0.0)
+    precision = model.weights[:wanted, wanted:] * gaps**2
+    repeats = np.append(np.ones(j - wanted), m)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turned = repeats / precision  # sin² of wanted directions towards others
+        turned = np.where(np.isfinite(turned), turned, 1e9)
+    turned = turned / (1 + turned.sum(axis=1, keepdims=True))
+    leaked = turned * gaps
+    seen = levels * np.append(np.ones(j), m)  # what rows have along the axes that were found
+    seen[:wanted] -= leaked.sum(axis=1)
+    seen[wanted:] += leaked.sum(axis=0)
+
+    found_right = 1 - turned.sum(axis=1, keepdims=True)
+
+    def predicted(logs: Floats, right: Floats | float = found_right) -> float:
+        t = np.append(np.exp(logs), 1.0)
+        trace = float(t**2 @ seen)
+        news = right * (t[:wanted, None] * t[None, wanted:] * gaps / (deviation * trace)) ** 2
+        left = (repeats / np.maximum(precision + news, 1e-300)).sum(axis=1)
+        return float((left / (1 + left)).sum())
+
+    plain = predicted(np.zeros(j), 1.0)
+    least = 0.5 * np.log(0.2 * min(1.0, m / j) / levels[:-1])  # no direction becomes shorter than the rest
+    starts = [np.zeros(j), np.log(np.maximum(stretches(np.maximum(levels[:-1], 1.05), m), 1e-6))]
+    clear = np.append(found_right[:, 0] > _RESOLVED, np.ones(j - wanted, dtype=bool))
+    bounds = [(min(low, 0.0), _MOST_FACTOR) if known else (0.0, 0.0) for low, known in zip(least, clear, strict=True)]
+    found = min(
+        (minimize(lambda x: math.log(predicted(x)), np.where(clear, s, 0.0), method="L-BFGS-B", bounds=bounds) for s in starts),
+        key=lambda r: float(r.fun),
+    )
+    return np.exp(found.x) if math.exp(found.fun) < _GAIN * plain else np.ones(j)
 
 
 def predicted_variance(shares: Sequence[float], noise: float, signal: float, d: int, k: int) -> float:
-    """What noise does to an entry of Θ after releases with these shares, for k variances ``signal`` and others of 1.
+    """What noise does to an entry of the turn after releases with these shares, for k variances ``signal``, others 1.
 
     ``noise``: the deviation of an entry of a mean sign moment that is given the whole budget. What an earlier release
     has got wrong leaks into the other directions and makes them noisier.
     """
     precision, m = 0.0, d - k
     for share in shares:
-        known = precision > 0 and m / precision < RESOLVED
-        leak = min(signal * k / precision, signal * k / m) if known else 0.0
-        rest = 1 + leak
-        factor = float(stretches(np.full(k, signal / rest), m)[0]) if known else 1.0
-        _, c = compression(np.array([signal * factor**2]), rest, m, repeats=k)
-        gain = float(c[0, -1]) * factor * (signal - 1)
+        gain = _gain(signal, 0.0, 1.0, m, k)
+        if precision:
+            leak = signal * k / (precision + m)
+            gain = max(gain, _gain(signal, leak, float(stretches(np.full(k, max(signal / (1 + leak), 1.05)), m)[0]), m, k))
         precision += share * (gain / noise) ** 2
     return 1 / precision
+
+
+def _gain(signal: float, leak: float, factor: float, m: int, k: int) -> float:
+    _, c = compression(np.array([signal * factor**2]), 1 + leak, m, repeats=k)
+    return float(c[0, -1]) * factor * (signal - 1)
 
 
 def best_split(noise: float, d: int, k: int, rounds: int) -> tuple[float, ...]:
