@@ -113,8 +113,7 @@ def test_everything_that_is_read_is_paid_for():
     assert guarantee.basis == "worst-case"
     purposes = {spend.purpose: spend.cost for spend in guarantee.split}
     assert set(purposes) == {
-        "directions 1", "directions 2", "directions 3", "variances",
-        "radius inside the first directions", "radius outside them",
+        "directions 1", "directions 2", "directions 3", "directions 4", "variances", "radius for the scores",
     }  # fmt: skip
     assert all(isinstance(c, PureCost if p.startswith("radius") else GaussianCost) for p, c in purposes.items())
     assert guarantee.spent_epsilon == pytest.approx(1.0, rel=1e-6)

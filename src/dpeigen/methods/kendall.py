@@ -43,7 +43,7 @@ from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
 _TAU, _RADIUS, _SCORES, _VARIANCES = "Kendall's tau", "radius", "radius for the scores", "variances"
-_SCORES_SHARE = 0.08  # of ε, at most
+_SCORES_SHARE = 0.05  # of ε, usually
 _EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
 _PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that
 _MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows inside parts

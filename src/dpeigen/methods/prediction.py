@@ -59,7 +59,7 @@ class Course:
     center: float  # expected length of the centre's noise in radii; 0: nothing is paid for
     paid_radius: bool
     paid_center_radius: bool
-    shares: tuple[float, ...] = (1.0,)  # of the releases of stretched signs
+    looks: int = 1  # releases of stretched signs
 
 
 def outline(method: Method, task: Task, rows: int | None = None) -> Course:
@@ -83,7 +83,7 @@ def outline(method: Method, task: Task, rows: int | None = None) -> Course:
         parts = [gaussian_share(cost) ** 2 for name, cost in costs.items() if name.startswith("directions")]
         whole = GaussianCost(math.sqrt(math.fsum(parts)))
         noise = _deviation(Gaussian(), whole, d, relation) / n
-        return Course("stretched", n, noise, center, paid, measured, tuple(p / math.fsum(parts) for p in parts))
+        return Course("stretched", n, noise, center, paid, measured, len(parts))
     if isinstance(method, MomentMethod):
         noise = _deviation(method, costs["second moment"], d, relation) / n * _uneven(task)
         if task.private_center:
@@ -109,7 +109,7 @@ def expected_error(course: Course, d: int, k: int, world: World) -> float:
         noise = course.noise * reach * trace / (world.level - 1)
         sampled = plain / course.terms
     elif course.kind == "stretched":
-        noise = math.sqrt(_stretched(course.shares, round(20 * math.log(course.noise)), round(world.level, 3), d, k))
+        noise = math.sqrt(_stretched(course.looks, round(20 * math.log(course.noise)), round(world.level, 3), d, k))
         sampled = min(spread, _stretched_spread(world.level, k, m)) / course.terms
     else:
         noise = course.noise / gap
@@ -121,8 +121,8 @@ def expected_error(course: Course, d: int, k: int, world: World) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _stretched(shares: tuple[float, ...], log_noise: int, level: float, d: int, k: int) -> float:
-    return predicted_variance(shares, math.exp(log_noise / 20), level, d, k)
+def _stretched(looks: int, log_noise: int, level: float, d: int, k: int) -> float:
+    return predicted_variance(looks, math.exp(log_noise / 20), level, d, k)
 
 
 def _stretched_spread(level: float, k: int, m: int) -> float:

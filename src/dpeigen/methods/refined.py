@@ -6,15 +6,15 @@ noise. Proof: it is an adaptive composition of
 1. ``rounds`` + 1 sign moments Σzzᵀ, z = Tx/|Tx| on the integer sphere lattice. T = I + Uᵀ(diag(t) − I)U is a function
    of earlier releases; the image of a row depends on T and that row alone (`stats.stretch`). Whatever T is, |z| ≤ 1,
    so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴ − 2(z·y)²) or 1 (add/remove).
-2. two radii, of the parts of rows inside and outside the first directions, by the sparse-vector technique on a fixed
-   geometric grid: ε-DP each (`methods.radius`).
+2. a radius of rows whose directions were made equally long, by the sparse-vector technique on a fixed geometric grid:
+   ε-DP (`methods.radius`).
 3. the mean squares of the stretched scores, clipped to a radius that is a function of releases: ℓ2 sensitivity √2·R²
    or R² (`stats.moments.SquareSums`).
 
 Gaussian shares compose exactly, μ² = Σμᵢ², with each mechanism chosen by what was released before it (Dong, Roth, Su
-2022, Theorem 3.2); pure shares join by their dominating pair (`privacy.accounting`). How many directions to stretch
-by (none: the method is then `spatial-sign` with its budget in parts), how far, and how to put the releases together
-are functions of releases and of public numbers (`stats.refinement`).
+2022, Theorem 3.2); pure shares join by their dominating pair (`privacy.accounting`). What to stretch by (nothing, if
+that does not promise to pay), and the directions that explain all releases together, are functions of releases and of
+public numbers (`stats.refinement`).
 
 Why. The noise of a second moment grows with the square of the longest direction, but the error of an angle between a
 strong direction and a weak one is noise divided by the strong variance. Shrinking strong directions by T before
@@ -41,14 +41,13 @@ from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares
 from dpeigen.methods.radius import private_radius, radius_share
 from dpeigen.methods.scores import clipped_squares
-from dpeigen.privacy import Cost, Randomness, Relation, allocate, gaussian_mu
+from dpeigen.privacy import Cost, Randomness, Relation, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.sources import Source
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
-from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.refinement import SignRelease, best_split, look_along, understand
+from dpeigen.stats.refinement import SignRelease, look_along, understand
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
@@ -66,11 +65,11 @@ class Refined(Method):
 
     Parameters
     ----------
-    rounds : how many sign moments follow the first; 0 is spatial signs with these radii and variances.
+    rounds : how many sign moments follow the first; 0 is spatial signs with this radius and these variances.
     emphasis : factors on the default shares of the budget by purpose.
     """
 
-    rounds: int = 2
+    rounds: int = 3
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "refined"
@@ -79,20 +78,18 @@ class Refined(Method):
     needs_delta = True
 
     def shares(self, task: Task) -> dict[str, Cost]:
-        """The budget, split by purpose: between sign moments by the error model, at public numbers."""
+        """The budget, split by purpose: evenly between sign moments, all of which are used in the end."""
         d, k = task.n_features, _wanted(task)
         radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)
         pure = {_RADIUS: radius}
         main = {_VARIANCES: _VARIANCE_SHARE}
-        n = _USUAL_ROWS if task.n_terms is None else task.n_terms
-        noise = 1 / (gaussian_mu(task.budget.epsilon, task.budget.delta) * n)
-        split = best_split(noise, d, k, self.rounds) if k < d else (1.0,)
-        main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) * share for i, share in enumerate(split)}
+        looks = self.rounds + 1 if k < d else 1
+        main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) / looks for i in range(looks)}
         if task.private_center:
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
         pure, main = self.emphasised(pure), self.emphasised(main)
-        coordinates = len(split) * d * (d + 1) // 2 + 4 * d + 4
+        coordinates = looks * d * (d + 1) // 2 + 4 * d + 4
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
 
     def check(self, task: Task) -> None:

@@ -35,7 +35,7 @@ from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
 _SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
-_SCORES_SHARE = 0.08  # of ε, at most
+_SCORES_SHARE = 0.05  # of ε, usually
 
 
 @dataclass(frozen=True)

@@ -320,8 +320,8 @@ def _refined(
     d, k = task.n_features, task.n_components or task.n_features
     shift = _shift(task, course, costs, population, repetition, rng)
     model, releases = None, list[SignRelease]()
-    for share in course.shares:
-        deviation = course.noise / math.sqrt(share)
+    deviation = course.noise * math.sqrt(course.looks)
+    for _ in range(course.looks):
         basis, factors = look_along(model, deviation, k, d)
         stretch = np.eye(d) + (basis.T * (factors - 1)) @ basis if len(basis) else None
         matrix = population.signs(repetition, stretch, shift) + _gaussian(d, deviation, rng)

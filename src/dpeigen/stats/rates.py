@@ -23,7 +23,7 @@ import math
 
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
 from dpeigen.privacy.calibration import gaussian_mu
-from dpeigen.stats.refinement import best_split, predicted_variance
+from dpeigen.stats.refinement import predicted_variance
 
 
 def subspace_upper_rate(
@@ -110,7 +110,7 @@ def refined_error(
     noise_variance: float,
     epsilon: float,
     delta: float,
-    rounds: int = 2,
+    rounds: int = 3,
     direction_share: float = 0.85,
 ) -> float:
     """The Frobenius error ‖ÛÛᵀ − UUᵀ‖_F that `refined` is predicted to have: sampling and noise, no unknown constant.
@@ -121,7 +121,7 @@ def refined_error(
     _check(n, p, rank, signal, noise_variance, epsilon, 2.0)
     level = 1 + signal / noise_variance
     noise = 1 / (gaussian_mu(epsilon, _proper(delta)) * math.sqrt(direction_share) * n)
-    private = predicted_variance(best_split(noise, p, rank, rounds), noise, level, p, rank)
+    private = predicted_variance(rounds + 1, noise, level, p, rank)
     sampling = level / (level - 1) ** 2 / n * (1 + 2 / (rank + 2))  # rows enter by their signs, not their squares
     first_order = math.sqrt(2 * rank * (p - rank) * (private + sampling))
     most = math.sqrt(2 * rank)

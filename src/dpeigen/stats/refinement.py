@@ -3,7 +3,7 @@
 Everything here is post-processing: its inputs are releases and public numbers. In the units used, the variance of the
 directions that do not stand out is 1. A release is the mean of zzᵀ, z = Tx/|Tx|, plus noise of deviation τ. For
 elliptical rows with covariance Σ its expectation φ(TΣT) is an integral (`stats.signs`), so that all releases together
-are noisy looks at one Σ, here of a few strong directions and a flat rest. `understand` looks for the Σ that explains them:
+are noisy looks at one Σ, here of a few strong directions and a flat rest. `understand` finds one that explains them:
 
     Σ_s |S_s − φ(T_s Σ T_s)|²_F / τ_s²  →  min,
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +67,6 @@ class Model:
         """λ − 1 without what noise adds: x = e + m·s²/e (Baik, Ben Arous, Péché); 0 inside the noise."""
         return _above_noise(self.levels - 1, self.others / self.weights[:-1, -1])
 
-
     def completed(self, wanted: int) -> Floats:
         """The wanted directions; the last of as many as there are columns is what the others leave."""
         if wanted <= len(self.basis):
@@ -105,6 +103,8 @@ def _first(release: SignRelease, wanted: int) -> Model:
 def _levels(shares: Floats, others: int, deviation: float) -> Floats:
     """Levels from noisy shares of signs. Of the share of the rest, which may drown, no less is believed than noise."""
     rest = max(1 - float(shares.sum()), math.sqrt(2 * len(shares)) * deviation)
+    if not len(shares):
+        return shares
     shares = np.maximum(shares, 1e-9)
     found = solve_levels(shares * (max(1 - rest, 0.01) / float(shares.sum())), others)
     return np.clip(found, LEAST_LEVEL, _MOST_LEVEL)
@@ -210,7 +210,7 @@ def _covariance(model: Model) -> Floats:
 
 
 def _turned(model: Model, covariance: Floats, change: Floats) -> Floats:
-    """Σ after a change, whose parts across the directions are turns of them: these leave the rest as large as it was."""
+    """Σ after a change, whose parts across the directions are turns of them, which leave the rest as large as it was."""
     across = model.basis @ change
     across -= (across @ model.basis.T) @ model.basis
     result: Floats = covariance + change + across.T @ (across / (model.levels - 1)[:, None])
@@ -285,58 +285,33 @@ def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
     clear = np.append(found_right[:, 0] > _RESOLVED, np.ones(j - wanted, dtype=bool))
     bounds = [(min(low, 0.0), _MOST_FACTOR) if known else (0.0, 0.0) for low, known in zip(least, clear, strict=True)]
     found = min(
-        (minimize(lambda x: math.log(predicted(x)), np.where(clear, s, 0.0), method="L-BFGS-B", bounds=bounds) for s in starts),
+        (
+            minimize(lambda x: math.log(predicted(x)), np.where(clear, s, 0.0), method="L-BFGS-B", bounds=bounds)
+            for s in starts
+        ),
         key=lambda r: float(r.fun),
     )
     return np.exp(found.x) if math.exp(found.fun) < _GAIN * plain else np.ones(j)
 
 
-def predicted_variance(shares: Sequence[float], noise: float, signal: float, d: int, k: int) -> float:
-    """What noise does to an entry of the turn after releases with these shares, for k variances ``signal``, others 1.
+def predicted_variance(looks: int, noise: float, signal: float, d: int, k: int) -> float:
+    """What noise does to an entry of the turn after so many looks, for k variances ``signal`` and others of 1.
 
-    ``noise``: the deviation of an entry of a mean sign moment that is given the whole budget. What an earlier release
-    has got wrong leaks into the other directions and makes them noisier.
+    ``noise``: the deviation of an entry of a mean sign moment that is given the whole budget, of which each look has
+    an equal share. What an earlier one has got wrong leaks into the other directions and makes them noisier.
     """
     precision, m = 0.0, d - k
-    for share in shares:
-        gain = _gain(signal, 0.0, 1.0, m, k)
-        if precision:
+    plain = _gain(signal, 0.0, 1.0, m, k)
+    for look in range(looks):
+        gain = plain
+        if look:
             leak = signal * k / (precision + m)
-            gain = max(gain, _gain(signal, leak, float(stretches(np.full(k, max(signal / (1 + leak), 1.05)), m)[0]), m, k))
-        precision += share * (gain / noise) ** 2
+            factor = float(stretches(np.full(k, max(signal / (1 + leak), 1.05)), m)[0])
+            gain = max(gain, _gain(signal, leak, factor, m, k))
+        precision += (gain / noise) ** 2 / looks
     return 1 / precision
 
 
 def _gain(signal: float, leak: float, factor: float, m: int, k: int) -> float:
     _, c = compression(np.array([signal * factor**2]), 1 + leak, m, repeats=k)
     return float(c[0, -1]) * factor * (signal - 1)
-
-
-def best_split(noise: float, d: int, k: int, rounds: int) -> tuple[float, ...]:
-    """Shares of ``rounds`` + 1 releases: least regret over signals from weak to very strong.
-
-    The regret of a split at a signal is its predicted deviation relative to that of the best split there. The first
-    share is never small: real spectra are not two flat levels, and everything later rests on the first directions.
-    """
-    return _best_split(round(20 * math.log(noise)), d, k, rounds)
-
-
-@lru_cache(maxsize=256)
-def _best_split(log_noise: int, d: int, k: int, rounds: int) -> tuple[float, ...]:
-    if rounds == 0:
-        return (1.0,)
-    signals = (6.0, 11.0, 31.0, 101.0, 301.0, 1001.0, 3001.0)
-    candidates = [
-        (first, *((1 - first) * part for part in rest))
-        for first in (0.15, 0.2, 0.3, 0.4, 0.5)
-        for rest in ([[1.0]] if rounds == 1 else [_geometric(rounds, g) for g in (1.0, 2.0, 3.0, 5.0)])
-    ]
-    noise = math.exp(log_noise / 20)
-    table = np.array([[predicted_variance(c, noise, s, d, k) for s in signals] for c in candidates])
-    regret = np.log(table / table.min(axis=0)).max(axis=1)
-    return candidates[int(np.argmin(regret))]
-
-
-def _geometric(count: int, growth: float) -> list[float]:
-    weights = [growth**i for i in range(count)]
-    return [w / sum(weights) for w in weights]
