@@ -99,5 +99,5 @@ def test_whatever_was_drawn_directions_are_directions(d, wanted, deviation):
 
 
 def test_the_last_direction_is_what_the_others_leave():
-    model = Model(np.eye(3)[:2], np.array([3.0, 2.0]), np.ones((3, 3)))
+    model = Model(np.eye(3)[:2], np.array([3.0, 2.0]), 2, np.ones((3, 3)))
     np.testing.assert_allclose(np.abs(model.completed(3)), np.eye(3))

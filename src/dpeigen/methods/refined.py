@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,11 @@ from scipy.special import chdtri
 
 from dpeigen._validate import check_count
 from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import centre_source, check_radii, location, spends
+from dpeigen.methods.framing import centre_source, check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares
+from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.radius import private_radius, radius_share
-from dpeigen.methods.scores import clipped_squares
+from dpeigen.methods.scores import clipped_squares, variance_share
 from dpeigen.privacy import Cost, Randomness, Relation, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
@@ -54,7 +54,9 @@ from dpeigen.stats.stretch import Stretched
 Floats = NDArray[np.float64]
 _RADIUS, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
 RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε, each: usually, and with few rows
-_VARIANCE_SHARE = 0.1  # of the main budget
+_CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
+_RELATIVE = "Variances are relative: together they are 1."
+_NO_CENTRE = "No centre was paid for: differences need none, and scores are measured from the origin."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
 
@@ -66,10 +68,16 @@ class Refined(Method):
     Parameters
     ----------
     rounds : how many sign moments follow the first; 0 is spatial signs with this radius and these variances.
+    differences : rows enter as differences of random disjoint pairs, as with center="pairs". They need no centre, so
+        that a private one costs little; but there are half as many. For few rows.
+    only_directions : pay for nothing else: variances are relative to their sum, as the sign moments show them, and no
+        private centre is found (directions then come from differences). For very few rows.
     emphasis : factors on the default shares of the budget by purpose.
     """
 
     rounds: int = 3
+    differences: bool = False
+    only_directions: bool = False
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "refined"
@@ -77,17 +85,27 @@ class Refined(Method):
     needs_bound = False
     needs_delta = True
 
+    def read_as(self, task: Task) -> Task:
+        """The task with rows as they enter: as differences where that is asked for, or no centre is to be paid for."""
+        return replace(task, center="pairs") if self._reads_differences(task) else task
+
+    def _reads_differences(self, task: Task) -> bool:
+        return task.pairs or self.differences or (self.only_directions and task.private_center)
+
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: evenly between sign moments, all of which are used in the end."""
         d, k = task.n_features, _wanted(task)
-        radius = radius_share(task, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)
-        pure = {_RADIUS: radius}
-        main = {_VARIANCES: _VARIANCE_SHARE}
+        read, pure, main = self.read_as(task), dict[str, float](), dict[str, float]()
+        if not self.only_directions:
+            pure = {_RADIUS: radius_share(read, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)}
+            main = {_VARIANCES: variance_share(read)}
         looks = self.rounds + 1 if k < d else 1
-        main |= {_signs_purpose(i): (1 - _VARIANCE_SHARE) / looks for i in range(looks)}
-        if task.private_center:
+        main |= {_signs_purpose(i): (1 - main.get(_VARIANCES, 0.0)) / looks for i in range(looks)}
+        if task.private_center and not self.only_directions:
             center_pure, center_main = center_shares(task, measured=True)
-            pure, main = pure | center_pure, main | center_main
+            part = 3 if self._reads_differences(task) else 1  # no direction depends on this centre
+            pure |= center_pure
+            main |= {name: share / part for name, share in center_main.items()}
         pure, main = self.emphasised(pure), self.emphasised(main)
         coordinates = looks * d * (d + 1) // 2 + 4 * d + 4
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
@@ -95,26 +113,64 @@ class Refined(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         check_count("rounds", self.rounds, "Refined", low=0, high=5)
+        if self._reads_differences(task):
+            super().check(self.read_as(task))
         costs = self.shares(task)
         self.check_emphasis(costs)
-        check_radii(task, costs)
+        check_radii(self.read_as(task), {name: cost for name, cost in costs.items() if name == _RADIUS})
+        check_radii(task, {name: cost for name, cost in costs.items() if name != _RADIUS})
         for purpose, cost in costs.items():
             if not purpose.startswith("radius"):
                 check_scale(2 * LEVELS**2 / gaussian_share(cost))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
-        source, frame, cap, _ = centre_source(source, task, costs, rng)
+        read = self.read_as(task)
+        mean, own = None, costs
+        if "centre" in costs and read.pairs:
+            frame, cap = frame_rows(task, weighted=False)
+            mean = private_center(source, frame, cap, costs, task.relation, rng)[0]
+            own = {name: cost for name, cost in costs.items() if name != "centre"}
+        source, frame, cap, _ = centre_source(source, read, own, rng)
+        mean = mean if read.pairs else location(frame, None, read)
         releases, model = list[SignRelease](), None
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
             cost = costs[_signs_purpose(stage)]
             along = look_along(model, expected_deviation(releases, costs, stage), wanted, d)
-            releases.append(_signs(source, Stretched(frame, *along), cost, task, rng))
+            releases.append(_signs(source, Stretched(frame, *along), cost, read, rng))
             model = understand(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
-        basis = model.completed(wanted)
-        factors = _even(np.append(model.levels, 1.0)[:wanted], d - wanted)
+        basis, levels = model.completed(wanted), np.append(model.levels, 1.0)[:wanted]
+        if self.only_directions:
+            squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), _RELATIVE
+        else:
+            squares, count = self._squares(source, frame, basis, levels, costs, read, rng, cap)
+            squares, rows, note = squares * float(frame.unit[0]) ** 2, count * frame.rows_per_term, _CLIPPED
+        return _assemble(
+            basis,
+            squares,
+            mean=mean,
+            n_rows=rows,
+            split=spends(costs, {}),
+            notes=(note,) if mean is not None or not task.private_center else (note, _NO_CENTRE),
+            details={"refined_directions": min(len(releases[-1].basis), wanted)},
+        )
+
+    def _squares(
+        self,
+        source: Source,
+        frame: Frame,
+        basis: Floats,
+        levels: Floats,
+        costs: dict[str, Cost],
+        task: Task,
+        rng: Randomness,
+        cap: float | None,
+    ) -> tuple[Floats, float]:
+        """Mean squares along the directions and of what is left, and the number of terms."""
+        wanted, d = basis.shape
+        factors = _even(levels, d - wanted)
         evened = Stretched(frame, basis, factors)
         radius = private_radius(source, evened, costs[_RADIUS], task.relation, rng)
         radius *= _further(wanted, d, _tail(task, gaussian_share(costs[_VARIANCES])))
@@ -123,8 +179,7 @@ class Refined(Method):
         scores = ScoreFrame(evened, basis, residual=wanted < d)
         squares, count = clipped_squares(source, Lattice(scores, radius), costs[_VARIANCES], task.relation, rng)
         squares[:wanted] /= factors**2
-        return _assemble(basis, squares, frame, task, n_rows=count * frame.rows_per_term, split=spends(costs, {}),
-                         details={"refined_directions": min(len(releases[-1].basis), wanted)})  # fmt: skip
+        return squares, count
 
 
 def expected_deviation(releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> float:
@@ -182,21 +237,24 @@ def _further(wanted: int, d: int, tail: float) -> float:
     return math.sqrt(square(tail) / square(0.05))
 
 
-def _assemble(basis: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
-    k, d = len(basis), task.n_features
-    variances = np.maximum(squares, 0.0) * float(frame.unit[0]) ** 2
+def _relative(levels: Floats, d: int) -> Floats:
+    """Shares of the whole variance: of each direction, and of what is left."""
+    left = float(d - len(levels))
+    return np.append(levels, left)[: len(levels) + (left > 0)] / (float(levels.sum()) + left)
+
+
+def _assemble(basis: Floats, squares: Floats, **rest: Any) -> Estimate:
+    k, d = basis.shape
+    variances = np.maximum(squares, 0.0)
     order = np.argsort(-variances[:k], kind="stable")
     components, eigenvalues = fix_signs(basis[order]), variances[:k][order]
     left = float(variances[k] / (d - k)) if k < d else 0.0
-    covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(d)
     return Estimate(
         components=components,
         eigenvalues=eigenvalues,
         noise_variance=left,
-        covariance=(covariance + covariance.T) / 2,
-        mean=location(frame, None, task),
+        covariance=(components.T * (eigenvalues - left)) @ components + left * np.eye(d),
         radius=None,
         numerics="exact",
-        notes=("Variances are of scores clipped to a radius: robust, and low for heavy tails.",),
         **rest,
     )

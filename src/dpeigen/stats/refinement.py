@@ -56,6 +56,7 @@ class Model:
 
     basis: Floats  # j × d, the wanted ones first
     levels: Floats
+    wanted: int
     weights: Floats  # (j + 1)²: one over the variance of an entry of Σ in these axes; the last index is of each other
 
     @property
@@ -64,8 +65,11 @@ class Model:
 
     @property
     def excess(self) -> Floats:
-        """λ − 1 without what noise adds: x = e + m·s²/e (Baik, Ben Arous, Péché); 0 inside the noise."""
-        return _above_noise(self.levels - 1, self.others / self.weights[:-1, -1])
+        """λ − 1 without what noise adds: x = e + m·s²/e (Baik, Ben Arous, Péché), and without the spread it makes."""
+        found = _above_noise(self.levels - 1, self.others / self.weights[:-1, -1])
+        k = self.wanted
+        found[:k] = _drawn_together(found[:k], float(np.median(1 / self.weights[:k, :k])) if k else 0.0)
+        return found
 
     def completed(self, wanted: int) -> Floats:
         """The wanted directions; the last of as many as there are columns is what the others leave."""
@@ -87,22 +91,32 @@ def _first(release: SignRelease, wanted: int) -> Model:
     """From signs of rows as they are: the axes are theirs, and levels undo their compression."""
     d = len(release.matrix)
     values, vectors = symmetric_eigh(release.matrix)
-    count, share = wanted, 1 / d
+    seen = np.append(_drawn_together(values[:wanted], release.deviation**2), values[wanted:])
+    count, share = wanted, max(float(values[wanted:].mean()), 0.0)
     for _ in range(20):  # eigenvalues are inflated by the noise, which depends on the share of the rest
         m = d - count
-        signal = _above_noise(values[:count] - share, m * release.deviation**2)
-        share = max(1 - float(signal.sum()), math.sqrt(2 * count) * release.deviation, 1e-9) / d
+        signal = _above_noise(seen[:count] - share, m * release.deviation**2)
+        share = max(1 - float(signal.sum()), math.sqrt(2 * min(count, m)) * release.deviation, 1e-9) / d
         edge = share + 2 * _CLEAR * math.sqrt(m) * release.deviation
         count = _count(values > edge, wanted, d)
-    signal = _above_noise(values[:count] - share, (d - count) * release.deviation**2)
-    levels = _levels(share + signal, d - count, release.deviation)
+    signal = _above_noise(seen[:count] - share, (d - count) * release.deviation**2)
+    levels = _levels(share + signal, float(values.sum()), d - count, release.deviation)
     _, c = compression(levels, 1.0, d - count)
-    return Model(vectors[:count], levels, (c / release.deviation) ** 2)
+    return Model(vectors[:count], levels, wanted, (c / release.deviation) ** 2)
 
 
-def _levels(shares: Floats, others: int, deviation: float) -> Floats:
+def _rest(inside: float, trace: float, j: int, m: int) -> tuple[float, float]:
+    """(the share of m directions beside j others, the squared deviation of its noise in units of that of an entry).
+
+    Signs have a trace of 1: what the others leave of it says the same as the m entries themselves, with other noise.
+    """
+    return ((1 - inside) * m + (trace - inside) * j) / (j + m), 2 * j * m / (j + m)
+
+
+def _levels(shares: Floats, trace: float, others: int, deviation: float) -> Floats:
     """Levels from noisy shares of signs. Of the share of the rest, which may drown, no less is believed than noise."""
-    rest = max(1 - float(shares.sum()), math.sqrt(2 * len(shares)) * deviation)
+    rest, variance = _rest(float(shares.sum()), trace, len(shares), others)
+    rest = max(rest, math.sqrt(variance) * deviation)
     if not len(shares):
         return shares
     shares = np.maximum(shares, 1e-9)
@@ -119,7 +133,7 @@ def _fit(releases: Sequence[SignRelease], model: Model, wanted: int) -> Model:
         loss, change_there, weights = _look(releases, model)
         if loss < best_loss:
             settled = best_loss - loss < _SETTLED
-            best, best_loss = Model(model.basis, model.levels, weights), loss
+            best, best_loss = replace(model, weights=weights), loss
             present, change = _covariance(model), change_there
             step = min(1.0, 1.5 * step)
             if settled:
@@ -137,7 +151,7 @@ def _starts(last: SignRelease, model: Model) -> Iterator[Model]:
     yield model
     if len(last.basis):
         shares = np.einsum("ij,jk,ik->i", last.basis, last.matrix, last.basis)
-        levels = _levels(shares, model.others, last.deviation) / last.factors**2
+        levels = _levels(shares, float(np.trace(last.matrix)), model.others, last.deviation) / last.factors**2
         seen = shares > 3 * math.sqrt(2) * last.deviation
         yield replace(model, levels=np.where(seen, np.clip(levels, LEAST_LEVEL, _MOST_LEVEL), model.levels))
 
@@ -159,10 +173,10 @@ def _look(releases: Sequence[SignRelease], model: Model) -> tuple[float, Floats,
         gained += weight * gain**2
         total += weight * _scaled(left, basis, gain)
         seen, due = (np.einsum("ij,jk,ik->i", basis, m, basis) for m in (release.matrix, expected))
-        rest = max(1 - float(due.sum()), 1e-12)
-        due = np.maximum(due, 1e-12)
-        log = (seen - due) / due - (float(due.sum() - seen.sum())) / rest
-        precise = weight / (2 / due**2 + 2 * j / rest**2)
+        rest, due = max(1 - float(due.sum()), 1e-12), np.maximum(due, 1e-12)
+        left_seen, variance = _rest(float(seen.sum()), float(np.trace(release.matrix)), j, d - j)
+        log = (seen - due) / due - (left_seen - rest) / rest
+        precise = weight / (2 / due**2 + variance / rest**2)
         steps, step_weights = steps + precise * np.clip(log, -1, 1), step_weights + precise
     change = _scaled(total, basis, 1 / gained)
     inside = basis @ change @ basis.T
@@ -210,10 +224,11 @@ def _covariance(model: Model) -> Floats:
 
 
 def _turned(model: Model, covariance: Floats, change: Floats) -> Floats:
-    """Σ after a change, whose parts across the directions are turns of them, which leave the rest as large as it was."""
+    """Σ after a change, whose parts across the directions are turns of them: the rest stays as large as it was."""
     across = model.basis @ change
     across -= (across @ model.basis.T) @ model.basis
-    result: Floats = covariance + change + across.T @ (across / (model.levels - 1)[:, None])
+    lengths = np.maximum(model.levels - 1, np.linalg.norm(across, axis=1))  # a larger change is no turn
+    result: Floats = covariance + change + across.T @ (across / lengths[:, None])
     return result
 
 
@@ -227,7 +242,14 @@ def _leading(covariance: Floats, before: Model, wanted: int) -> Model:
     rest = max(float(values[count:].mean()), 0.2)
     levels = np.clip(values[:count] / rest, LEAST_LEVEL, _MOST_LEVEL)
     weights = np.full((count + 1, count + 1), float(before.weights[-1, -1]))
-    return Model(vectors[:count], levels, weights)
+    return Model(vectors[:count], levels, wanted, weights)
+
+
+def _drawn_together(values: Floats, variance: float) -> Floats:
+    """Eigenvalues of a noisy block without the spread of noise, k times the variance of an entry for k of them."""
+    spread = float(values.var()) if len(values) else 0.0
+    kept = math.sqrt(max(1 - len(values) * variance / spread, 0.0)) if spread else 0.0
+    return values.mean() + kept * (values - values.mean()) if len(values) else values
 
 
 def _count(stands_out: NDArray[np.bool_], wanted: int, d: int) -> int:
