@@ -36,7 +36,6 @@ from dpeigen.methods.oja import Oja
 from dpeigen.methods.prediction import World, expected_error, outline
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
-from dpeigen.methods.refined import RADIUS_SHARE as REFINED_SHARE
 from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.methods.spiked import Spiked
@@ -65,6 +64,7 @@ LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
+_BARE = 1.1  # a method that finds directions alone has to promise an error so much smaller
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -132,33 +132,33 @@ def _for_directions(task: Task, k: int) -> Choice:
 
 def _candidates(task: Task) -> Iterator[Method]:
     yield SpatialSign()
-    if not task.budget.is_pure and _enough_for_radii(task, REFINED_SHARE):
+    if not task.budget.is_pure:
         yield Refined()
+        if task.private_center and task.n_rows is not None:
+            yield Refined(differences=True)
+        if task.n_rows is not None:
+            yield Refined(only_directions=True)
     n = task.n_rows
     if n is not None and n * task.n_features <= _PAIRED_ENTRIES and not task.private_rank:
         design: str | int = "all" if n <= _ALL_PAIRS else _BAND
         paid = Kendall(design=design, variances="paid", location="paid" if task.private_center else "none")
         yield paid
-        if not _allows(paid, task):
-            yield replace(paid, variances="free", location="none")
+        yield replace(paid, variances="free", location="none")
     if task.bound is not None:
         yield from _moments(task)
-
-
-def _enough_for_radii(task: Task, share: float) -> bool:
-    """With fewer rows radii are too rough to stretch by, and the error model does not know it."""
-    return task.n_terms is None or task.n_terms >= 1.2 * rows_needed(PureCost(share * task.budget.epsilon))
 
 
 def _reluctance(method: Method, task: Task) -> float:
     """What a method has to promise more than others that answer all that was asked.
 
-    Differences measure about the mean, whatever public centre was given; and where rows are too few to pay for a centre
-    and variances, they find directions alone.
+    Differences measure about the mean, whatever public centre was given; and with only directions to pay for, variances
+    are relative and no centre is found.
     """
+    if isinstance(method, Refined):
+        return _BARE if method.only_directions else 1.0
     if not isinstance(method, Kendall):
         return 1.0
-    return (1.0 if isinstance(task.center, str) else 1.2) * (1.0 if method.variances == "paid" else 1.25)
+    return (1.0 if isinstance(task.center, str) else 1.2) * (1.0 if method.variances == "paid" else _BARE)
 
 
 def _moments(task: Task) -> list[Method]:
@@ -176,8 +176,11 @@ def _allows(method: Method, task: Task) -> bool:
 
 
 def _label(method: Method) -> str:
-    tightened = isinstance(method, MomentMethod) and method.tighten
-    return f"{method.name} (tightened)" if tightened else method.name
+    if isinstance(method, MomentMethod) and method.tighten:
+        return f"{method.name} (tightened)"
+    bare = method.only_directions if isinstance(method, Refined) else getattr(method, "variances", "") == "free"
+    differences = isinstance(method, Refined) and method.differences
+    return method.name + (" (only directions)" if bare else " (differences)" if differences else "")
 
 
 # --- the whole covariance --------------------------------------------------------------------------------------------

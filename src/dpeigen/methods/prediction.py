@@ -65,11 +65,12 @@ class Course:
 def outline(method: Method, task: Task, rows: int | None = None) -> Course:
     """The course of a method that has been checked against the task; ``rows`` where their number is private."""
     rows = task.n_rows or rows or 0
-    n = rows // 2 if task.pairs else rows
     costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
+    differences = task.pairs or (isinstance(method, Refined) and method.read_as(task).pairs)
+    n = rows // 2 if differences else rows
     d, relation = task.n_features, task.relation
     center, measured = 0.0, "radius for the centre" in costs
-    if "centre" in costs and not isinstance(method, Kendall):
+    if "centre" in costs and not isinstance(method, Kendall) and not differences:
         center = _center_noise(costs["centre"], d, relation) / n
     paid = "radius" in costs
     if isinstance(method, SpatialSign):
@@ -103,7 +104,7 @@ def expected_error(course: Course, d: int, k: int, world: World) -> float:
     bias = 0.0
     if course.center:
         reach = _PAID_REACH if course.paid_center_radius else world.reach
-        bias = 3 * course.center**2 * reach * (4.0 if world.heavy else 1.0) / gap  # unequal levels have smaller gaps
+        bias = 1.5 * course.center**2 * reach * (5.0 if world.heavy else 1.0) / gap  # unequal levels have smaller gaps
     if course.kind == "moment":
         reach = _paid_reach(k, m, world) if course.paid_radius else world.reach
         noise = course.noise * reach * trace / (world.level - 1)
@@ -116,7 +117,7 @@ def expected_error(course: Course, d: int, k: int, world: World) -> float:
         share = 1.0 if course.kind == "signs" else 0.5 if world.heavy else 0.15
         sampled = (share * spread + (1 - share) * world.level / (world.level - 1) ** 2) / course.terms
     first_order = (math.sqrt(k) + math.sqrt(m)) * math.hypot(noise, math.sqrt(sampled))
-    first_order = math.hypot(first_order, bias * math.sqrt(k / d) + bias**4)
+    first_order = math.hypot(first_order, bias * math.sqrt(k * m) / d + bias**4)
     return first_order / math.hypot(1.0, first_order)
 
 

@@ -35,7 +35,7 @@ _EXTRA = 8  # directions beyond the wanted ones that may stand out
 _CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out
 _STEPS = 15
 _SETTLED = 0.05  # a step that explains less than this many squared deviations is the last
-_GAIN = 0.9
+_GAIN = 0.7  # rows that are not elliptical have other axes when stretched: it has to promise so much less error
 _RESOLVED = 0.75  # rows are stretched along a wanted direction when so much of it has been found
 _MOST_FACTOR = 3.0  # its logarithm
 
@@ -292,13 +292,14 @@ def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
     seen[:wanted] -= leaked.sum(axis=1)
     seen[wanted:] += leaked.sum(axis=0)
 
+    importance = gaps / levels[:wanted, None]  # what a turn costs in variance: nothing between equals
     found_right = 1 - turned.sum(axis=1, keepdims=True)
 
     def predicted(logs: Floats, right: Floats | float = found_right) -> float:
         t = np.append(np.exp(logs), 1.0)
         trace = float(t**2 @ seen)
         news = right * (t[:wanted, None] * t[None, wanted:] * gaps / (deviation * trace)) ** 2
-        left = (repeats / np.maximum(precision + news, 1e-300)).sum(axis=1)
+        left = (importance * repeats / np.maximum(precision + news, 1e-300)).sum(axis=1)
         return float((left / (1 + left)).sum())
 
     plain = predicted(np.zeros(j), 1.0)
