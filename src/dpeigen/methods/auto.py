@@ -64,7 +64,7 @@ LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
-_BARE = 1.1  # a method that finds directions alone has to promise an error so much smaller
+_BARE, _BOUNDED = 1.1, 1.5  # directions alone, and what rests on a bound, have to promise an error so much smaller
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -151,9 +151,11 @@ def _candidates(task: Task) -> Iterator[Method]:
 def _reluctance(method: Method, task: Task) -> float:
     """What a method has to promise more than others that answer all that was asked.
 
-    Differences measure about the mean, whatever public centre was given; and with only directions to pay for, variances
-    are relative and no centre is found.
+    Differences measure about the mean, whatever public centre was given; with only directions to pay for, variances
+    are relative and no centre is found; and the noise on a moment follows a public bound, which may be far too wide.
     """
+    if isinstance(method, MomentMethod):
+        return _BOUNDED
     if isinstance(method, Refined):
         return _BARE if method.only_directions else 1.0
     if not isinstance(method, Kendall):

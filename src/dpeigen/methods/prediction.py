@@ -104,7 +104,7 @@ def expected_error(course: Course, d: int, k: int, world: World) -> float:
     bias = 0.0
     if course.center:
         reach = _PAID_REACH if course.paid_center_radius else world.reach
-        bias = 1.5 * course.center**2 * reach * (5.0 if world.heavy else 1.0) / gap  # unequal levels have smaller gaps
+        bias = course.center**2 * reach * (3.0 if world.heavy else 1.0) / gap
     if course.kind == "moment":
         reach = _paid_reach(k, m, world) if course.paid_radius else world.reach
         noise = course.noise * reach * trace / (world.level - 1)
