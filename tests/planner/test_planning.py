@@ -97,8 +97,8 @@ def test_methods_that_the_facts_do_not_allow_are_named_with_the_reason():
         ({"spectrum": None, "tails": -1.0}, "tails"),
         ({"spectrum": None, "contamination": 0.5}, "contamination"),
         ({"metric": "angle"}, "metric"),
-        ({"methods": ["spiked"]}, "methods"),
-        ({"methods": ["oja"]}, "methods"),
+        ({"methods": ["spiked"]}, "bound"),
+        ({"methods": [Gaussian(constants="published")]}, "methods"),
         ({"bound": -1.0}, "bound"),
     ],
 )

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def plan(
     rows: Annotated[int, typer.Option(help="Number of rows.")],
     columns: Annotated[int, typer.Option(help="Number of columns.")],
-    components: Annotated[int, typer.Option("--components", "-k", help="Number of components.")],
+    components: Annotated[
+        str, typer.Option("--components", "-k", help="Number of components, or all for the whole covariance.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0.")],
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     target: Annotated[
@@ -38,7 +40,17 @@ def plan(
     ] = "spiked",
     tails: Annotated[str, typer.Option(help="normal, or t3 for a t with 3 degrees of freedom.")] = "normal",
     contamination: Annotated[float, typer.Option(help="Share of rows that are outliers.")] = 0.0,
-    metric: Annotated[str, typer.Option(help="sin_theta or projection_distance.")] = "sin_theta",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="sin_theta (the default) or projection_distance; for a covariance relative_frobenius (the default) or "
+            "relative_operator."
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="A method to plan for, again for more; by default all with a worst-case guarantee."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -50,7 +62,7 @@ def plan(
         problem = Problem.of(
             rows,
             columns,
-            components,
+            _components(components),
             epsilon=epsilon,
             delta=delta,
             bound=_bound(bound, lower, upper),
@@ -62,9 +74,9 @@ def plan(
             metric=metric,
         )
         simulator = Simulator(problem)
-        steps = len(MODELLED) + (2 if target is not None else 0) + (7 if plot is not None else 0)
+        steps = len(method or MODELLED) + (2 if target is not None else 0) + (7 if plot is not None else 0)
         with _progress(steps) as step:
-            found = plan_problem(problem, simulator, progress=step)
+            found = plan_problem(problem, simulator, method, progress=step)
             needed: dict[str, Any] = {}
             if target is not None:
                 step(f"the ε for {target:g}")
@@ -74,7 +86,7 @@ def plan(
             if plot is not None:
                 from dpeigen.planner.picture import curves, draw
 
-                lines = curves(problem, simulator, progress=lambda e: step(f"ε = {e:.2g}"))
+                lines = curves(problem, simulator, method, progress=lambda e: step(f"ε = {e:.2g}"))
                 draw(lines, found, plot, target)
         _print(found, target, needed, as_json)
         if plot is not None and not as_json:
@@ -120,21 +132,26 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     from rich.table import Table
 
     from dpeigen.cli._show import console
+    from dpeigen.planner.picture import METRIC_NAMES, wanted
 
     out, facts = console(), found.facts
     out.print(
-        f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {facts['n_components']} components, "
+        f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {wanted(found)}, "
         f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}, {facts['relation']}. No data were read.",
         markup=False,
     )
-    title = {"sin_theta": "Predicted sinΘ", "projection_distance": "Predicted distance of projectors"}[found.metric]
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("method", "mean", "90% of runs", "best attack on a row", ""):
+    table = Table(title=f"Predicted {METRIC_NAMES[found.metric]}", title_justify="left", title_style="bold")
+    for heading in ("method", "mean", "90% of runs", "simulated runs", "best attack on a row", ""):
         table.add_column(heading, justify="left" if heading in ("method", "") else "right")
     for p in found.predictions:
         mark = '← "auto"' if p.method == found.choice.method.name else ""
-        table.add_row(p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", f"{100 * p.success:.1f}%", mark)
+        table.add_row(
+            p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", str(p.runs), f"{100 * p.success:.1f}%", mark
+        )
     out.print(table)
+    for p in found.predictions:
+        if p.assumptions:
+            out.print(f"{p.method} is not worst-case, its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
     for name, why in found.refused.items():
         out.print(f"not {name}: {why.split('. ')[0]}", markup=False)
     out.print(f"without privacy    {found.floor:.3g}")
@@ -150,6 +167,14 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
                   + ("no ε is enough with these rows" if epsilon is None else f"ε = {epsilon:.3g} with these rows")
                   + ", or " + ("no number of rows" if rows is None else f"{rows:,} rows") + " at this ε",
                   markup=False)  # fmt: skip
+
+
+def _components(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"--components is not understood: {text!r}. Give a number, or all for the whole covariance.")
+    return int(text)
 
 
 def _bound(bound: str | None, lower: float | None, upper: float | None) -> Any:

@@ -9,11 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from dpeigen.planner.planning import MODELLED, Plan, Problem, Simulator, plan_problem
+from dpeigen.planner.planning import Plan, Problem, Simulator, plan_problem
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#595959", "#999933")
-_MARKERS = "os^Dv<>P"
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#44AA99", "#595959",
+            "#999933", "#332288", "#AA7744")  # fmt: skip
+_MARKERS = "os^Dv<>PX*ph"
 _REPETITIONS = 4
+METRIC_NAMES = {
+    "sin_theta": "sinΘ",
+    "projection_distance": "distance of projectors",
+    "relative_frobenius": "relative Frobenius error of the covariance",
+    "relative_operator": "relative operator-norm error of the covariance",
+}
+
+
+def wanted(plan: Plan) -> str:
+    """In words."""
+    k = plan.facts["n_components"]
+    return "the whole covariance" if k is None else f"{k} component{'s' if k > 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,8 @@ def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = Non
 
     figure = Figure(figsize=(7.8, 5.2), layout="constrained")
     ax = figure.subplots()
-    for name, colour, marker in zip(MODELLED, _COLOURS, _MARKERS, strict=True):
+    names = dict.fromkeys(p.method for each in (plan, *lines.plans) for p in each.predictions)
+    for name, colour, marker in zip(names, _COLOURS, _MARKERS, strict=False):
         x, y = lines.of(name)
         if x:
             ax.plot(x, y, color=colour, marker=marker, markersize=4.5, linewidth=1.6, label=name)
@@ -68,10 +82,10 @@ def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = Non
     if target is not None:
         ax.axhline(target, color="#AA0000", linewidth=1.0, label=f"target {target:g}")
     ax.axvline(plan.facts["epsilon"], color="#CCCCCC", linewidth=1.0, zorder=0)
-    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel=plan.metric.replace("sin_theta", "sinΘ, predicted mean"))
+    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel=f"{METRIC_NAMES[plan.metric]}, predicted mean")
     facts = plan.facts
-    ax.set_title(f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {facts['n_components']} components, "
-                 f"δ = {facts['delta']:g}", loc="left", fontsize=10)  # fmt: skip
+    ax.set_title(f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {wanted(plan)}, δ = {facts['delta']:g}",
+                 loc="left", fontsize=10)  # fmt: skip
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.grid(alpha=0.25, which="both", linewidth=0.4)

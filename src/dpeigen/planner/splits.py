@@ -12,7 +12,6 @@ from dpeigen.methods import Kendall, Method, Refined, SpatialSign, Task
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.sampling import GRID, VALUES, SamplingMethod
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
-from dpeigen.planner.simulation import public_radius
 from dpeigen.privacy import Cost, GaussianCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import made_up_generator
@@ -69,9 +68,9 @@ def _variance_error(method: Method, task: Task, problem: Problem) -> float:
     if isinstance(method, MomentMethod):
         return 0.0
     if isinstance(method, SamplingMethod):
-        bound = public_radius(task)
         scale = method.value_scale(costs[VALUES], task) / GRID
-        return scale * (square if bound is None else bound**2) / problem.n / float(values[k - 1])
+        whole = task.bound**2 if isinstance(task.bound, float) else square
+        return scale * whole / problem.n / float(values[k - 1])
     if isinstance(method, (SpatialSign, Refined, Kendall)) and "variances" in costs:
         cost = costs["variances"]
         deviation = math.sqrt(2) / cost.mu if isinstance(cost, GaussianCost) else 2 * math.sqrt(2) / pure_epsilon(cost)
