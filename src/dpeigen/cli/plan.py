@@ -56,7 +56,9 @@ def plan(
 ) -> None:
     """Predict the error of every method before anything is spent; no data are read."""
     with one_line_errors():
+        from dpeigen.planner.beside import beside
         from dpeigen.planner.inverse import epsilon_for, rows_for
+        from dpeigen.planner.picture import PARTS, curves, draw, start_curves
         from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
 
         problem = Problem.of(
@@ -73,21 +75,23 @@ def plan(
             contamination=contamination,
             metric=metric,
         )
-        simulator = Simulator(problem)
-        steps = len(method or MODELLED) + (2 if target is not None else 0) + (7 if plot is not None else 0)
-        with _progress(steps) as step:
-            found = plan_problem(problem, simulator, method, progress=step)
-            needed: dict[str, Any] = {}
+        jobs = (2 if target is not None else 0) + (PARTS if plot is not None else 0)
+        with beside(jobs) as pool:
+            searches: dict[str, Any] = {}
             if target is not None:
-                step(f"the ε for {target:g}")
-                needed["epsilon"] = _attempt(lambda: epsilon_for(target, problem))
-                step(f"the rows for {target:g}")
-                needed["rows"] = _attempt(lambda: rows_for(target, problem))
-            if plot is not None:
-                from dpeigen.planner.picture import curves, draw
-
-                lines = curves(problem, simulator, method, progress=lambda e: step(f"ε = {e:.2g}"))
-                draw(lines, found, plot, target)
+                searches = {
+                    "epsilon": pool.submit(_attempt, epsilon_for, target, problem),
+                    "rows": pool.submit(_attempt, rows_for, target, problem),
+                }
+            parts = [] if plot is None else start_curves(problem, method, pool)
+            with _progress(len(method or MODELLED) + jobs) as step:
+                found = plan_problem(problem, Simulator(problem), method, progress=step)
+                needed: dict[str, Any] = {}
+                for name, search in searches.items():
+                    step(f"the {'ε' if name == 'epsilon' else 'rows'} for {target:g}")
+                    needed[name] = search.result()
+                if plot is not None:
+                    draw(curves(parts, progress=lambda: step("the picture")), found, plot, target)
         _print(found, target, needed, as_json)
         if plot is not None and not as_json:
             typer.echo(f"Picture written to {plot}")
@@ -110,12 +114,12 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
         yield step
 
 
-def _attempt(search: Callable[[], float]) -> float | None:
+def _attempt(search: Callable[..., float], *facts: Any) -> float | None:
     """What a search finds, or None where nothing is enough."""
     from dpeigen.planner import OutOfReachError
 
     try:
-        return search()
+        return search(*facts)
     except OutOfReachError:
         return None
 

@@ -29,7 +29,7 @@ MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", 
 _QUANTILES = (0.05, 0.95)
 _MANY = 20  # runs from which on their own quantiles are the interval
 _SLOW = {"oja": 4, "dp-pca": 6, "geodesic": 3, "kapralov-talwar": 2, "eigenvector-sampling": 2}  # fewer runs by
-_FEWEST = 5
+_FEWEST, _FLOOR_RUNS = 5, 8
 Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
@@ -167,7 +167,7 @@ class Simulator:
         return simulated_errors(method, task, self._population(paired), repetitions, metric)
 
     def floor(self) -> float:
-        errors = floor_errors(self._population(paired=False), self.problem.task, 4, self.problem.metric)
+        errors = floor_errors(self._population(paired=False), self.problem.task, _FLOOR_RUNS, self.problem.metric)
         return float(np.mean(errors))
 
     def _population(self, paired: bool) -> Population:

@@ -87,14 +87,19 @@ class Population:
             plain, inside = ((rows[0::2] - rows[1::2]) / math.sqrt(2) for rows in (plain, inside))
         return plain, inside if cut else plain
 
+    def kept(self, key: object, make: Callable[[], Floats]) -> Floats:
+        """What is made once for all budgets."""
+        if key not in self._found:
+            self._found[key] = make()
+        return self._found[key]
+
     def rows(self, repetition: int) -> Floats:
         """The rows of a repetition, or those that stand for them."""
         if not self.exact:
             return self._drawn
-        key = ("rows", repetition)
-        if key not in self._found:
-            self._found[key] = self._draw(self.n, made_up_generator(self._seed, 1, repetition))[1]
-        return self._found[key]
+        return self.kept(
+            ("rows", repetition), lambda: self._draw(self.n, made_up_generator(self._seed, 1, repetition))[1]
+        )
 
     def norms(self, repetition: int, stretch: Floats | None = None, shift: Floats | None = None) -> Floats:
         """Lengths of rows as they are looked at, increasing."""
@@ -102,10 +107,8 @@ class Population:
             rows = self.rows(repetition)
             rows = rows if shift is None else rows - shift
             return _lengths(rows if stretch is None else rows @ stretch.T)
-        key = ("norms", repetition if self.exact else None)
-        if key not in self._found:
-            self._found[key] = _lengths(self.rows(repetition))
-        return self._found[key] if shift is None else np.hypot(self._found[key], np.linalg.norm(shift))
+        found = self.kept(("norms", repetition if self.exact else None), lambda: _lengths(self.rows(repetition)))
+        return found if shift is None else np.hypot(found, np.linalg.norm(shift))
 
     def moment(self, repetition: int, view: View) -> Floats:
         """The mean moment of n rows as they are looked at."""

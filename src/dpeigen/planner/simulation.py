@@ -144,7 +144,7 @@ def simulated_errors(
     course, d = next(course for kind, course in _COURSES if isinstance(method, kind)), task.n_features
     truth, errors = np.eye(d)[: task.n_components], []
     for repetition in range(repetitions):
-        rng = made_up_generator(population.n, repetition, d)
+        rng = made_up_generator(repetition, d)  # the same for all n and ε, so that errors are smooth in them
         found = course(method, Run(task, costs, population, repetition % SAMPLES[(d > 20) + (d > 60)], rng))
         if metric in METRICS:
             errors.append(METRICS[metric](found.directions, truth))

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.methods import Gaussian, Method, Oja, Task
+from dpeigen.methods import DPPCA, Gaussian, Method, Oja, Task
 from dpeigen.methods.oja import VARIANCE_SHARE
 from dpeigen.methods.oja_steps import LARGEST_START
 from dpeigen.methods.streaming import orthonormal
@@ -29,7 +29,8 @@ from dpeigen.privacy.randomness import Generator, SeededRandomness, made_up_gene
 from dpeigen.sources import ArraySource
 
 Floats = NDArray[np.float64]
-_NUMBERS, _FEWEST, _MOST = 300_000, 2000, 20_000  # of a table
+_FEWEST, _MOST, _NUMBERS = 2000, 20_000, 300_000  # rows of a table, about so many numbers of them
+_LARGER = 3  # times that for methods whose course depends on how many rows there are
 _WITHOUT_NOISE = 30.0  # times the μ of a run
 _MOST_MU = 20.0  # noise of more is nothing beside a table, and budgets end there
 _FLOOR_RUNS = 3
@@ -40,7 +41,8 @@ _SAMPLE = 400  # rows that sampling errors of gradients are drawn from
 def table_errors(method: Method, task: Task, population: Population, repetitions: int, metric: str) -> Floats:
     """Errors of the method itself on drawn tables."""
     n, d = population.n, task.n_features
-    m = min(n, int(np.clip(_NUMBERS // d, _FEWEST, _MOST)))
+    larger = _LARGER if isinstance(method, DPPCA) else 1
+    m = min(n, larger * int(np.clip(_NUMBERS // d, _FEWEST, _MOST)))
     if m == n:
         return _on_tables(method, task, population, n, repetitions, metric)
     while True:
@@ -55,7 +57,11 @@ def table_errors(method: Method, task: Task, population: Population, repetitions
             continue
         break
     errors = _on_tables(method, short, population, m, repetitions, metric)
-    floor = _on_tables(method, _with_mu(short, _WITHOUT_NOISE * mu), population, m, _FLOOR_RUNS, metric)
+
+    def without_noise() -> Floats:
+        return _on_tables(method, _with_mu(short, _WITHOUT_NOISE * mu), population, m, _FLOOR_RUNS, metric)
+
+    floor = population.kept(("without noise", method.name, m, metric), without_noise)
     excess = float(np.mean(floor**2)) * (1 - m / n)
     mean = float(np.mean(errors**2))
     return errors * math.sqrt(max(mean - excess, mean * m / n) / mean)
