@@ -18,7 +18,15 @@ from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.planner.assumptions import Rows, assumed_rows
 from dpeigen.planner.columns import Columns
 from dpeigen.planner.population import Population
-from dpeigen.planner.simulation import COVARIANCE_METRICS, METRICS, floor_errors, is_modelled, simulated_errors
+from dpeigen.planner.simulation import (
+    COVARIANCE_METRICS,
+    METRICS,
+    Found,
+    floor_errors,
+    is_modelled,
+    simulated_errors,
+    simulated_runs,
+)
 from dpeigen.planner.steps import oja_errors, table_errors
 from dpeigen.privacy import Budget, Relation, Spend, best_guess
 from dpeigen.privacy.accounting import compose_delta
@@ -165,6 +173,16 @@ class Simulator:
             return table_errors(method, task, self._population(paired=False), repetitions, metric)
         paired = task.pairs and method.name != "kendall"
         return simulated_errors(method, task, self._population(paired), repetitions, metric)
+
+    def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
+        """What runs would release: directions, and variances and a centre where they are paid for."""
+        paired = task.pairs and method.name != "kendall"
+        return list(simulated_runs(method, task, self._population(paired), repetitions, variances=True))
+
+    def distance(self, directions: Floats) -> float:
+        """From the truth."""
+        k = self.problem.task.n_components
+        return METRICS["sin_theta"](directions, np.eye(self.problem.task.n_features)[:k])
 
     def floor(self) -> float:
         errors = floor_errors(self._population(paired=False), self.problem.task, _FLOOR_RUNS, self.problem.metric)

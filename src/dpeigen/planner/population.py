@@ -59,7 +59,7 @@ class Population:
     def __init__(
         self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, columns: Columns | None = None
     ) -> None:
-        self.assumed, self.n, self.pairs, self.columns, self._seed = rows, n, pairs, columns, seed
+        self.assumed, self.n, self.pairs, self.columns, self.seed = rows, n, pairs, columns, seed
         most = int(np.clip(_NUMBERS // self.d, _FEWEST, _MOST))
         self.exact = n <= most
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0))
@@ -98,7 +98,7 @@ class Population:
         if not self.exact:
             return self._drawn
         return self.kept(
-            ("rows", repetition), lambda: self._draw(self.n, made_up_generator(self._seed, 1, repetition))[1]
+            ("rows", repetition), lambda: self._draw(self.n, made_up_generator(self.seed, 1, repetition))[1]
         )
 
     def norms(self, repetition: int, stretch: Floats | None = None, shift: Floats | None = None) -> Floats:
@@ -168,14 +168,14 @@ class Population:
         return np.outer(moved, moved) * (inverse * (1 - 4 / e + 8 / (e * (e + 2))))
 
     def _weights(self, repetition: int, count: int) -> Floats:
-        return made_up_generator(self._seed, 3, repetition).normal(size=count)
+        return made_up_generator(self.seed, 3, repetition).normal(size=count)
 
     def differences(self, repetition: int) -> Floats:
         """Kendall's tau of n rows, spherical, less what few partners add to its sampling error."""
         key = ("differences", repetition)
         if key in self._found:
             return self._found[key]
-        rng = made_up_generator(self._seed, 2, repetition)
+        rng = made_up_generator(self.seed, 2, repetition)
         rows = self.rows(repetition)
         rows = rows[rng.permutation(len(rows))[: max(1000, self.n // 3)]] if len(rows) > 1000 else rows
         count, partners = len(rows), min(_PARTNERS, len(rows) // 2)

@@ -9,7 +9,7 @@ whatever n is. What follows the noise is the library's own code. Methods in many
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from dpeigen.methods import (
     Whitened,
 )
 from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.refined import _even, _reach, _tail
 from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.methods.whitened import (
     FIRST,
@@ -46,6 +47,7 @@ from dpeigen.methods.whitened import (
 from dpeigen.planner.noise import deviation, paid_radius, radius_but, squares_noise, symmetric_noise, vector_noise
 from dpeigen.planner.population import Population, View
 from dpeigen.privacy import Cost, GaussianCost
+from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import Generator, SeededRandomness, made_up_generator
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
@@ -70,6 +72,8 @@ class Found:
 
     directions: Floats
     covariance: Floats | None = None
+    variances: Floats | None = None  # along the directions, where asked for and paid
+    center: Floats | None = None  # where a centre is paid for; its truth is 0
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Run:
     population: Population
     repetition: int
     rng: Generator
+    variances: bool = False  # whether they are asked for beside the directions
 
     @property
     def wanted(self) -> int:
@@ -140,12 +145,8 @@ def simulated_errors(
     method: Method, task: Task, population: Population, repetitions: int, metric: str = "sin_theta"
 ) -> Floats:
     """Errors of a checked method in so many runs on the assumed rows."""
-    costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
-    course, d = next(course for kind, course in _COURSES if isinstance(method, kind)), task.n_features
-    truth, errors = np.eye(d)[: task.n_components], []
-    for repetition in range(repetitions):
-        rng = made_up_generator(repetition, d)  # the same for all n and ε, so that errors are smooth in them
-        found = course(method, Run(task, costs, population, repetition % SAMPLES[(d > 20) + (d > 60)], rng))
+    truth, errors = np.eye(task.n_features)[: task.n_components], []
+    for found in simulated_runs(method, task, population, repetitions):
         if metric in METRICS:
             errors.append(METRICS[metric](found.directions, truth))
         else:
@@ -153,6 +154,18 @@ def simulated_errors(
                 raise AssertionError("`is_modelled` has refused a covariance")
             errors.append(COVARIANCE_METRICS[metric](found.covariance, population.assumed.covariance))
     return np.array(errors)
+
+
+def simulated_runs(
+    method: Method, task: Task, population: Population, repetitions: int, *, variances: bool = False
+) -> Iterator[Found]:
+    """What so many runs of a checked method would release."""
+    costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
+    course, d = next(course for kind, course in _COURSES if isinstance(method, kind)), task.n_features
+    for repetition in range(repetitions):
+        rng = made_up_generator(population.seed, repetition, d)  # the same for all n and ε: errors are smooth in them
+        sample = repetition % SAMPLES[(d > 20) + (d > 60)]
+        yield course(method, Run(task, costs, population, sample, rng, variances))
 
 
 def floor_errors(population: Population, task: Task, repetitions: int, metric: str) -> Floats:
@@ -177,6 +190,10 @@ def is_modelled(method: Method, *, covariance: bool = False) -> bool:
 
 def _leading(matrix: Floats, k: int) -> Floats:
     return np.linalg.eigh((matrix + matrix.T) / 2)[1].T[::-1][:k]
+
+
+def _sum(shift: Floats | None, more: Floats) -> Floats:
+    return more if shift is None else shift + more
 
 
 def _mechanism(cost: Cost) -> MomentMethod:
@@ -207,9 +224,13 @@ def _moments(method: Method, run: Run) -> Found:
     lattice = Lattice(frame, radius)
     area = lattice.step**2 / run.n
     found = method._denoise(second / area, noise / area, float(run.n), lattice, frame, weight, task)
+    center = np.zeros(d) if found.mean is None else found.mean
     if stretch is None or columns is None:
-        return Found(found.components, found.covariance)
-    return Found(found.components @ columns.turn, columns.turn.T @ found.covariance @ columns.turn)
+        return Found(found.components, found.covariance, found.eigenvalues, _sum(shift, center))
+    turn = columns.turn
+    return Found(
+        found.components @ turn, turn.T @ found.covariance @ turn, found.eigenvalues, _sum(shift, center @ turn)
+    )
 
 
 def _sampling(method: Method, run: Run) -> Found:
@@ -225,26 +246,28 @@ def _sampling(method: Method, run: Run) -> Found:
         (matrix + matrix.T) / 2, float(run.n), run.costs, run.task, SeededRandomness(run.rng)
     )
     covariance = (directions.T * (values - left)) @ directions + left * np.eye(run.task.n_features)
-    return Found(directions, covariance * (radius**2 / run.n))
+    unit = radius**2 / run.n
+    return Found(directions, covariance * unit, values[: len(directions)] * unit, shift)
 
 
 def _signs(method: Method, run: Run) -> Found:  # noqa: ARG001
-    """The course of `SpatialSign.estimate`; the variances of a whole covariance only."""
+    """The course of `SpatialSign.estimate`; its variances where they are asked for."""
     task, cost, d = run.task, run.costs["directions"], run.task.n_features
     shift, _ = run.shift()
     noise = deviation(_mechanism(cost), cost, d, task.relation) / run.n
     matrix = run.moment(None, None, shift) + symmetric_noise(_mechanism(cost), d, noise, run.rng)
     directions = _leading(matrix, run.wanted)
-    if task.n_components is not None:
+    if task.n_components is not None and not run.variances:
         return Found(directions)
-    radius = run.cap()
+    radius = run.cap()  # of scores and what they leave over together: that of rows
     if "radius for the scores" in run.costs:
         radius = run.radius("radius for the scores", None, shift, radius)
     if radius is None:
         raise AssertionError("a radius is public or paid for")
     squares = np.einsum("ij,jk,ik->i", directions, run.moment(radius, None, shift), directions)
-    squares = squares + squares_noise(run.costs["variances"], task, radius**2 / run.n, d, run.rng)
-    return Found(directions, (directions.T * np.maximum(squares, 0.0)) @ directions)
+    noisy = squares + squares_noise(run.costs["variances"], task, radius**2 / run.n, len(squares), run.rng)
+    variances = np.maximum(noisy, 0.0)
+    return Found(directions, (directions.T * variances) @ directions, variances, shift)
 
 
 def _kendall(method: Method, run: Run) -> Found:  # noqa: ARG001
@@ -255,8 +278,9 @@ def _kendall(method: Method, run: Run) -> Found:  # noqa: ARG001
 
 
 def _refined(method: Method, run: Run) -> Found:
-    """The course of `Refined.estimate`, without its variances."""
+    """The course of `Refined.estimate`; its variances where they are asked for."""
     assert isinstance(method, Refined)
+    outer = math.inf
     d, k, cap = run.task.n_features, run.wanted, run.cap()
     shift, _ = run.shift()
     found, basis, releases = Directions.none(d), np.zeros((0, d)), list[SignRelease]()
@@ -269,12 +293,19 @@ def _refined(method: Method, run: Run) -> Found:
         matrix = run.moment(None, stretch, shift) + symmetric_noise(Gaussian(), d, noise, run.rng)
         releases.append(SignRelease(matrix, noise, known.basis, known.factors))
         found, basis = update(known, releases, k)
-        if stage == 0 and len(found.basis):
+        if stage == 0 and (len(found.basis) or run.variances):
             inside, outside = method.radii
             inner = run.radius(inside, found.basis, shift, cap)
             outer = run.radius(outside, np.eye(d) - found.basis.T @ found.basis, shift, cap)
             found = rescale(found, inner, outer)
-    return Found(basis)
+    if not run.variances:
+        return Found(basis)
+    factors = _even(np.append(found.levels, np.ones(k - len(found.basis))), d - k)
+    reach = _reach(outer, len(found.basis), k, d, _tail(run.task, gaussian_share(run.costs["variances"])))
+    stretch = np.eye(d) + (basis.T * (factors - 1)) @ basis
+    squares = np.einsum("ij,jk,ik->i", basis, run.moment(reach, stretch, shift), basis)
+    noisy = squares + squares_noise(run.costs["variances"], run.task, reach**2 / run.n, k, run.rng)
+    return Found(basis, None, np.maximum(noisy, 0.0) / factors**2, shift)
 
 
 def _whitened(method: Method, run: Run) -> Found:  # noqa: ARG001
