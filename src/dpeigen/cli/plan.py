@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from dpeigen.planner import Plan
 
 
+_FAILED = 3.0  # times the end of the interval
+
+
 def plan(
     rows: Annotated[int, typer.Option(help="Number of rows.")],
     columns: Annotated[int, typer.Option(help="Number of columns.")],
@@ -156,6 +159,8 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     for p in found.predictions:
         if p.assumptions:
             out.print(f"{p.method} is not worst-case, its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
+        if p.worst > _FAILED * p.high:
+            out.print(f"{p.method}: a run in {p.runs} failed, with an error of {p.worst:.2g}", markup=False)
     for name, why in found.refused.items():
         out.print(f"not {name}: {why.split('. ')[0]}", markup=False)
     out.print(f"without privacy    {found.floor:.3g}")

@@ -3,7 +3,7 @@
 A box says more about columns than a radius does. Assumed are rows whose columns have standard deviations in proportion
 to the half-widths, as far as the eigenvalues allow it: by the theorem of Schur and Horn there is a symmetric matrix
 with given eigenvalues and a given diagonal if and only if the eigenvalues majorise the diagonal, and plane rotations
-find one (Chan and Li 1983). Where they do not, the diagonal is drawn towards its mean until they do.
+find one (Chan and Li 1983). Where they do not, the diagonal is the one below it that they do.
 """
 
 from __future__ import annotations
@@ -96,9 +96,16 @@ def _rotation(a: float, b: float, c: float, goal: float) -> tuple[float, float]:
 
 
 def _majorised(wanted: Floats, eigenvalues: Floats) -> Floats:
-    """The wanted diagonal, as near to it on the way to its mean as the eigenvalues majorise."""
-    mean = float(wanted.mean())
-    return mean + _share(wanted, eigenvalues) * (wanted - mean)
+    """A diagonal like the wanted one that the eigenvalues, decreasing and of the same sum, majorise.
+
+    Sums of its largest entries are those wanted, as far as the eigenvalues reach: the lesser of two concave sequences
+    is concave, so that their differences decrease too.
+    """
+    order = np.argsort(-wanted, kind="stable")
+    sums = np.minimum(np.cumsum(wanted[order]), np.cumsum(eigenvalues))
+    found = np.empty_like(wanted)
+    found[order] = np.diff(sums, prepend=0.0)
+    return found
 
 
 def _share(wanted: Floats, values: Floats) -> float:
