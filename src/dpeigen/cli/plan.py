@@ -12,6 +12,7 @@ import typer
 from dpeigen.cli._errors import one_line_errors
 
 if TYPE_CHECKING:
+    from dpeigen.methods import Method
     from dpeigen.planner import Plan
 
 
@@ -150,12 +151,17 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     table = Table(title=f"Predicted {METRIC_NAMES[found.metric]}", title_justify="left", title_style="bold")
     for heading in ("method", "mean", "90% of runs", "simulated runs", "best attack on a row", ""):
         table.add_column(heading, justify="left" if heading in ("method", "") else "right")
-    for p in found.predictions:
-        mark = '← "auto"' if p.method == found.choice.method.name else ""
+    listed = list(found.predictions)
+    if found.chosen is not None and found.chosen not in listed:  # one of them, with options of its own
+        listed = sorted([*listed, found.chosen], key=lambda p: p.error)
+    for p in listed:
+        mark = '← "auto"' if p is found.chosen else ""
         table.add_row(
             p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", str(p.runs), f"{100 * p.success:.1f}%", mark
         )
     out.print(table)
+    if len(listed) > len(found.predictions):
+        out.print(f'"auto" chooses {found.choice.method.name} with {_options(found.choice.method)}', markup=False)
     for p in found.predictions:
         if p.assumptions:
             out.print(f"{p.method} is not worst-case, its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
@@ -176,6 +182,15 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
                   + ("no ε is enough with these rows" if epsilon is None else f"ε = {epsilon:.3g} with these rows")
                   + ", or " + ("no number of rows" if rows is None else f"{rows:,} rows") + " at this ε",
                   markup=False)  # fmt: skip
+
+
+def _options(method: Method) -> str:
+    """Those that are not the method's own defaults."""
+    from dataclasses import fields
+
+    own = type(method)()
+    changed = [f.name for f in fields(method) if getattr(method, f.name) != getattr(own, f.name)]  # type: ignore[arg-type]
+    return ", ".join(f"{name}={getattr(method, name)}" for name in changed)
 
 
 def _components(text: str) -> int | None:

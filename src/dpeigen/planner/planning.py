@@ -70,6 +70,7 @@ class Plan:
     floor: float  # without privacy
     rate: float | None  # the minimax rate, whose constant is unknown
     success: float  # the best attack that the guarantee itself allows
+    chosen: Prediction | None = None  # what "auto" would do, with the options it would choose
 
     @property
     def best(self) -> Prediction:
@@ -85,7 +86,7 @@ class Plan:
             "metric": self.metric,
             "predictions": [vars(p) for p in self.predictions],
             "refused": dict(self.refused),
-            "auto": self.choice.to_dict(),
+            "auto": {**self.choice.to_dict(), "prediction": None if self.chosen is None else vars(self.chosen)},
             "floor": self.floor,
             "minimax_rate": self.rate,
             "adversary_success": self.success,
@@ -237,6 +238,14 @@ def plan_problem(
     progress: Progress | None = None,
 ) -> Plan:
     task, found, refused = problem.task, list[Prediction](), dict[str, str]()
+
+    def predicted(method: Method) -> Prediction:
+        runs = min(problem.runs(method), repetitions or problem.repetitions)
+        errors = simulator.errors(method, task, runs)
+        low, high = _interval(errors, problem.metric)
+        return Prediction(method.name, float(np.minimum(errors, high).mean()), low, high, _success(method, task),
+                          method.price(task).epsilon, runs, float(errors.max()), method.assumptions(task))  # fmt: skip
+
     for method in map(modelled_method, MODELLED if methods is None else methods):
         try:
             method.check(task)
@@ -247,24 +256,24 @@ def plan_problem(
             continue
         if progress:
             progress(method.name)
-        runs = min(problem.runs(method), repetitions or problem.repetitions)
-        errors = simulator.errors(method, task, runs)
-        low, high = _interval(errors, problem.metric)
-        found.append(Prediction(method.name, float(np.minimum(errors, high).mean()), low, high,
-                                _success(method, task), method.price(task).epsilon, runs, float(errors.max()),
-                                method.assumptions(task)))  # fmt: skip
+        found.append(predicted(method))
     if not found:
         raise ValueError(f"No method can do this. {'; '.join(f'{name}: {why}' for name, why in refused.items())}")
-    values = problem.rows.eigenvalues
+    values, choice, chosen = problem.rows.eigenvalues, explain(task), None
+    if methods is None and repetitions is None:
+        plain = choice.method == METHODS[choice.method.name]()
+        same = [p for p in found if plain and p.method == choice.method.name]
+        chosen = same[0] if same else predicted(choice.method)
     return Plan(
         facts=_facts(problem),
         metric=problem.metric,
         predictions=tuple(sorted(found, key=lambda p: p.error)),
         refused=refused,
-        choice=explain(task),
+        choice=choice,
         floor=simulator.floor(),
         rate=_rate(problem, values),
         success=best_guess(task.budget.epsilon, task.budget.delta),
+        chosen=chosen,
     )
 
 
