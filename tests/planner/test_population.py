@@ -46,6 +46,22 @@ def test_means_are_those_of_a_million_rows(name, tails):
     assert np.abs(other - exact).max() > 0.015 * scale
 
 
+@pytest.mark.parametrize("stretched", [False, True])
+def test_a_centre_that_is_off_by_little_adds_what_it_adds_to_real_rows(stretched):
+    """Within a third of the change, in norm; leaving the change out is the twin."""
+    values = np.arange(1.0, 9) ** -2.0
+    shift = np.random.default_rng(3).normal(size=8)
+    shift *= np.sqrt(0.0025 * values.sum()) / np.linalg.norm(shift)
+    matrix = np.diag(np.linspace(0.5, 1.5, 8)) if stretched else None
+    population = Population(Rows(values), 10**12)
+    change = population.moment(0, View(None, matrix, shift)) - population.moment(0, View(None, matrix))
+    rows = Rows(values).draw(400_000, np.random.default_rng(4))
+    images = [View(None, matrix, s).image(rows) for s in (shift, -shift, 0 * shift)]
+    plus, minus, none = (z.T @ z / len(z) for z in images)
+    exact = (plus + minus) / 2 - none
+    assert np.linalg.norm(change - exact) < np.linalg.norm(exact) / 3
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 def test_moments_vary_like_those_of_real_rows(pairs):
     """Deviations of an entry over 60 repetitions, within a third of those of real rows (false alarms below 1e-3)."""

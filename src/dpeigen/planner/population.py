@@ -27,7 +27,7 @@ Image = Callable[[Floats], Floats]
 _FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
 _PARTNERS = 8  # of a row among differences, to either side
 _DESIGN = 64  # partners that the library takes where it does not take all
-_NEAR = 0.01  # of the trace: of centres that are off by less, the leading term counts
+_NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
 _CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
 _LEAST = 1e-300
 
@@ -152,20 +152,25 @@ class Population:
         return float(shift @ shift) <= _NEAR * float(self.assumed.eigenvalues.sum())
 
     def _leading_term(self, view: View, shift: Floats) -> Floats:
-        """What a centre that is off by little adds: c·ssᵀ, and for signs a part in all directions that does not matter.
+        """What a centre that is off by little adds: ssᵀ to a moment of rows; to that of signs what second order leaves.
 
-        c is 1 for rows; for signs in e dimensions it is E|x|⁻²·(1 − 4/e + 8/(e(e + 2))).
+        With u = x/|x| and r = |x| it is E[ssᵀ − 2(u·s)(suᵀ + usᵀ) + uuᵀ(4(u·s)² − |s|²)]/r², in the eigenbasis a
+        function of the shares aᵢ = E[uᵢ²], about, with E[uᵢ²uⱼ²] = c·aᵢaⱼ (three times that for i = j).
         """
-        levels = self.assumed.eigenvalues
         moved = shift if view.stretch is None else view.stretch @ shift
         if view.radius is not None:
             return np.outer(moved, moved)
-        squares = self._norm_squares if view.stretch is None else _lengths(self._drawn @ view.stretch.T) ** 2
-        if view.stretch is not None:
-            levels = np.linalg.eigvalsh((view.stretch * levels) @ view.stretch.T)
-        e = max(2.0, float(levels.sum()) ** 2 / float(levels @ levels))
-        inverse = float(np.mean(1 / np.maximum(squares, _LEAST)))
-        return np.outer(moved, moved) * (inverse * (1 - 4 / e + 8 / (e * (e + 2))))
+        if view.stretch is None:
+            a, axes, squares = self._shares, None, self._norm_squares
+        else:
+            levels, axes = np.linalg.eigh((view.stretch * self.assumed.eigenvalues) @ view.stretch.T)
+            a = compression(np.maximum(levels, levels[-1] * 1e-12), 1.0, 0)[0][:-1]
+            squares, moved = _lengths(self._drawn @ view.stretch.T) ** 2, axes.T @ moved
+        c = 1 / (1 + 2 * float(a @ a))
+        change = np.outer(moved, moved) * (1 - 2 * (a[:, None] + a) + 8 * c * np.outer(a, a))
+        change += np.diag(a * (4 * c * float(moved**2 @ a) - float(moved @ moved)))
+        change *= float(np.mean(1 / np.maximum(squares, _LEAST)))
+        return change if axes is None else axes @ change @ axes.T
 
     def _weights(self, repetition: int, count: int) -> Floats:
         return made_up_generator(self.seed, 3, repetition).normal(size=count)
