@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Image = Callable[[Floats], Floats]
 _FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
 _PARTNERS = 8  # of a row among differences, to either side
+_PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
 _DESIGN = 64  # partners that the library takes where it does not take all
 _NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
 _CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
@@ -182,7 +183,8 @@ class Population:
             return self._found[key]
         rng = made_up_generator(self.seed, 2, repetition)
         rows = self.rows(repetition)
-        rows = rows[rng.permutation(len(rows))[: max(1000, self.n // 3)]] if len(rows) > 1000 else rows
+        most = _PAIRED if self.d <= _FEW_COLUMNS else max(_PAIRED * _FEW_COLUMNS // self.d, 3 * self.d)
+        rows = rows[rng.permutation(len(rows))[:most]] if len(rows) > most else rows
         count, partners = len(rows), min(_PARTNERS, len(rows) // 2)
         share = self.assumed.contamination
         mean = self._with_outliers(np.diag(self._shares), 2 * share * (1 - share), self.assumed.outlier)
