@@ -22,7 +22,7 @@ import numpy as np
 from dpeigen import PrivatePCA
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Gaussian, Kendall, MatrixLaplace, Method
-from dpeigen.planner import OutOfReachError, Rows, needed_epsilon
+from dpeigen.planner import OutOfReachError, Rows, needed_epsilon, needed_rows
 from dpeigen.planner import plan as make_plan
 from dpeigen.planner.planning import MODELLED
 
@@ -187,21 +187,27 @@ def outcomes(seed: int, count: int, largest: int = LARGEST) -> Iterator[Outcome]
             yield found
 
 
-def inverse(seed: int, count: int) -> tuple[int, int]:
-    """Runs of "auto" at the ε that `needed_epsilon` gives: (those that reach the target, all)."""
+def inverse(seed: int, count: int, *, rows: bool = False) -> tuple[int, int]:
+    """Runs of "auto" at the ε (or the rows) that the inverse call gives: (those that reach the target, all)."""
     rng, reached, tried = np.random.default_rng(seed), 0, 0
     while count:
-        s = draw_setting(rng, 400_000)
-        facts = {name: value for name, value in s.options.items() if name != "epsilon"}
+        s = draw_setting(rng, 60_000 if rows else 400_000)
+        facts = dict(s.options)
         X, _ = s.draw(rng)
         facts |= {"bound": s.bound_for(X), "spectrum": s.rows}
         target = float(rng.choice([0.1, 0.2, 0.4]))
         try:
-            epsilon = needed_epsilon(target, s.n, s.d, s.k, **facts)
+            if rows:
+                found = replace(s, n=needed_rows(target, s.d, s.k, **facts))
+            else:
+                del facts["epsilon"]
+                epsilon = needed_epsilon(target, s.n, s.d, s.k, **facts)
+                found = replace(s, options={**s.options, "epsilon": epsilon})
         except OutOfReachError:
             continue
-        options = {**s.options, "epsilon": epsilon}
-        errors = runs(replace(s, options=options), rng, 5, {"auto": "auto"})["auto"]
+        if found.n * found.d > LARGEST:
+            continue
+        errors = runs(found, rng, 5, {"auto": "auto"})["auto"]
         reached, tried = reached + sum(error <= target for error in errors), tried + len(errors)
         count -= 1
     return reached, tried

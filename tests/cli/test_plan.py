@@ -45,6 +45,21 @@ def test_json_for_programs():
     assert found["auto"]["method"] in found["auto"]["predicted"]
 
 
+def test_a_whole_covariance():
+    done = CliRunner().invoke(app, ["plan", *FACTS[:4], "--components", "all", *FACTS[6:], "--bound", "private"])
+    assert done.exit_code == 0, done.output
+    assert "the whole covariance" in done.stdout
+    assert "relative Frobenius" in done.stdout
+    assert "whitened" in done.stdout
+
+
+def test_a_method_on_request_says_what_it_assumes():
+    done = plan("--center", "none", "--method", "spiked", "--method", "refined")
+    assert done.exit_code == 0, done.output
+    assert "spiked is not worst-case" in done.stdout
+    assert "kendall" not in done.stdout
+
+
 def test_a_picture(tmp_path):
     done = plan("--plot", str(tmp_path / "plan.png"), "--spectrum", "power-law:1")
     assert done.exit_code == 0, done.output
@@ -57,7 +72,10 @@ def test_spectra_from_files_and_numbers(tmp_path):
     X = np.random.default_rng(0).normal(size=(3000, 8)) * np.sqrt(values)
     PrivatePCA(2, epsilon=2.0, delta=1e-6).fit(X).release_.save(tmp_path / "release")
     given = [",".join(map(str, values)), str(tmp_path / "public.csv"), str(tmp_path / "release")]
-    found = [json.loads(plan("--json", "--spectrum", text).stdout)["facts"]["eigenvalues"] for text in given]
+    found = [
+        json.loads(plan("--json", "--method", "spatial-sign", "--spectrum", text).stdout)["facts"]["eigenvalues"]
+        for text in given
+    ]
     assert found[0] == found[1] == values
     assert len(found[2]) == 8
 
@@ -70,6 +88,8 @@ def test_spectra_from_files_and_numbers(tmp_path):
         (["--lower", "0"], "--upper"),
         (["--target", "2"], "target"),
         (["--components", "9"], "n_components"),
+        (["--components", "some"], "--components"),
+        (["--method", "best"], "methods"),
         (["--bound", "wide"], "bound"),
     ],
 )

@@ -12,13 +12,19 @@ import typer
 from dpeigen.cli._errors import one_line_errors
 
 if TYPE_CHECKING:
+    from dpeigen.methods import Method
     from dpeigen.planner import Plan
+
+
+_FAILED = 3.0  # times the end of the interval
 
 
 def plan(
     rows: Annotated[int, typer.Option(help="Number of rows.")],
     columns: Annotated[int, typer.Option(help="Number of columns.")],
-    components: Annotated[int, typer.Option("--components", "-k", help="Number of components.")],
+    components: Annotated[
+        str, typer.Option("--components", "-k", help="Number of components, or all for the whole covariance.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0.")],
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     target: Annotated[
@@ -38,19 +44,31 @@ def plan(
     ] = "spiked",
     tails: Annotated[str, typer.Option(help="normal, or t3 for a t with 3 degrees of freedom.")] = "normal",
     contamination: Annotated[float, typer.Option(help="Share of rows that are outliers.")] = 0.0,
-    metric: Annotated[str, typer.Option(help="sin_theta or projection_distance.")] = "sin_theta",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="sin_theta (the default) or projection_distance; for a covariance relative_frobenius (the default) or "
+            "relative_operator."
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="A method to plan for, again for more; by default all with a worst-case guarantee."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Predict the error of every method before anything is spent; no data are read."""
     with one_line_errors():
+        from dpeigen.planner.beside import beside
         from dpeigen.planner.inverse import epsilon_for, rows_for
+        from dpeigen.planner.picture import PARTS, curves, draw, start_curves
         from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
 
         problem = Problem.of(
             rows,
             columns,
-            components,
+            _components(components),
             epsilon=epsilon,
             delta=delta,
             bound=_bound(bound, lower, upper),
@@ -61,21 +79,23 @@ def plan(
             contamination=contamination,
             metric=metric,
         )
-        simulator = Simulator(problem)
-        steps = len(MODELLED) + (2 if target is not None else 0) + (7 if plot is not None else 0)
-        with _progress(steps) as step:
-            found = plan_problem(problem, simulator, progress=step)
-            needed: dict[str, Any] = {}
+        jobs = (2 if target is not None else 0) + (PARTS if plot is not None else 0)
+        with beside(jobs) as pool:
+            searches: dict[str, Any] = {}
             if target is not None:
-                step(f"the ε for {target:g}")
-                needed["epsilon"] = _attempt(lambda: epsilon_for(target, problem))
-                step(f"the rows for {target:g}")
-                needed["rows"] = _attempt(lambda: rows_for(target, problem))
-            if plot is not None:
-                from dpeigen.planner.picture import curves, draw
-
-                lines = curves(problem, simulator, progress=lambda e: step(f"ε = {e:.2g}"))
-                draw(lines, found, plot, target)
+                searches = {
+                    "epsilon": pool.submit(_attempt, epsilon_for, target, problem),
+                    "rows": pool.submit(_attempt, rows_for, target, problem),
+                }
+            parts = [] if plot is None else start_curves(problem, method, pool)
+            with _progress(len(method or MODELLED) + jobs) as step:
+                found = plan_problem(problem, Simulator(problem), method, progress=step)
+                needed: dict[str, Any] = {}
+                for name, search in searches.items():
+                    step(f"the {'ε' if name == 'epsilon' else 'rows'} for {target:g}")
+                    needed[name] = search.result()
+                if plot is not None:
+                    draw(curves(parts, progress=lambda: step("the picture")), found, plot, target)
         _print(found, target, needed, as_json)
         if plot is not None and not as_json:
             typer.echo(f"Picture written to {plot}")
@@ -98,12 +118,12 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
         yield step
 
 
-def _attempt(search: Callable[[], float]) -> float | None:
+def _attempt(search: Callable[..., float], *facts: Any) -> float | None:
     """What a search finds, or None where nothing is enough."""
     from dpeigen.planner import OutOfReachError
 
     try:
-        return search()
+        return search(*facts)
     except OutOfReachError:
         return None
 
@@ -120,21 +140,33 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     from rich.table import Table
 
     from dpeigen.cli._show import console
+    from dpeigen.planner.picture import METRIC_NAMES, wanted
 
     out, facts = console(), found.facts
     out.print(
-        f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {facts['n_components']} components, "
+        f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {wanted(found)}, "
         f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}, {facts['relation']}. No data were read.",
         markup=False,
     )
-    title = {"sin_theta": "Predicted sinΘ", "projection_distance": "Predicted distance of projectors"}[found.metric]
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("method", "mean", "90% of runs", "best attack on a row", ""):
+    table = Table(title=f"Predicted {METRIC_NAMES[found.metric]}", title_justify="left", title_style="bold")
+    for heading in ("method", "mean", "90% of runs", "simulated runs", "best attack on a row", ""):
         table.add_column(heading, justify="left" if heading in ("method", "") else "right")
-    for p in found.predictions:
-        mark = '← "auto"' if p.method == found.choice.method.name else ""
-        table.add_row(p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", f"{100 * p.success:.1f}%", mark)
+    listed = list(found.predictions)
+    if found.chosen is not None and found.chosen not in listed:  # one of them, with options of its own
+        listed = sorted([*listed, found.chosen], key=lambda p: p.error)
+    for p in listed:
+        mark = '← "auto"' if p is found.chosen else ""
+        table.add_row(
+            p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", str(p.runs), f"{100 * p.success:.1f}%", mark
+        )
     out.print(table)
+    if len(listed) > len(found.predictions):
+        out.print(f'"auto" chooses {found.choice.method.name} with {_options(found.choice.method)}', markup=False)
+    for p in found.predictions:
+        if p.assumptions:
+            out.print(f"{p.method} is not worst-case, its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
+        if p.worst > _FAILED * p.high:
+            out.print(f"{p.method}: a run in {p.runs} failed, with an error of {p.worst:.2g}", markup=False)
     for name, why in found.refused.items():
         out.print(f"not {name}: {why.split('. ')[0]}", markup=False)
     out.print(f"without privacy    {found.floor:.3g}")
@@ -150,6 +182,23 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
                   + ("no ε is enough with these rows" if epsilon is None else f"ε = {epsilon:.3g} with these rows")
                   + ", or " + ("no number of rows" if rows is None else f"{rows:,} rows") + " at this ε",
                   markup=False)  # fmt: skip
+
+
+def _options(method: Method) -> str:
+    """Those that are not the method's own defaults."""
+    from dataclasses import fields
+
+    own = type(method)()
+    changed = [f.name for f in fields(method) if getattr(method, f.name) != getattr(own, f.name)]  # type: ignore[arg-type]
+    return ", ".join(f"{name}={getattr(method, name)}" for name in changed)
+
+
+def _components(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"--components is not understood: {text!r}. Give a number, or all for the whole covariance.")
+    return int(text)
 
 
 def _bound(bound: str | None, lower: float | None, upper: float | None) -> Any:

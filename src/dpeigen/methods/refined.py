@@ -136,7 +136,7 @@ class Refined(Method):
         releases, model = list[SignRelease](), None
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
             cost = costs[_signs_purpose(stage)]
-            along = look_along(model, expected_deviation(releases, costs, stage), wanted, d)
+            along = look_along(model, next_deviation(releases, costs, stage), wanted, d)
             releases.append(_signs(source, Stretched(frame, *along), cost, read, rng))
             model = understand(releases, model, wanted)
         if model is None:
@@ -170,19 +170,17 @@ class Refined(Method):
     ) -> tuple[Floats, float]:
         """Mean squares along the directions and of what is left, and the number of terms."""
         wanted, d = basis.shape
-        factors = _even(levels, d - wanted)
+        factors = even_factors(levels, d - wanted)
         evened = Stretched(frame, basis, factors)
         radius = private_radius(source, evened, costs[_RADIUS], task.relation, rng)
-        radius *= _further(wanted, d, _tail(task, gaussian_share(costs[_VARIANCES])))
-        if cap is not None:
-            radius = min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
+        radius = variance_reach(radius, factors, cap, task, costs)
         scores = ScoreFrame(evened, basis, residual=wanted < d)
         squares, count = clipped_squares(source, Lattice(scores, radius), costs[_VARIANCES], task.relation, rng)
         squares[:wanted] /= factors**2
         return squares, count
 
 
-def expected_deviation(releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> float:
+def next_deviation(releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> float:
     """Of the noise on the next release, from that on the last."""
     if not stage:
         return math.inf
@@ -211,7 +209,7 @@ def _signs(source: Source, view: Stretched, cost: Cost, task: Task, rng: Randomn
     return SignRelease(noisy / count, noise.deviation / LEVELS**2 / count, view.directions, view.factors)
 
 
-def _even(levels: Floats, others: int) -> Floats:
+def even_factors(levels: Floats, others: int) -> Floats:
     """Factors that make every score as long as the remainder of ``others`` directions of variance 1."""
     return np.sqrt(max(others, 1) / levels)
 
@@ -225,6 +223,12 @@ def _tail(task: Task, mu: float) -> float:
     n = _USUAL_ROWS if task.n_terms is None else task.n_terms
     costs = {tail: tail / 3 + math.sqrt(2) * float(chdtri(k + 1, tail)) / (n * mu) for tail in _TAILS}
     return min(costs, key=lambda tail: costs[tail])
+
+
+def variance_reach(radius: float, factors: Floats, cap: float | None, task: Task, costs: Mapping[str, Cost]) -> float:
+    """The radius for evened rows, from the one that was paid for and the longest row that public bounds allow."""
+    radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[_VARIANCES])))
+    return radius if cap is None else min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
 
 
 def _further(wanted: int, d: int, tail: float) -> float:

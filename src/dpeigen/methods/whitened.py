@@ -48,12 +48,12 @@ from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import Whitened as WhitenedRows
 
 Floats = NDArray[np.float64]
-_FIRST, _LAST = "first moment", "whitened moment"
-_FIRST_RADIUS, _LAST_RADIUS = "radius for the first moment", "radius for the whitened moment"
+FIRST, LAST = "first moment", "whitened moment"
+FIRST_RADIUS, LAST_RADIUS = "radius for the first moment", "radius for the whitened moment"
 _RADIUS_SHARE = 0.05  # of ε, each
 _FIRST_SHARE = 0.2  # of the main budget
 _COUNT_SHARE = 0.02
-_FIRST_OUTSIDE, _MOST_OUTSIDE = 0.05, 0.3  # of the rows
+FIRST_OUTSIDE, _MOST_OUTSIDE = 0.05, 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
 
 
@@ -69,8 +69,8 @@ class Whitened(Method):
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose."""
-        pure = {_FIRST_RADIUS: _RADIUS_SHARE, _LAST_RADIUS: _RADIUS_SHARE}
-        main = {_FIRST: _FIRST_SHARE, _LAST: 1 - _FIRST_SHARE}
+        pure = {FIRST_RADIUS: _RADIUS_SHARE, LAST_RADIUS: _RADIUS_SHARE}
+        main = {FIRST: _FIRST_SHARE, LAST: 1 - _FIRST_SHARE}
         if task.relation is Relation.ADD_REMOVE:
             main["number of rows"] = _COUNT_SHARE
         if task.private_center:
@@ -83,10 +83,10 @@ class Whitened(Method):
         super().check(task)
         costs = self.shares(task)
         check_radii(task, costs)
-        mechanism = _mechanism(task)
+        mechanism = mechanism_of(task)
         widest = SecondMoment(Lattice(Frame(task.n_features), 1.0))
         reach = 2 * math.sqrt(task.n_features + 2) if mechanism.numerics == "idealised" else 1.0
-        for purpose in (_FIRST, _LAST):
+        for purpose in (FIRST, LAST):
             check_scale(reach * mechanism.noise_scale(widest, costs[purpose], task.relation))
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
@@ -97,17 +97,13 @@ class Whitened(Method):
             count = released_count(norms.count, costs["number of rows"], rng)
         else:
             count = public_count(norms.count, frame.rows_per_term)
-        radius = _least(radius_but(norms, _FIRST_OUTSIDE * count, costs[_FIRST_RADIUS], rng), cap)
-        rough, noise = _moment(source, frame, radius, count, costs[_FIRST], task, rng)
-        levels, basis = symmetric_eigh(rough)
-        levels = np.maximum(levels, 0.0) + 2 * math.sqrt(d) * noise  # the norm of the noise: less is not known
-        factors = np.sqrt(levels.min() / levels)
+        radius = _least(radius_but(norms, FIRST_OUTSIDE * count, costs[FIRST_RADIUS], rng), cap)
+        rough, noise = _moment(source, frame, radius, count, costs[FIRST], task, rng)
+        levels, basis, factors = whitening(rough, noise)
         rows = WhitenedRows(frame, basis, factors)
-        # Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise of deviation τ d·τ.
-        balance = _BALANCE * d**1.5 * _deviation(d, costs[_LAST], task)
         norms = source.reduce(NormHistogram(rows))
-        reach = _least(radius_but(norms, min(balance, _MOST_OUTSIDE * count), costs[_LAST_RADIUS], rng), cap)
-        white, _ = _moment(source, rows, reach, count, costs[_LAST], task, rng)
+        reach = _least(radius_but(norms, last_outside(costs[LAST], count, task), costs[LAST_RADIUS], rng), cap)
+        white, _ = _moment(source, rows, reach, count, costs[LAST], task, rng)
         back = basis.T / factors * float(frame.unit[0])
         covariance = back @ white @ back.T
         values, components = symmetric_eigh((covariance + covariance.T) / 2)
@@ -120,8 +116,8 @@ class Whitened(Method):
             mean=location(frame, None, task),
             n_rows=count * frame.rows_per_term,
             radius=None,
-            split=spends(costs, dict.fromkeys((_FIRST, _LAST), _mechanism(task).name)),
-            numerics=_mechanism(task).numerics,
+            split=spends(costs, dict.fromkeys((FIRST, LAST), mechanism_of(task).name)),
+            numerics=mechanism_of(task).numerics,
             notes=(
                 "Rows longer than a paid radius were clipped to it: variances come out low for the heaviest tails.",
             ),
@@ -137,15 +133,31 @@ def _least(radius: float, cap: float | None) -> float:
     return radius if cap is None else min(radius, cap)
 
 
-def _mechanism(task: Task) -> MomentMethod:
+def mechanism_of(task: Task) -> MomentMethod:
     return MatrixLaplace() if task.budget.is_pure else Gaussian()
 
 
-def _deviation(d: int, cost: Cost, task: Task) -> float:
+def deviation_of(d: int, cost: Cost, task: Task) -> float:
     """Of an off-diagonal entry of the noise on Σzzᵀ for rows in the unit ball."""
     if isinstance(cost, PureCost):
         return MatrixLaplace().deviation(d, Budget(cost.epsilon), task.relation)
     return (1.0 if task.relation is Relation.REPLACE else math.sqrt(0.5)) / gaussian_share(cost)
+
+
+def whitening(rough: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
+    """(levels, basis, factors) from a rough moment whose entries carry noise of this deviation."""
+    levels, basis = symmetric_eigh(rough)
+    levels = np.maximum(levels, 0.0) + 2 * math.sqrt(len(rough)) * noise  # the norm of the noise: less is not known
+    return levels, basis, np.sqrt(levels.min() / levels)
+
+
+def last_outside(cost: Cost, count: float, task: Task) -> float:
+    """How many rows to clip at the end: as many as balance noise.
+
+    Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise of deviation τ d·τ.
+    """
+    d = task.n_features
+    return min(_BALANCE * d**1.5 * deviation_of(d, cost, task), _MOST_OUTSIDE * count)
 
 
 def _moment(
@@ -154,14 +166,21 @@ def _moment(
     """A noisy mean of zzᵀ over clipped rows, shrunk and projected; and the deviation of its off-diagonal noise."""
     lattice = Lattice(view, radius)
     empty = SecondMoment(lattice)
-    mechanism = _mechanism(task)
+    mechanism = mechanism_of(task)
     noise = mechanism.noise(empty, cost, task.relation, rng)
     area = lattice.step**2 / count
     noisy = noise.added_to(source.reduce(empty).gram) * area
+    deviation = noise.deviation * area
+    return denoised(noisy, deviation, radius, task), deviation
+
+
+def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floats:
+    """A noisy mean of zzᵀ over rows in this radius, shrunk and projected."""
     values, vectors = np.linalg.eigh((noisy + noisy.T) / 2)
-    whole, deviation, d = radius**2, noise.deviation * area, len(noisy)
+    whole, d = radius**2, len(noisy)
     if task.shrink:  # in units of the squared radius: squares neither overflow nor vanish
         tau = deviation / whole
-        values = whole * shrink_eigenvalues(values / whole, mechanism.r_transform(d, tau), math.sqrt(d) * tau)
+        shift = mechanism_of(task).r_transform(d, tau)
+        values = whole * shrink_eigenvalues(values / whole, shift, math.sqrt(d) * tau)
     values = project_eigenvalues(values, trace=whole)
-    return (vectors * values) @ vectors.T, deviation
+    return (vectors * values) @ vectors.T

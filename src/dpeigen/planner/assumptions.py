@@ -49,6 +49,13 @@ class Rows:
     def n_features(self) -> int:
         return len(self.eigenvalues)
 
+    @property
+    def covariance(self) -> Floats:
+        """Of the rows that are no outliers, in the eigenbasis; heavy tails have more than their scale matrix."""
+        if self.tails is not None and self.tails <= 2:
+            raise ValueError(complain("tails", "Rows", "above 2 for rows that have a covariance", self.tails))
+        return np.diag(self.eigenvalues * (1.0 if self.tails is None else self.tails / (self.tails - 2)))
+
     def draw(self, count: int, rng: Generator) -> Floats:
         """Rows in the eigenbasis, about their centre, outliers included."""
         rows = rng.normal(size=(count, self.n_features)) * np.sqrt(self.eigenvalues)

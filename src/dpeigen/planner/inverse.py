@@ -6,12 +6,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpeigen._validate import complain
 from dpeigen.methods import Method
 from dpeigen.methods.auto import explain
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
 
-_DEVIATIONS = 1.7  # above the mean: 95% of runs are below
+_DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of the runs: 95% of runs are below both
+_CAUTION = 0.97  # of the target is aimed at: predictions may be off by a little
+_RUNS = 60, 30, 15  # of up to 20 and 60 columns, and of more
+_FEW_RUNS = 8  # far from the target
+_NEAR = 1.5  # a factor: nearer than this to the target, all runs are made
+Floats = NDArray[np.float64]
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
 _LEAST_ROWS, _MOST_ROWS = 10, 10**8
 _FINE = 1.03  # a search ends when its interval, or what is left to the target, is this ratio
@@ -24,7 +32,13 @@ class OutOfReachError(ValueError):
 
 
 def needed_epsilon(
-    target: float, n_rows: int, n_features: int, n_components: int, *, method: str | Method = "auto", **facts: Any
+    target: float,
+    n_rows: int,
+    n_features: int,
+    n_components: int | None,
+    *,
+    method: str | Method = "auto",
+    **facts: Any,
 ) -> float:
     """The smallest ε (within 3%) at which 95% of runs have an error of at most ``target``.
 
@@ -36,7 +50,7 @@ def needed_epsilon(
 
 
 def needed_rows(
-    target: float, n_features: int, n_components: int, *, method: str | Method = "auto", **facts: Any
+    target: float, n_features: int, n_components: int | None, *, method: str | Method = "auto", **facts: Any
 ) -> int:
     """The smallest number of rows (within 3%) at which 95% of runs have an error of at most ``target``.
 
@@ -50,7 +64,7 @@ def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") 
     simulator = Simulator(problem)
 
     def error(epsilon: float) -> float:
-        return _high_error(problem.at(epsilon), simulator, method)
+        return _high_error(problem.at(epsilon), simulator, method, target)
 
     return _search(error, _LEAST_EPSILON, _MOST_EPSILON, "ε", target)
 
@@ -60,20 +74,30 @@ def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> 
 
     def error(n: float) -> float:
         resized = problem.with_rows(math.ceil(n))
-        return _high_error(resized, Simulator(resized), method)
+        return _high_error(resized, Simulator(resized), method, target)
 
     return math.ceil(_search(error, _LEAST_ROWS, _MOST_ROWS, "number of rows", target))
 
 
-def _high_error(problem: Problem, simulator: Simulator, method: str | Method) -> float:
-    """What about 95% of runs stay below: mean and deviation of a few; infinite where the method refuses."""
+def _high_error(problem: Problem, simulator: Simulator, method: str | Method, target: float) -> float:
+    """What about 95% of runs stay below; from a few runs where that is far from the target. Infinite: refused."""
     chosen = explain(problem.task).method if method == "auto" else modelled_method(method)
     try:
         chosen.check(problem.task)
     except ValueError:
         return math.inf
-    errors = simulator.errors(chosen, problem.task, max(6, problem.repetitions * 3 // 5))
-    return float(errors.mean() + _DEVIATIONS * errors.std(ddof=1))
+    few = _quantile(simulator.errors(chosen, problem.task, _FEW_RUNS))
+    if abs(math.log(max(few, 1e-12) / target)) > math.log(_NEAR):
+        return few
+    d = problem.task.n_features
+    most = _RUNS[(d > 20) + (d > 60)]
+    runs = max(_FEW_RUNS, most * problem.runs(chosen) // problem.repetitions)
+    return _quantile(simulator.errors(chosen, problem.task, runs))
+
+
+def _quantile(errors: Floats) -> float:
+    spread = float(errors.mean() + _DEVIATIONS * errors.std(ddof=1))
+    return max(spread, float(np.quantile(errors, _QUANTILE)))
 
 
 def _search(error: Callable[[float], float], low: float, high: float, name: str, target: float) -> float:
@@ -86,15 +110,16 @@ def _search(error: Callable[[float], float], low: float, high: float, name: str,
     above, below = math.inf, error(high)
     if below > target:
         raise OutOfReachError(f"No {name} up to {high:g} reaches a target of {target:g} under these assumptions.")
+    goal = _CAUTION * target
     for _ in range(_STEPS):
-        if high / low <= _FINE or below >= (2 - _FINE) * target:
+        if high / low <= _FINE or goal * (2 - _FINE) <= below <= goal:
             break
         part = 0.5
         if above < _LOST and below < above:
-            part = math.log(above / (0.99 * target)) / math.log(above / below)
+            part = math.log(above / (0.99 * goal)) / math.log(above / below)
         middle = low * (high / low) ** min(max(part, 0.1), 0.9)
         found = error(middle)
-        if found <= target:
+        if found <= goal:
             high, below = middle, found
         else:
             low, above = middle, found

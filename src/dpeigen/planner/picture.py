@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpeigen.planner.planning import MODELLED, Plan, Problem, Simulator, plan_problem
+from dpeigen.planner.beside import InTurn
+from dpeigen.planner.planning import Plan, Problem, Simulator, plan_problem
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#595959", "#999933")
-_MARKERS = "os^Dv<>P"
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#44AA99", "#595959",
+            "#999933", "#332288", "#AA7744")  # fmt: skip
+_MARKERS = "os^Dv<>PX*ph"
 _REPETITIONS = 4
+_POINTS, PARTS = 7, 2
+METRIC_NAMES = {
+    "sin_theta": "sinΘ",
+    "projection_distance": "distance of projectors",
+    "relative_frobenius": "relative Frobenius error of the covariance",
+    "relative_operator": "relative operator-norm error of the covariance",
+}
+
+
+def wanted(plan: Plan) -> str:
+    """In words."""
+    k = plan.facts["n_components"]
+    return "the whole covariance" if k is None else f"{k} component{'s' if k > 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -34,20 +51,33 @@ class Curves:
         return [x for x, _ in pairs], [y for _, y in pairs]
 
 
-def curves(problem: Problem, simulator: Simulator, methods: Any = None, *, points: int = 7,
-           progress: Callable[[float], None] | None = None) -> Curves:  # fmt: skip
-    """Plans at ``points`` values of ε about the problem's own, a factor of ten to either side."""
+def start_curves(problem: Problem, methods: Any = None, pool: Executor | None = None) -> list[Future[Any]]:
+    """Plans at values of ε about the problem's own, a factor of ten to either side, under way in two parts."""
     middle = problem.task.budget.epsilon
-    found, epsilons = [], []
-    for epsilon in np.geomspace(middle / 10, middle * 10, points):
+    grid = [float(epsilon) for epsilon in np.geomspace(middle / 10, middle * 10, _POINTS)]
+    pool = InTurn() if pool is None else pool
+    return [pool.submit(_plans_at, problem, grid[part::PARTS], methods) for part in range(PARTS)]
+
+
+def _plans_at(problem: Problem, epsilons: list[float], methods: Any) -> list[tuple[float, Plan]]:
+    """Where there are methods at these ε; what their runs have in common is made once."""
+    found, simulator = [], Simulator(problem)
+    for epsilon in epsilons:
+        with contextlib.suppress(ValueError):
+            plan = plan_problem(problem.at(epsilon), simulator, methods, repetitions=_REPETITIONS)
+            found.append((epsilon, plan))
+    return found
+
+
+def curves(parts: list[Future[Any]], progress: Callable[[], None] | None = None) -> Curves:
+    """What `start_curves` has started, when it is done."""
+    found = []
+    for part in parts:
         if progress:
-            progress(float(epsilon))
-        try:
-            found.append(plan_problem(problem.at(float(epsilon)), simulator, methods, repetitions=_REPETITIONS))
-        except ValueError:
-            continue  # no method at this ε
-        epsilons.append(float(epsilon))
-    return Curves(tuple(epsilons), tuple(found))
+            progress()
+        found += part.result()
+    found.sort(key=lambda point: point[0])
+    return Curves(tuple(epsilon for epsilon, _ in found), tuple(plan for _, plan in found))
 
 
 def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = None) -> None:
@@ -56,7 +86,8 @@ def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = Non
 
     figure = Figure(figsize=(7.8, 5.2), layout="constrained")
     ax = figure.subplots()
-    for name, colour, marker in zip(MODELLED, _COLOURS, _MARKERS, strict=True):
+    names = dict.fromkeys(p.method for each in (plan, *lines.plans) for p in each.predictions)
+    for name, colour, marker in zip(names, _COLOURS, _MARKERS, strict=False):
         x, y = lines.of(name)
         if x:
             ax.plot(x, y, color=colour, marker=marker, markersize=4.5, linewidth=1.6, label=name)
@@ -68,10 +99,10 @@ def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = Non
     if target is not None:
         ax.axhline(target, color="#AA0000", linewidth=1.0, label=f"target {target:g}")
     ax.axvline(plan.facts["epsilon"], color="#CCCCCC", linewidth=1.0, zorder=0)
-    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel=plan.metric.replace("sin_theta", "sinΘ, predicted mean"))
+    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel=f"{METRIC_NAMES[plan.metric]}, predicted mean")
     facts = plan.facts
-    ax.set_title(f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {facts['n_components']} components, "
-                 f"δ = {facts['delta']:g}", loc="left", fontsize=10)  # fmt: skip
+    ax.set_title(f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {wanted(plan)}, δ = {facts['delta']:g}",
+                 loc="left", fontsize=10)  # fmt: skip
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.grid(alpha=0.25, which="both", linewidth=0.4)

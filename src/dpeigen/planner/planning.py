@@ -8,20 +8,38 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
-from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
+from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Refined, Spiked, Task, check_bound, check_center
 from dpeigen.methods.auto import Choice, explain
 from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.planner.assumptions import Rows, assumed_rows
-from dpeigen.planner.simulation import METRICS, Population, floor_errors, is_modelled, simulated_errors
+from dpeigen.planner.columns import Columns
+from dpeigen.planner.population import Population
+from dpeigen.planner.simulation import (
+    COVARIANCE_METRICS,
+    METRICS,
+    Found,
+    floor_errors,
+    is_modelled,
+    simulated_errors,
+    simulated_runs,
+)
+from dpeigen.planner.steps import oja_errors, table_errors
 from dpeigen.privacy import Budget, Relation, Spend, best_guess
 from dpeigen.privacy.accounting import compose_delta
 from dpeigen.stats.rates import subspace_lower_rate
 
-MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", "kendall", "eigenvector-sampling",
-            "kapralov-talwar")  # fmt: skip
+MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", "kendall", "whitened", "geodesic",
+            "eigenvector-sampling", "kapralov-talwar", "oja", "dp-pca")  # fmt: skip
 _QUANTILES = (0.05, 0.95)
+_MANY = 20  # runs from which on their own quantiles are the interval
+_SLOW = {"oja": 4, "dp-pca": 6, "geodesic": 3, "kapralov-talwar": 2, "eigenvector-sampling": 2}  # fewer runs by
+_SMALL = 200_000  # numbers up to which even these are quick
+_FEWEST, _FLOOR_RUNS = 5, 8
+Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 
@@ -30,11 +48,14 @@ class Prediction:
     """What a method's error is likely to be: the mean, and an interval for a single run."""
 
     method: str
-    error: float
+    error: float  # the mean; errors above ``high`` count as that, so that one failure in a hundred runs does not decide
     low: float  # 5% of runs are below
     high: float  # 5% are above
     success: float  # what the best attack on one row achieves against what this method really spends
     epsilon: float
+    runs: int  # simulated
+    worst: float  # of them
+    assumptions: tuple[str, ...] = ()  # that the guarantee rests on, where it is not worst-case
 
 
 @dataclass(frozen=True)
@@ -49,6 +70,7 @@ class Plan:
     floor: float  # without privacy
     rate: float | None  # the minimax rate, whose constant is unknown
     success: float  # the best attack that the guarantee itself allows
+    chosen: Prediction | None = None  # what "auto" would do, with the options it would choose
 
     @property
     def best(self) -> Prediction:
@@ -64,7 +86,7 @@ class Plan:
             "metric": self.metric,
             "predictions": [vars(p) for p in self.predictions],
             "refused": dict(self.refused),
-            "auto": self.choice.to_dict(),
+            "auto": {**self.choice.to_dict(), "prediction": None if self.chosen is None else vars(self.chosen)},
             "floor": self.floor,
             "minimax_rate": self.rate,
             "adversary_success": self.success,
@@ -85,7 +107,7 @@ class Problem:
         cls,
         n_rows: int,
         n_features: int,
-        n_components: int,
+        n_components: int | None,
         *,
         epsilon: float,
         delta: float = 0.0,
@@ -96,12 +118,13 @@ class Problem:
         tails: float | None = None,
         contamination: float = 0.0,
         outlier_length: float = 10.0,
-        metric: str = "sin_theta",
+        metric: str | None = None,
     ) -> Problem:
         n = check_count("n_rows", n_rows, "plan", low=2)
         d = check_count("n_features", n_features, "plan", low=2)
-        k = check_count("n_components", n_components, "plan", high=d - 1)
-        check_choice("metric", metric, list(METRICS), "plan")
+        k = None if n_components is None else check_count("n_components", n_components, "plan", high=d - 1)
+        metrics = list(COVARIANCE_METRICS if k is None else METRICS)
+        metric = check_choice("metric", metrics[0] if metric is None else metric, metrics, "plan")
         related = Relation.parse(relation, "plan")
         if isinstance(bound, tuple):
             bound = tuple(np.broadcast_to(np.asarray(side, dtype=float), (d,)) for side in bound)
@@ -116,7 +139,10 @@ class Problem:
             n_rows=n if related is Relation.REPLACE else None,
         )
         options = {"tails": tails, "contamination": contamination, "outlier_length": outlier_length}
-        return cls(task, assumed_rows(spectrum, d, k, **options), n, metric)
+        rows = assumed_rows(spectrum, d, 1 if k is None else k, **options)
+        if k is None and not np.isfinite(rows.covariance).all():
+            raise AssertionError("`Rows` has refused tails without a covariance")
+        return cls(task, rows, n, metric)
 
     def at(self, epsilon: float) -> Problem:
         return replace(self, task=replace(self.task, budget=Budget(epsilon, self.task.budget.delta)))
@@ -129,32 +155,60 @@ class Problem:
         """More where runs are cheap and differ more from each other."""
         return 40 if self.task.n_features <= 20 else 20 if self.task.n_features <= 60 else 10
 
+    def runs(self, method: Method) -> int:
+        """Fewer where runs of the method are slow."""
+        slow = _SLOW.get(method.name, 1)
+        return max(_FEWEST, self.repetitions // (min(slow, 3) if self.n * self.task.n_features <= _SMALL else slow))
+
 
 class Simulator:
     """Runs of methods on one problem; keeps what runs at other ε have in common."""
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         self.problem, self.seed = problem, seed
-        self._populations: dict[int, Population] = {}
+        self._populations: dict[bool, Population] = {}
+        self._columns = Columns.of(problem.task, problem.rows.eigenvalues)
 
-    def errors(self, method: Method, task: Task, repetitions: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        terms = self.problem.n if not task.pairs or method.name == "kendall" else self.problem.n // 2
-        return simulated_errors(method, task, self._population(terms), repetitions, self.problem.metric)
+    def errors(self, method: Method, task: Task, repetitions: int) -> Floats:
+        metric = self.problem.metric
+        if isinstance(method, Oja):
+            return oja_errors(method, task, self._population(task.pairs), repetitions, metric)
+        if isinstance(method, (Geodesic, DPPCA, Spiked)):
+            return table_errors(method, task, self._population(paired=False), repetitions, metric)
+        return simulated_errors(method, task, self._population(_paired(method, task)), repetitions, metric)
+
+    def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
+        """What runs would release: directions, and variances and a centre where they are paid for."""
+        population = self._population(_paired(method, task))
+        return list(simulated_runs(method, task, population, repetitions, variances=True))
+
+    def distance(self, directions: Floats) -> float:
+        """From the truth."""
+        k = self.problem.task.n_components
+        return METRICS["sin_theta"](directions, np.eye(self.problem.task.n_features)[:k])
 
     def floor(self) -> float:
-        errors = floor_errors(self._population(self.problem.n), self.problem.task, 4, self.problem.metric)
+        errors = floor_errors(self._population(paired=False), self.problem.task, _FLOOR_RUNS, self.problem.metric)
         return float(np.mean(errors))
 
-    def _population(self, n: int) -> Population:
-        if n not in self._populations:
-            self._populations[n] = Population(self.problem.rows, n, self.seed)
-        return self._populations[n]
+    def _population(self, paired: bool) -> Population:
+        if paired not in self._populations:
+            n = self.problem.n // 2 if paired else self.problem.n
+            self._populations[paired] = Population(self.problem.rows, n, self.seed, pairs=paired, columns=self._columns)
+        return self._populations[paired]
+
+
+def _paired(method: Method, task: Task) -> bool:
+    """Whether rows enter as differences of disjoint pairs."""
+    if isinstance(method, Refined):
+        task = method.read_as(task)
+    return task.pairs and method.name != "kendall"
 
 
 def plan(
     n_rows: int,
     n_features: int,
-    n_components: int,
+    n_components: int | None,
     *,
     methods: Iterable[str | Method] | None = None,
     progress: Progress | None = None,
@@ -164,15 +218,17 @@ def plan(
 
     Parameters
     ----------
-    n_rows, n_features, n_components : the size of the table and the directions wanted.
-    methods : names or instances; by default all batch methods with a worst-case guarantee and an error model.
+    n_rows, n_features, n_components : the size of the table and the directions wanted; None for the whole covariance.
+    methods : names or instances; by default all with a worst-case guarantee. "spiked", whose guarantee rests on
+        assumptions about the rows, has to be asked for.
     epsilon, delta, bound, center, relation : as for `dpeigen.PrivatePCA`. Rows are assumed to lie about the centre
         (None, a public one, or the middle of column bounds) and inside column bounds.
     spectrum : None (spiked, ten times the rest), ("spiked", signal), ("power-law", exponent), eigenvalues, a public
         covariance matrix, a `Release`, or `Rows`.
     tails : degrees of freedom of a multivariate t; None for normal rows.
     contamination, outlier_length : the share of outliers and their length in root mean square lengths.
-    metric : "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)).
+    metric : "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)); for a covariance "relative_frobenius"
+        (‖Ĉ − C‖_F/‖C‖_F), or "relative_operator".
     progress : called with a method's name before its runs.
     """
     problem = Problem.of(n_rows, n_features, n_components, **facts)
@@ -188,31 +244,42 @@ def plan_problem(
     progress: Progress | None = None,
 ) -> Plan:
     task, found, refused = problem.task, list[Prediction](), dict[str, str]()
+
+    def predicted(method: Method) -> Prediction:
+        runs = min(problem.runs(method), repetitions or problem.repetitions)
+        errors = simulator.errors(method, task, runs)
+        low, high = _interval(errors, problem.metric)
+        return Prediction(method.name, float(np.minimum(errors, high).mean()), low, high, _success(method, task),
+                          method.price(task).epsilon, runs, float(errors.max()), method.assumptions(task))  # fmt: skip
+
     for method in map(modelled_method, MODELLED if methods is None else methods):
         try:
             method.check(task)
+            if not is_modelled(method, covariance=task.n_components is None):
+                raise ValueError(f"method={method.name!r} has no error model for a whole covariance.")
         except ValueError as error:
             refused[method.name] = str(error)
             continue
         if progress:
             progress(method.name)
-        errors = simulator.errors(method, task, repetitions or problem.repetitions)
-        low, high = np.quantile(errors, _QUANTILES)
-        spent = method.price(task)
-        found.append(Prediction(method.name, float(errors.mean()), float(low), float(high),
-                                _success(method, task), spent.epsilon))  # fmt: skip
+        found.append(predicted(method))
     if not found:
         raise ValueError(f"No method can do this. {'; '.join(f'{name}: {why}' for name, why in refused.items())}")
-    values = problem.rows.eigenvalues
+    values, choice, chosen = problem.rows.eigenvalues, explain(task), None
+    if methods is None and repetitions is None:
+        plain = choice.method == METHODS[choice.method.name]()
+        same = [p for p in found if plain and p.method == choice.method.name]
+        chosen = same[0] if same else predicted(choice.method)
     return Plan(
         facts=_facts(problem),
         metric=problem.metric,
         predictions=tuple(sorted(found, key=lambda p: p.error)),
         refused=refused,
-        choice=explain(task),
+        choice=choice,
         floor=simulator.floor(),
         rate=_rate(problem, values),
         success=best_guess(task.budget.epsilon, task.budget.delta),
+        chosen=chosen,
     )
 
 
@@ -220,9 +287,20 @@ def modelled_method(method: str | Method) -> Method:
     if isinstance(method, str):
         check_choice("methods", method, list(METHODS), "plan")
         method = METHODS[method]()
-    if method.basis != "worst-case" or not is_modelled(method):
-        raise ValueError(complain("methods", "plan", f"among {', '.join(MODELLED)}", method.name))
+    if not is_modelled(method):
+        raise ValueError(complain("methods", "plan", f"among {', '.join(MODELLED)}, sharp", method.name))
     return method
+
+
+def _interval(errors: Floats, metric: str) -> tuple[float, float]:
+    """Where a run lies with probability 90%: quantiles of many runs, or a prediction from few as if lognormal."""
+    if len(errors) >= _MANY:
+        low, high = np.quantile(errors, _QUANTILES)
+        return float(low), float(high)
+    logs = np.log(np.maximum(errors, 1e-12))
+    reach = float(stdtrit(len(logs) - 1, _QUANTILES[1])) * logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs))
+    low, high = np.exp(logs.mean() - reach), np.exp(logs.mean() + reach)
+    return float(low), float(min(high, 1.0) if metric in METRICS else high)
 
 
 def _success(method: Method, task: Task) -> float:
@@ -230,14 +308,20 @@ def _success(method: Method, task: Task) -> float:
     spent = method.price(task)
     if isinstance(method, SamplingMethod):
         spends = list(method.spends(task))
+    elif isinstance(method, Geodesic):
+        spends = [Spend(name, "", cost) for name, cost in method._noise(task)[0].items()]
+    elif not hasattr(method, "shares"):  # every row pays the whole budget in its own batch
+        return best_guess(spent.epsilon, spent.delta)
     else:
-        spends = [Spend(name, "", cost) for name, cost in method.shares(task).items()]  # type: ignore[attr-defined]
+        spends = [Spend(name, "", cost) for name, cost in method.shares(task).items()]
     return min(best_guess(spent.epsilon, spent.delta), 0.5 + compose_delta(spends, 0.0) / 2)
 
 
 def _rate(problem: Problem, values: Any) -> float | None:
     """The lower bound on sinΘ under the spiked model with constant 1, where the spectrum has a gap."""
-    k = problem.task.n_components or 1
+    k = problem.task.n_components
+    if k is None:
+        return None
     rest = float(np.mean(values[k:]))
     signal = float(values[k - 1]) - rest
     if signal <= 0 or problem.metric != "sin_theta":

@@ -21,6 +21,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -179,21 +180,23 @@ def allocate(
         left = budget.epsilon * (1 - 2**-45) - math.fsum(steps.values())
         return costs | {name: PureCost(left * w / weight) for name, w in (*main.items(), *sampled.items())}
     if sampled:
-        rho = _largest_rho(budget, list(steps.values()))
+        rho = _largest_rho(budget, tuple(steps.values()))
         costs |= {name: GaussianCost(math.sqrt(2 * rho * w / weight)) for name, w in main.items()}
         return costs | {name: ConcentratedCost(rho * w / weight) for name, w in sampled.items()}
-    mu = _largest_mixed_mu(budget, list(steps.values()), coordinates)
+    mu = _largest_mixed_mu(budget, tuple(steps.values()), coordinates)
     return costs | {name: GaussianCost(mu * math.sqrt(w / weight)) for name, w in main.items()}
 
 
-def _largest_rho(budget: Budget, pure: list[float]) -> float:
+@lru_cache(maxsize=512)  # the same splits are asked for again and again
+def _largest_rho(budget: Budget, pure: tuple[float, ...]) -> float:
     def log_delta(mu: float) -> float:
         return log_mixed_delta(budget.epsilon, mu, pure, concentrated=True)
 
     return largest_mu(log_delta, math.log(budget.delta)) ** 2 / 2
 
 
-def _largest_mixed_mu(budget: Budget, pure: list[float], coordinates: int) -> float:
+@lru_cache(maxsize=512)
+def _largest_mixed_mu(budget: Budget, pure: tuple[float, ...], coordinates: int) -> float:
     def solve(epsilon: float, delta: float) -> float:
         return largest_mu(lambda mu: log_mixed_delta(epsilon, mu, pure), math.log(delta))
 

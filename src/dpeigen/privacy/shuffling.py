@@ -29,7 +29,6 @@ import math
 
 import numpy as np
 from scipy.special import betainc
-from scipy.stats import binom
 
 from dpeigen._validate import check_count, check_delta, complain
 from dpeigen.privacy.budget import ApproximateCost, ConcentratedCost, Cost, GaussianCost, PureCost
@@ -47,6 +46,8 @@ def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
     low = max(0, math.floor((n - 1) * rate - _TAIL * spread))
     high = min(n - 1, math.ceil((n - 1) * rate + _TAIL * spread))
     c = np.arange(low, high + 1, dtype=np.float64)
+    from scipy.stats import binom  # slow to load
+
     weights = binom.pmf(c, n - 1, rate)
     left_out = float(binom.cdf(low - 1, n - 1, rate) + binom.sf(high, n - 1, rate))
     # The first side is likelier by more than e^ε where a count a of c + 1 exceeds ρ : 1.

@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 Floats = NDArray[np.float64]
 _ROUNDS = 500
@@ -86,6 +85,8 @@ def _fixed_point(start: Floats, target: Floats, forward: Callable[[Floats], Floa
 @lru_cache(maxsize=4)
 def _normal_squares(d: int) -> Floats:
     """Squares of quasi-random Gaussians: Sobol points through the inverse, a fixed set and not a random draw."""
+    from scipy.stats import qmc  # slow to load, and rarely needed
+
     if d > qmc.Sobol.MAXDIM:
         return np.ones((1, d))  # with so many columns Q hardly varies
     bits = 13 if d <= 200 else 11

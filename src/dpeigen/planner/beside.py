@@ -1,0 +1,52 @@
+"""A second core: searches and the points of a picture run beside a plan, where the system can fork.
+
+A forked process has everything loaded already; a fresh one would take longer to start than most plans take.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from typing import Any
+
+
+class InTurn(Executor):
+    """One after the other, in this process, when the answer is asked for."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return _Later(lambda: fn(*args, **kwargs))
+
+
+class _Later(Future[Any]):
+    def __init__(self, call: Callable[[], Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def result(self, timeout: float | None = None) -> Any:
+        if not self.done():
+            try:
+                self.set_result(self._call())
+            except BaseException as error:
+                self.set_exception(error)
+        return super().result(timeout)
+
+
+@contextlib.contextmanager
+def beside(jobs: int) -> Iterator[Executor]:
+    """An executor for so many jobs. Submit them before other threads are started."""
+    workers = min(jobs, os.cpu_count() or 1)
+    if not jobs or workers < 2 or sys.platform != "linux" or multiprocessing.current_process().daemon:
+        yield InTurn()
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside the threads of BLAS, which allow for it
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,287 @@
+"""Assumed rows, and what the moments of n of them look like, without drawing them all.
+
+In the eigenbasis of an elliptical population the mean moment of rows that are clipped to a radius, or divided by their
+length, is diagonal, and so it is after any linear map, in the eigenbasis of what that makes of the covariance. The
+mean of signs is an integral (`stats.signs`), that of clipped rows a Monte Carlo mean with the signs as control
+variates. Bounds of columns and a centre that is off change these means; the change is a mean over the drawn rows. The
+sampling error of n rows is that of a few thousand rows with random weights (multipliers): F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). As
+many rows as are drawn anyway, or fewer, are drawn themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.planner.assumptions import Rows
+from dpeigen.planner.columns import Columns
+from dpeigen.privacy.randomness import Generator, made_up_generator
+from dpeigen.stats.signs import compression
+
+Floats = NDArray[np.float64]
+Image = Callable[[Floats], Floats]
+_FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
+_PARTNERS = 8  # of a row among differences, to either side
+_PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
+_DESIGN = 64  # partners that the library takes where it does not take all
+_NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
+_CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class View:
+    """How a moment looks at rows: a linear map of the eigenbasis (None: none), then a radius (None: signs)."""
+
+    radius: float | None = None
+    stretch: Floats | None = None  # rows times its transpose
+    shift: Floats | None = None  # what the centre is off by
+
+    def image(self, rows: Floats) -> Floats:
+        moved = rows if self.shift is None else rows - self.shift
+        moved = moved if self.stretch is None else moved @ self.stretch.T
+        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", moved, moved)), _LEAST)
+        factors = 1 / lengths if self.radius is None else np.minimum(1.0, self.radius / lengths)
+        return moved * factors[:, None]
+
+    @property
+    def key(self) -> object | None:
+        """What tells it apart, where it is likely to be asked for again."""
+        return None if self.stretch is not None or self.shift is not None else ("moment", self.radius)
+
+
+class Population:
+    """Assumed rows (or, for ``pairs``, differences of two over √2) in repetitions. Deterministic in its seed."""
+
+    def __init__(
+        self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, columns: Columns | None = None
+    ) -> None:
+        self.assumed, self.n, self.pairs, self.columns, self.seed = rows, n, pairs, columns, seed
+        most = int(np.clip(_NUMBERS // self.d, _FEWEST, _MOST))
+        self.exact = n <= most
+        self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0))
+        self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # by bounds of columns
+        self._shares = compression(rows.eigenvalues, 1.0, 0)[0][:-1]
+        self._norm_squares = _lengths(self._drawn) ** 2
+        self._found: dict[object, Floats] = {}
+
+    @property
+    def d(self) -> int:
+        return self.assumed.n_features
+
+    @property
+    def outliers(self) -> float:
+        """The share of rows, or of differences, that are outliers."""
+        share = self.assumed.contamination
+        return 2 * share * (1 - share) if self.pairs else share
+
+    def _draw(self, count: int, rng: Generator) -> tuple[Floats, Floats]:
+        """Rows, and the same inside the column bounds."""
+        plain = self.assumed.draw(2 * count if self.pairs else count, rng)
+        inside = plain if self.columns is None else self.columns.clipped(plain)
+        cut = inside is not plain
+        if self.pairs:
+            plain, inside = ((rows[0::2] - rows[1::2]) / math.sqrt(2) for rows in (plain, inside))
+        return plain, inside if cut else plain
+
+    def kept(self, key: object, make: Callable[[], Floats]) -> Floats:
+        """What is made once for all budgets."""
+        if key not in self._found:
+            self._found[key] = make()
+        return self._found[key]
+
+    def rows(self, repetition: int) -> Floats:
+        """The rows of a repetition, or those that stand for them."""
+        if not self.exact:
+            return self._drawn
+        return self.kept(
+            ("rows", repetition), lambda: self._draw(self.n, made_up_generator(self.seed, 1, repetition))[1]
+        )
+
+    def norms(self, repetition: int, stretch: Floats | None = None, shift: Floats | None = None) -> Floats:
+        """Lengths of rows as they are looked at, increasing."""
+        if stretch is not None or (shift is not None and not self._near(shift)):
+            rows = self.rows(repetition)
+            rows = rows if shift is None else rows - shift
+            return _lengths(rows if stretch is None else rows @ stretch.T)
+        found = self.kept(("norms", repetition if self.exact else None), lambda: _lengths(self.rows(repetition)))
+        return found if shift is None else np.hypot(found, np.linalg.norm(shift))
+
+    def moment(self, repetition: int, view: View) -> Floats:
+        """The mean moment of n rows as they are looked at."""
+        if view.shift is not None and self._near(view.shift):
+            plain = View(view.radius, view.stretch)
+            return self.moment(repetition, plain) + self._leading_term(plain, view.shift)
+        key = None if view.key is None else (view.key, repetition)
+        if key is not None and key in self._found:
+            return self._found[key]
+        images = view.image(self.rows(repetition))
+        if self.exact:
+            found = images.T @ images / self.n
+        else:
+            expected, g = self.mean(view), self._weights(repetition, len(images))
+            found = expected + ((images * g[:, None]).T @ images - g.sum() * expected) / math.sqrt(len(g) * self.n)
+        if key is not None:
+            self._found[key] = found
+        return found
+
+    def center(self, repetition: int, view: View) -> Floats:
+        """The mean of n rows as they are looked at."""
+        if view.shift is not None and self._near(view.shift):
+            moved = view.shift if view.stretch is None else view.stretch @ view.shift
+            return self.center(repetition, View(view.radius, view.stretch)) - moved
+        key = None if view.key is None else ("center", view.key, repetition)
+        if key is not None and key in self._found:
+            return self._found[key]
+        images = view.image(self.rows(repetition))
+        if self.exact:
+            found = np.asarray(images.mean(axis=0))
+        else:
+            g = self._weights(repetition, len(images))
+            found = g @ images / math.sqrt(len(g) * self.n)
+            if view.shift is not None:
+                found += (images - View(view.radius, view.stretch).image(self._drawn)).mean(axis=0)
+        if key is not None:
+            self._found[key] = found
+        return found
+
+    def _near(self, shift: Floats) -> bool:
+        return float(shift @ shift) <= _NEAR * float(self.assumed.eigenvalues.sum())
+
+    def _leading_term(self, view: View, shift: Floats) -> Floats:
+        """What a centre that is off by little adds: ssᵀ to a moment of rows; to that of signs what second order leaves.
+
+        With u = x/|x| and r = |x| it is E[ssᵀ − 2(u·s)(suᵀ + usᵀ) + uuᵀ(4(u·s)² − |s|²)]/r², in the eigenbasis a
+        function of the shares aᵢ = E[uᵢ²], about, with E[uᵢ²uⱼ²] = c·aᵢaⱼ (three times that for i = j).
+        """
+        moved = shift if view.stretch is None else view.stretch @ shift
+        if view.radius is not None:
+            return np.outer(moved, moved)
+        if view.stretch is None:
+            a, axes, squares = self._shares, None, self._norm_squares
+        else:
+            levels, axes = np.linalg.eigh((view.stretch * self.assumed.eigenvalues) @ view.stretch.T)
+            a = compression(np.maximum(levels, levels[-1] * 1e-12), 1.0, 0)[0][:-1]
+            squares, moved = _lengths(self._drawn @ view.stretch.T) ** 2, axes.T @ moved
+        c = 1 / (1 + 2 * float(a @ a))
+        change = np.outer(moved, moved) * (1 - 2 * (a[:, None] + a) + 8 * c * np.outer(a, a))
+        change += np.diag(a * (4 * c * float(moved**2 @ a) - float(moved @ moved)))
+        change *= float(np.mean(1 / np.maximum(squares, _LEAST)))
+        return change if axes is None else axes @ change @ axes.T
+
+    def _weights(self, repetition: int, count: int) -> Floats:
+        return made_up_generator(self.seed, 3, repetition).normal(size=count)
+
+    def differences(self, repetition: int) -> Floats:
+        """Kendall's tau of n rows, spherical, less what few partners add to its sampling error."""
+        key = ("differences", repetition)
+        if key in self._found:
+            return self._found[key]
+        rng = made_up_generator(self.seed, 2, repetition)
+        rows = self.rows(repetition)
+        most = _PAIRED if self.d <= _FEW_COLUMNS else max(_PAIRED * _FEW_COLUMNS // self.d, 3 * self.d)
+        rows = rows[rng.permutation(len(rows))[:most]] if len(rows) > most else rows
+        count, partners = len(rows), min(_PARTNERS, len(rows) // 2)
+        share = self.assumed.contamination
+        mean = self._with_outliers(np.diag(self._shares), 2 * share * (1 - share), self.assumed.outlier)
+        if len(self._cut):
+            inside, outside = _differences(self._drawn), _differences(self._plain)
+            mean = mean + _clear_change(inside, outside) / len(inside)
+        g = rng.normal(size=count)
+        found = np.zeros((self.d, self.d))
+        for step in range(1, partners + 1):
+            z = _differences(rows, step)
+            weights = g + np.roll(g, step)
+            found += (z * weights[:, None]).T @ z - weights.sum() * mean
+        # A difference varies about four times as much as what it is expected to be given one of its rows.
+        extra = (1 + 1.5 / (_DESIGN if self.n > _DESIGN**2 else self.n)) / (1 + 1.5 / partners)
+        self._found[key] = mean + found * math.sqrt(extra / (count * self.n)) / partners
+        return self._found[key]
+
+    # --- means ---------------------------------------------------------------------------------------------------
+
+    def mean(self, view: View) -> Floats:
+        """The mean moment of the population."""
+        key = None if view.key is None else ("mean", view.key)
+        if key is not None and key in self._found:
+            return self._found[key]
+        levels, axes = self.assumed.eigenvalues, None
+        if view.stretch is not None:
+            levels, vectors = np.linalg.eigh((view.stretch * levels) @ view.stretch.T)
+            levels, axes = np.maximum(levels, levels[-1] * 1e-12), vectors
+        shares = self._shares if axes is None else compression(levels, 1.0, 0)[0][:-1]
+        diagonal = shares if view.radius is None else self._clipped(view, levels, axes, shares)
+        found = np.diag(diagonal) if axes is None else (axes * diagonal) @ axes.T
+        if self.outliers and view.radius is None:
+            outlier = self.assumed.outlier if view.stretch is None else view.stretch @ self.assumed.outlier
+            found = self._with_outliers(found, self.outliers, outlier)
+        if view.shift is not None or len(self._cut):
+            found = found + self._changes(view)
+        if key is not None:
+            self._found[key] = found
+        return found
+
+    def _with_outliers(self, mean: Floats, share: float, outlier: Floats) -> Floats:
+        return mean if not share else (1 - share) * mean + share * np.outer(outlier, outlier) / float(outlier @ outlier)
+
+    def _changes(self, view: View) -> Floats:
+        """What column bounds and (its even part) a centre that is far off add to a mean; over the drawn rows."""
+        plain, change = View(view.radius, view.stretch), np.zeros((self.d, self.d))
+        if len(self._cut):
+            inside, outside = (plain.image(rows[self._cut]) for rows in (self._drawn, self._plain))
+            change = _clear_change(inside, outside) / len(self._drawn)
+        if view.shift is not None:
+            both = (View(view.radius, view.stretch, shift) for shift in (view.shift, -view.shift))
+            change = change + sum(_moment(each.image(self._drawn)) for each in both) / 2
+            change -= _moment(plain.image(self._drawn))
+        return change
+
+    def _clipped(self, view: View, levels: Floats, axes: Floats | None, shares: Floats) -> Floats:
+        """w·x² with w = min(1, radius²/|x|²), by regression on x²/|x|², whose mean is known."""
+        x = self._plain if view.stretch is None else self._plain @ view.stretch.T
+        x = x if axes is None else x @ axes
+        squares = x**2
+        lengths = np.maximum(squares.sum(axis=1, keepdims=True), _LEAST)
+        clipped = squares * np.minimum(1.0, np.asarray(view.radius) ** 2 / lengths)
+        if self.outliers:
+            return np.asarray(clipped.mean(axis=0))
+        centred = squares / lengths - shares
+        means = clipped.mean(axis=0)
+        slope = (centred * (clipped - means)).mean(axis=0) / (centred**2).mean(axis=0)
+        return _smoothed(levels, means - slope * centred.mean(axis=0))
+
+
+def _differences(rows: Floats, step: int = 1) -> Floats:
+    """Signs of differences of rows that are so many apart."""
+    return View().image(rows - np.roll(rows, step, axis=0))
+
+
+def _lengths(rows: Floats) -> Floats:
+    return np.sort(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+
+
+def _moment(images: Floats) -> Floats:
+    return images.T @ images / len(images)
+
+
+def _clear_change(now: Floats, before: Floats) -> Floats:
+    """Σ(zzᵀ − yyᵀ) where it stands out of its Monte Carlo error; the rest would be a second sampling error."""
+    change = now.T @ now - before.T @ before
+    # Σ(zᵢzⱼ − yᵢyⱼ)² = Σzᵢ²zⱼ² − 2Σ(zᵢyᵢ)(zⱼyⱼ) + Σyᵢ²yⱼ²
+    squares, both, others = now**2, now * before, before**2
+    variance = squares.T @ squares - 2 * (both.T @ both) + others.T @ others
+    return np.where(change**2 > _CLEAR**2 * variance, change, 0.0)
+
+
+def _smoothed(levels: Floats, mean: Floats) -> Floats:
+    """The ratio to the eigenvalue is a smooth function of it: means over equal ones, a low degree where they differ."""
+    ratio, logs = mean / levels, np.log(levels)
+    if np.ptp(logs) < 1e-9:
+        return np.full_like(mean, mean.mean())
+    degree = min(3, len(np.unique(np.round(logs, 9))) - 1)
+    fitted = np.polynomial.Polynomial.fit(logs, ratio, degree)(logs)
+    return levels * np.maximum(fitted, ratio.min() / 2)
