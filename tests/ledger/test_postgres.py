@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -177,3 +178,22 @@ def test_a_crashed_server_has_kept_what_it_granted():
         assert states == [("a", "committed"), ("b", "reserved")]
         assert ledger.remaining() == Budget(0.5)
         assert ledger.verify().ok
+
+
+def test_there_is_no_path(database):
+    ledger = Ledger(f"{database}&ledger=pathless")
+    with pytest.raises(AttributeError, match="has no path"):
+        ledger.path  # noqa: B018
+
+
+def test_tables_of_another_kind_are_damage(database):
+    ledger = Ledger.create(f"{database}&ledger=renamed", epsilon=1.0)
+    execute(database, "ALTER TABLE dpeigen_renamed.budget RENAME COLUMN version TO edition")
+    with pytest.raises(DamagedLedgerError, match="version"):
+        ledger.reserve(Budget(0.1), "x")
+
+
+def test_the_driver_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ImportError, match=r"dpeigen\[postgres\]"):
+        Ledger("postgresql://analyst@localhost/postgres")

@@ -282,3 +282,10 @@ def test_fits_are_priced_by_their_shares(place):
     assert ledger.verify().ok
     with pytest.raises(BudgetExceededError, match="Nothing was spent"):
         PrivatePCA(1, **{**small, "epsilon": 0.9}).fit(X)
+
+
+def test_the_plain_sums_are_those_of_the_stated_costs():
+    total = rules.Charge()
+    for cost, split in (gaussian(0.25, 1e-7), (Budget(0.5), None)):
+        total = total.plus(rules.charge_of(cost, split))
+    assert rules.stated(total) == (0.75, 1e-7)

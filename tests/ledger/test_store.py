@@ -162,3 +162,15 @@ def test_a_relative_path_stays_where_it_was(path, monkeypatch):
     ledger.reserve(Budget(1.0), "x")
     assert ledger.remaining() is None
     assert Ledger(path.name).remaining() == Budget(1.0)
+
+
+def test_a_folder_that_is_not_there(path):
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        Ledger.create(path.parent / "missing" / path.name, epsilon=1.0)
+
+
+def test_systems_that_cannot_mount_a_file_are_not_asked(path, monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    ledger = Ledger.create(path, epsilon=1.0)
+    ledger.reserve(Budget(0.5), "x")
+    assert ledger.remaining() == Budget(0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import reduce
 
 import numpy as np
@@ -346,3 +347,9 @@ def test_an_allocation_with_draws_never_exceeds_the_budget(epsilon, delta, split
 def test_an_allocation_with_draws_wastes_nothing():
     costs = allocate(Budget(1.0, 1e-6), pure={"radius": 0.1}, main={"values": 1.0}, sampled={"vectors": 1.0})
     assert compose(as_spends(costs), 1e-6) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_the_extra_of_the_independent_accountant_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    with pytest.raises(ImportError, match=r"dpeigen\[accounting\]"):
+        compose_pld([Spend("a", "m", PureCost(0.1))], 1e-6)
