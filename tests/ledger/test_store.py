@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -110,6 +111,15 @@ def test_a_second_name_is_refused_under_both(path):
     other.unlink()
     ledger.commit(ledger.reserve(Budget(1.0), "x"))
     assert ledger.verify().ok
+
+
+def test_a_second_name_that_goes_away_is_waited_for(path):
+    """As while another process is making the ledger."""
+    ledger, other = Ledger.create(path, epsilon=1.0), path.with_name("other.ledger")
+    os.link(path, other)
+    threading.Timer(0.04, other.unlink).start()
+    ledger.reserve(Budget(0.25), "x")
+    assert ledger.remaining() == Budget(0.75)
 
 
 def test_a_symbolic_link_is_the_same_name(path):

@@ -65,14 +65,15 @@ def normal_tail(x: float) -> float:
 @pytest.mark.parametrize("size", [0.3, 1.0, 2.0, 6.0])
 def test_a_single_item_is_shown_no_more_often_than_any_ledger_was_told(relation, columns, failure, size):
     """What one item alone shows has an infinite loss: the share of δ must cover it whatever ε all is judged at."""
-    told = tail_delta(failure, 0.0)  # the least it can be
-    t, scale = (
+    told, step = tail_delta(failure, 0.0), 2.0**-32  # the least it can be told; a step of the grid
+    t, exact = (
         threshold(GaussianCost(size), columns, failure, relation),
         noise_scale(GaussianCost(size), columns, relation),
     )
-    assert columns * normal_tail((t - 1) / scale) <= told
-    assert columns * normal_tail(t / scale) <= failure
-    lower = t - 0.01  # and not much higher than it takes
+    scale = exact + step  # a whole number of steps, rounded up
+    assert columns * normal_tail((t - 1 - step) / scale) <= told
+    assert columns * normal_tail((t - step) / scale) <= failure
+    lower = t - 1e-8  # and not higher than it takes
     assert columns * normal_tail((lower - 1) / scale) > told or columns * normal_tail(lower / scale) > failure
     t, scale = threshold(PureCost(size), columns, failure, relation), noise_scale(PureCost(size), columns, relation)
     assert columns * laplace_tail(int(t), scale) * math.exp(1 / scale) <= tail_delta(failure, size)
