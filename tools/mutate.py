@@ -62,7 +62,10 @@ TESTS = {
         "tests/ledger/test_store.py",
         *IN_FILES,
     ],
-    "ledger/postgres.py": ["tests/ledger/test_postgres.py"],
+    "ledger/postgres.py": [
+        "tests/ledger/test_faults.py::test_no_server_no_data_and_no_password",
+        "tests/ledger/test_postgres.py",
+    ],
     "ledger/rules.py": ["tests/ledger/test_rules.py", "tests/ledger/test_ledger.py", *IN_FILES],
     "ledger/store.py": [
         "tests/ledger/test_store.py",
