@@ -80,6 +80,7 @@ EQUIVALENT: dict[str, str] = {
     "sphere.py: _BATCH_NUMBERS = ": "the size of a batch: the same law, another speed",
     "budget.py: down = 1 - 2**-51": "still more than the two roundings of a share",
     "ledger/page.py: return Event(1, ": "only the body of this event is read",
+    "discrete.py: negative = (shape >> np.uint64(63) != 1)": "the other sign of a symmetric law",
     "subsampling.py: _ORDERS = [": "any Rényi order gives a bound, and its neighbour nearly the same one",
     "subsampling.py: fits = (subsampled_epsilon(size, rows, steps, middle, delta) < epsilon)": "a tie in a bisection",
     "subsampling.py: while (high - low >= 0.001 * high):": "a tie in a bisection",

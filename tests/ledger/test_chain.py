@@ -296,3 +296,15 @@ def test_an_earlier_version_that_is_damaged_too_says_so(path):
     db.close()
     with pytest.raises(DamagedLedgerError, match=r"is damaged \(no such column: epsilon\)"):
         Ledger(path).reserve(Budget(0.1), "x")
+
+
+def test_what_is_hashed_is_one_text_in_plain_letters(path):
+    assert chain.canonical({"b": 1, "a": "ε"}) == chain.canonical({"a": "ε", "b": 1})
+    ledger = Ledger.create(path, epsilon=1.0, by="Zoë")
+    ledger.reserve(Budget(0.1), "Größe der Wohnungen, ε = 0.1", about={"b": 1, "a": 2})
+    assert all(event.body.isascii() for event in ledger.events())
+    assert ledger.history()[0]["what"] == "Größe der Wohnungen, ε = 0.1"
+    assert ledger.verify().ok
+    with pytest.raises(ValueError, match="JSON"):
+        ledger.reserve(Budget(0.1), "x", about={"a": float("nan")})
+    assert len(ledger.history()) == 1

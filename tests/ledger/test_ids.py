@@ -144,6 +144,11 @@ def test_a_fit_with_bad_rows_gives_back_and_can_be_retried(ledger):
     assert [entry["state"] for entry in ledger.history()] == ["committed"]
 
 
+def test_long_ids_are_kept_whole(ledger):
+    assert ledger.reserve(Budget(0.1), "x", id="x" * 500) == "x" * 500
+    assert ledger.history()[0]["id"] == "x" * 500
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 501, 7])
 def test_ids_are_printable(ledger, name):
     with pytest.raises(ValueError, match="'id' parameter"):
