@@ -81,6 +81,13 @@ EQUIVALENT: dict[str, str] = {
     "budget.py: down = 1 - 2**-51": "still more than the two roundings of a share",
     "ledger/page.py: return Event(1, ": "only the body of this event is read",
     "discrete.py: negative = (shape >> np.uint64(63) != 1)": "the other sign of a symmetric law",
+    "noise.py: pool = ThreadPoolExecutor(2)": "one draw is handed to it",
+    "calibration.py: eta = coordinates * ((_TAIL**2 + 1) / (8 * sigma**2) + 4 * math.exp(": (
+        "what stays below the last bit of the first term at every scale that can be drawn"
+    ),
+    "calibration.py: eta = coordinates * ((_TAIL**2 + 1) / (8 * sigma**2) + 5 * math.exp(": "likewise",
+    "discrete.py: _ACCEPTED = ": "more or fewer proposals at a time: the same law, another speed",
+    "sphere.py: count = int(np.clip(": "the size of a batch: the same law, another speed",
     "subsampling.py: _ORDERS = [": "any Rényi order gives a bound, and its neighbour nearly the same one",
     "subsampling.py: fits = (subsampled_epsilon(size, rows, steps, middle, delta) < epsilon)": "a tie in a bisection",
     "subsampling.py: while (high - low >= 0.001 * high):": "a tie in a bisection",

@@ -264,6 +264,8 @@ def test_a_share_costs_at_least_what_it_is():
         (Budget(0.1), [GaussianCost(1e-6)]),
         (Budget(0.1, 1e-7), [GaussianCost(0.1)]),
         (Budget(0.1, 1e-9), [ApproximateCost(0.1, 1e-7)]),
+        (Budget(0.1, 1e-7), [ApproximateCost(0.1, 1.0001e-7)]),
+        (Budget(0.1, 1e-7), [GaussianCost(gaussian_mu(0.1, 1e-7) * 1.0001)]),
         (Budget(0.1), []),
     ],
 )
@@ -272,6 +274,12 @@ def test_shares_worth_more_than_stated_are_refused(path, cost, costs):
     with pytest.raises(ValueError, match="'split' parameter of Ledger"):
         ledger.reserve(cost, "x", split=shares(*costs))
     assert ledger.history() == []
+
+
+def test_shares_worth_exactly_what_is_stated_are_granted(path):
+    ledger = Ledger.create(path, epsilon=1.0, delta=1e-5)
+    for delta in (1e-7, 1e-6 / 3):
+        ledger.reserve(Budget(0.1, delta), "x", split=shares(ApproximateCost(0.1, delta)))
 
 
 def test_remaining_and_room_are_what_is_granted(path):

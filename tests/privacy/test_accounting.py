@@ -27,7 +27,7 @@ from dpeigen.privacy import (
     gaussian_epsilon,
     gaussian_mu,
 )
-from dpeigen.privacy.accounting import log_concentrated_delta
+from dpeigen.privacy.accounting import log_concentrated_delta, log_mixed_delta
 from dpeigen.privacy.audit import exact_epsilon_discrete, hockey_stick
 
 
@@ -353,3 +353,10 @@ def test_the_extra_of_the_independent_accountant_is_asked_for_by_name(monkeypatc
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
     with pytest.raises(ImportError, match=r"dpeigen\[accounting\]"):
         compose_pld([Spend("a", "m", PureCost(0.1))], 1e-6)
+
+
+def test_no_loss_above_epsilon_is_no_delta():
+    assert log_mixed_delta(1.0, 0.0, [0.5, 0.25]) == log_mixed_delta(1.0, 0.0, []) == -math.inf
+    assert log_mixed_delta(1.0, 0.0, [1.5]) == pytest.approx(
+        math.log((math.exp(1.5) - math.e) / (1 + math.exp(1.5))), rel=1e-12
+    )
