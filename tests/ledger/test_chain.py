@@ -308,3 +308,10 @@ def test_what_is_hashed_is_one_text_in_plain_letters(path):
     with pytest.raises(ValueError, match="JSON"):
         ledger.reserve(Budget(0.1), "x", about={"a": float("nan")})
     assert len(ledger.history()) == 1
+
+
+def test_a_record_that_is_gone_has_no_head(ledger):
+    change(ledger, "DELETE FROM event")
+    verdict = ledger.verify()
+    assert (verdict.events, verdict.head) == (0, f"0:{'0' * 64}")
+    assert "there is no event" in verdict.problems

@@ -249,6 +249,13 @@ def test_totals_are_exact(values, random):
     assert total == rules.Charge()  # nothing is left of what was cancelled, in any order
 
 
+def test_totals_are_written_in_the_same_units_for_ever():
+    """2^−1074, in hexadecimal: a file outlives the version that wrote it."""
+    written = rules.charge_of(Budget(1.0, 2.0**-20), None).to_dict()
+    assert int(written["epsilon"], 16) == 2**1074
+    assert int(written["delta"], 16) == 2**1054
+
+
 def test_a_share_costs_at_least_what_it_is():
     for value in (1e-9, 0.1, 1 / 3, 0.7, 5.0):
         charge = rules.charge_of(Budget(1.0), shares(GaussianCost(value)))

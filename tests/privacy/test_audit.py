@@ -18,6 +18,7 @@ from dpeigen.privacy.audit import (
     audit,
     bingham_circle_log_density,
     exact_epsilon_discrete,
+    find_events,
     gaussian_log_density,
     hockey_stick,
     hockey_stick_density,
@@ -303,3 +304,12 @@ def test_exact_epsilon_of_fine_gaussian_cells():
     exact = exact_epsilon_discrete(first, second, 1e-5)
     assert exact == pytest.approx(gaussian_epsilon(1e-5, 1.0), rel=1e-4)
     assert exact <= gaussian_epsilon(1e-5, 1.0)
+
+
+def test_events_are_found_for_pure_privacy_unless_a_delta_is_given():
+    rng = np.random.default_rng(5)
+    first, second = rng.laplace(0, 0.5, (4000, 1)), rng.laplace(1, 0.5, (4000, 1))
+    by_epsilon, _ = find_events(first, second)
+    assert by_epsilon.value == find_events(first, second, delta=0.0, confidence=0.999)[0].value
+    assert 1.5 < by_epsilon.value < 2.0
+    assert find_events(first, second, delta=0.3)[0].value < by_epsilon.value

@@ -43,6 +43,12 @@ def test_the_sum_is_that_of_an_enumeration(local, n):
         assert ours == pytest.approx(by_enumeration(epsilon, local, n, math.exp(-local)), rel=1e-6, abs=1e-13)
 
 
+@pytest.mark.parametrize(("local", "n"), [(0.3, 12), (1.0, 40), (2.5, 25)])
+def test_rounding_goes_to_the_safe_side(local, n):
+    ours = _clone_delta(0.1, local, n, math.exp(-local))
+    assert ours >= by_enumeration(0.1, local, n, math.exp(-local)) * (1 - 1e-12)
+
+
 @pytest.mark.parametrize("local", [0.3, 1.5])
 @pytest.mark.parametrize("n", [2, 30, 400])
 @pytest.mark.parametrize("width", [0.01, 0.5, 2.0, 6.0])

@@ -124,3 +124,9 @@ def test_beyond_what_the_accountant_can_sum_there_is_no_guarantee(noise):
     """Without noise it would answer ε = 0."""
     assert subsampled_epsilon(1, 10**9, 1, noise, 1e-6) == math.inf
     assert 1e180 < subsampled_epsilon(1, 10**9, 1, 1e-95, 1e-6) < 1e200
+
+
+def test_the_least_noise_of_a_large_budget_is_small(few_orders):
+    noise = subsampled_noise(10, 1000, 1, 100.0, 1e-6)
+    assert 0.05 < noise < 0.2
+    assert subsampled_epsilon(10, 1000, 1, noise, 1e-6) <= 100.0 < subsampled_epsilon(10, 1000, 1, 0.998 * noise, 1e-6)
