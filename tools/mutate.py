@@ -97,6 +97,9 @@ EQUIVALENT: dict[str, str] = {
     "calibration.py: if (low <= 1e-290):": "low is a power of two and 1e-290 is none",
     "accounting.py: while (compose_delta(spends, high) >= delta):": "a tie in a bisection",
     "histogram.py: _NARROW = 65": "another border between two ways to count the same",
+    "noise.py: upper = rng.discrete_gaussian(_up(off), d * (d - 1) // 2) if d > 1 else diagonal[:1]": (
+        "with one column there is no place off the diagonal to put it"
+    ),
     "subsampling.py: _ORDERS = [": "any Rényi order gives a bound, and its neighbour nearly the same one",
     "subsampling.py: fits = (subsampled_epsilon(size, rows, steps, middle, delta) < epsilon)": "a tie in a bisection",
     "subsampling.py: while (high - low >= 0.001 * high):": "a tie in a bisection",
