@@ -149,5 +149,8 @@ def test_refusals():
         threshold(PureCost(1.0), 1, 0.0, REPLACE)
     from dpeigen.privacy import ConcentratedCost
 
+    many = np.broadcast_to(np.zeros((1, 1)), (2**29 + 1, 1))  # counts on the grid would leave 64-bit integers
+    with pytest.raises(ValueError, match="at most 536870912 items"):
+        stable_histograms(many, PureCost(1.0), 1e-6, REPLACE, SystemRandomness())
     with pytest.raises(TypeError, match="pure ε or in μ"):
         stable_histograms(np.zeros((1, 1)), ConcentratedCost(0.1), 1e-6, REPLACE, SystemRandomness())
