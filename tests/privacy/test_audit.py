@@ -24,6 +24,7 @@ from dpeigen.privacy.audit import (
     hockey_stick_density,
     laplace_log_density,
     repeat,
+    scores,
 )
 from dpeigen.privacy.noise import symmetric_gaussian
 
@@ -313,3 +314,20 @@ def test_events_are_found_for_pure_privacy_unless_a_delta_is_given():
     assert by_epsilon.value == find_events(first, second, delta=0.0, confidence=0.999)[0].value
     assert 1.5 < by_epsilon.value < 2.0
     assert find_events(first, second, delta=0.3)[0].value < by_epsilon.value
+
+
+@pytest.mark.parametrize(
+    ("columns", "runs", "expected"),
+    [
+        (1, 100, ["quadratic discriminant"]),  # of one number there is one direction
+        (2, 100, ["discriminant", "quadratic discriminant"]),
+        (5, 20, ["discriminant"]),  # as many runs as a covariance needs: four to a number
+        (5, 19, []),
+        (5, 40, ["discriminant", "quadratic discriminant"]),
+    ],
+)
+def test_directions_are_fitted_where_there_are_runs_enough(columns, runs, expected):
+    first, second = np.random.default_rng(0).normal(size=(2, runs, columns))
+    names = [name for name, _ in scores(first, second)]
+    always = [*(f"output[{j}]" for j in range(columns)), "sum of squares", "difference of means"]
+    assert names == [*always, *expected]
