@@ -100,6 +100,10 @@ EQUIVALENT: dict[str, str] = {
     "noise.py: upper = rng.discrete_gaussian(_up(off), d * (d - 1) // 2) if d > 1 else diagonal[:1]": (
         "with one column there is no place off the diagonal to put it"
     ),
+    "discrete.py: error = context.multiply(target, context.scaleb(abs(exponent) + 10, 2 - digits))": (
+        "a wider margin: the same decision after more words"
+    ),
+    "subsampling.py: while (subsampled_epsilon(size, rows, steps, high, delta) >= epsilon):": "a tie in a bisection",
     "subsampling.py: _ORDERS = [": "any Rényi order gives a bound, and its neighbour nearly the same one",
     "subsampling.py: fits = (subsampled_epsilon(size, rows, steps, middle, delta) < epsilon)": "a tie in a bisection",
     "subsampling.py: while (high - low >= 0.001 * high):": "a tie in a bisection",
