@@ -53,6 +53,7 @@ TESTS = {
     "subsampling.py": ["tests/privacy/test_subsampling.py"],
     "ledger/book.py": [
         *(f"tests/ledger/test_{name}.py" for name in ("ids", "ledger", "refunds", "store", "rules", "chain", "faults")),
+        "tests/ledger/test_postgres.py::test_waiting_writers_see_what_was_done_meanwhile",
         *IN_FILES,
     ],
     "ledger/chain.py": [
@@ -104,6 +105,10 @@ EQUIVALENT: dict[str, str] = {
         "a wider margin: the same decision after more words"
     ),
     "subsampling.py: while (subsampled_epsilon(size, rows, steps, high, delta) >= epsilon):": "a tie in a bisection",
+    "ledger/page.py: def __init__(self, store: Store, db: Transaction, by: str, host: str, *, lock: bool = True)": (
+        "the ledger always says whether to lock"
+    ),
+    "subsampling.py: if not (noise >= _LEAST_NOISE):": "a tie, where both answers are right",
     "subsampling.py: _ORDERS = [": "any Rényi order gives a bound, and its neighbour nearly the same one",
     "subsampling.py: fits = (subsampled_epsilon(size, rows, steps, middle, delta) < epsilon)": "a tie in a bisection",
     "subsampling.py: while (high - low >= 0.001 * high):": "a tie in a bisection",
