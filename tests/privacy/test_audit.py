@@ -331,3 +331,12 @@ def test_directions_are_fitted_where_there_are_runs_enough(columns, runs, expect
     names = [name for name, _ in scores(first, second)]
     always = [*(f"output[{j}]" for j in range(columns)), "sum of squares", "difference of means"]
     assert names == [*always, *expected]
+
+
+def test_where_outputs_lie_and_in_which_units_does_not_matter():
+    """A change of spread is seen as well around a thousand as around zero, in metres as in miles."""
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(size=(300, 2)), 1.5 * rng.normal(size=(300, 2))
+    here, there = scores(first, second), scores(1000 + 7 * first, 1000 + 7 * second)
+    for (name, score), (_, other) in list(zip(here, there, strict=True))[2:]:
+        np.testing.assert_allclose(other(1000 + 7 * first), score(first), rtol=1e-6, atol=1e-6, err_msg=name)
