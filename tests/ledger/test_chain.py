@@ -137,20 +137,30 @@ FORGED = {
     ),
     "a relation": ("reserve", {**RESERVED, "relation": "add_remove"}),
     "a cost": ("reserve", {**RESERVED, "epsilon": "0.1"}),
+    "an id": ("reserve", {**RESERVED, "id": "a"}),
+    "a second decision": ("decide", {"accounting": "mixed", "filters": to_list(filters_of("mixed", CAP))}),
+    "a second beginning": (
+        "create",
+        {"epsilon": 1.0, "delta": 1e-6, "accounting": "mixed", "filters": to_list(filters_of("mixed", CAP))},
+    ),
+    "a settlement of nothing": ("commit", {"id": "z"}),
+    "a start of nothing": ("start", {"id": "z"}),
 }
 
 
 @pytest.mark.parametrize("what", FORGED)
 def test_what_no_ledger_writes_is_found_even_when_sealed(path, what):
     kind, body = FORGED[what]
-    accounting = "auto" if kind == "decide" else "mixed"
+    accounting = "auto" if what in ("caps", "no caps", "an accounting") else "mixed"
     ledger = Ledger.create(path, epsilon=CAP.epsilon, delta=CAP.delta, accounting=accounting)
     if kind == "reserve":
         ledger.reserve(Budget(0.1), "honest", id="a")
     events = ledger.events()
+    before = chain.replay(events)[0]
     append(events, kind, body) if what != "a cost" else events.append(reseal(events[-1], body))
-    *_, problems, _ = chain.replay(events)
+    after, _, problems, _ = chain.replay(events)
     assert len(problems) == 1
+    assert after == before  # and counts for nothing
 
 
 def test_a_first_event_with_other_caps_is_found(path):
@@ -262,3 +272,46 @@ def test_a_later_version_is_not_touched(ledger):
     change(ledger, "UPDATE budget SET version = 99")
     with pytest.raises(DamagedLedgerError, match="its version is 99"):
         ledger.reserve(Budget(0.1), "x")
+
+
+def test_a_record_without_a_beginning_is_found(ledger):
+    *_, problems, _ = chain.replay(ledger.events()[1:])
+    assert problems[0] == "event 2 (decide): number 1 is missing"
+    events = []
+    append(events, "start", {"id": "a"})
+    *_, problems, _ = chain.replay(events)
+    assert problems == ["event 1 (start): a record begins with 'create', once"]
+
+
+def test_a_reservation_whose_event_is_gone_is_not_settled(ledger):
+    change(ledger, "DELETE FROM event WHERE number = (SELECT number FROM entry WHERE id = 'c')")
+    for settle in (ledger.commit, ledger.cancel):
+        with pytest.raises(DamagedLedgerError, match="an event is missing"):
+            settle("c")
+
+
+def test_an_earlier_version_that_is_damaged_too_says_so(path):
+    with sqlite3.connect(path) as db:
+        db.executescript("CREATE TABLE budget (only INTEGER PRIMARY KEY); INSERT INTO budget VALUES (1);")
+    db.close()
+    with pytest.raises(DamagedLedgerError, match=r"is damaged \(no such column: epsilon\)"):
+        Ledger(path).reserve(Budget(0.1), "x")
+
+
+def test_what_is_hashed_is_one_text_in_plain_letters(path):
+    assert chain.canonical({"b": 1, "a": "ε"}) == chain.canonical({"a": "ε", "b": 1})
+    ledger = Ledger.create(path, epsilon=1.0, by="Zoë")
+    ledger.reserve(Budget(0.1), "Größe der Wohnungen, ε = 0.1", about={"b": 1, "a": 2})
+    assert all(event.body.isascii() for event in ledger.events())
+    assert ledger.history()[0]["what"] == "Größe der Wohnungen, ε = 0.1"
+    assert ledger.verify().ok
+    with pytest.raises(ValueError, match="JSON"):
+        ledger.reserve(Budget(0.1), "x", about={"a": float("nan")})
+    assert len(ledger.history()) == 1
+
+
+def test_a_record_that_is_gone_has_no_head(ledger):
+    change(ledger, "DELETE FROM event")
+    verdict = ledger.verify()
+    assert (verdict.events, verdict.head) == (0, f"0:{'0' * 64}")
+    assert "there is no event" in verdict.problems

@@ -144,6 +144,23 @@ def test_a_fit_with_bad_rows_gives_back_and_can_be_retried(ledger):
     assert [entry["state"] for entry in ledger.history()] == ["committed"]
 
 
+def test_nothing_is_remembered_of_what_is_settled(path):
+    """A service that makes releases for years keeps none of them in memory."""
+    ledger = Ledger.create(path, epsilon=1.0)
+    before = len(pickle.dumps(vars(ledger)))
+    for settle in (ledger.commit, ledger.cancel, lambda t: ledger.resolve(t, spent=True, reason="seen")):
+        ticket = ledger.reserve(Budget(0.1), "x")
+        ledger.start(ticket)
+        assert len(pickle.dumps(vars(ledger))) > before
+        settle(ticket)
+        assert len(pickle.dumps(vars(ledger))) == before
+
+
+def test_long_ids_are_kept_whole(ledger):
+    assert ledger.reserve(Budget(0.1), "x", id="x" * 500) == "x" * 500
+    assert ledger.history()[0]["id"] == "x" * 500
+
+
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 501, 7])
 def test_ids_are_printable(ledger, name):
     with pytest.raises(ValueError, match="'id' parameter"):

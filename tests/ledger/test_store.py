@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -112,6 +113,15 @@ def test_a_second_name_is_refused_under_both(path):
     assert ledger.verify().ok
 
 
+def test_a_second_name_that_goes_away_is_waited_for(path):
+    """As while another process is making the ledger."""
+    ledger, other = Ledger.create(path, epsilon=1.0), path.with_name("other.ledger")
+    os.link(path, other)
+    threading.Timer(0.04, other.unlink).start()
+    ledger.reserve(Budget(0.25), "x")
+    assert ledger.remaining() == Budget(0.75)
+
+
 def test_a_symbolic_link_is_the_same_name(path):
     ledger = Ledger.create(path, epsilon=1.0)
     path.with_name("link").symlink_to(path)
@@ -162,3 +172,15 @@ def test_a_relative_path_stays_where_it_was(path, monkeypatch):
     ledger.reserve(Budget(1.0), "x")
     assert ledger.remaining() is None
     assert Ledger(path.name).remaining() == Budget(1.0)
+
+
+def test_a_folder_that_is_not_there(path):
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        Ledger.create(path.parent / "missing" / path.name, epsilon=1.0)
+
+
+def test_systems_that_cannot_mount_a_file_are_not_asked(path, monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    ledger = Ledger.create(path, epsilon=1.0)
+    ledger.reserve(Budget(0.5), "x")
+    assert ledger.remaining() == Budget(0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import reduce
 
 import numpy as np
@@ -26,7 +27,7 @@ from dpeigen.privacy import (
     gaussian_epsilon,
     gaussian_mu,
 )
-from dpeigen.privacy.accounting import log_concentrated_delta
+from dpeigen.privacy.accounting import log_concentrated_delta, log_mixed_delta
 from dpeigen.privacy.audit import exact_epsilon_discrete, hockey_stick
 
 
@@ -346,3 +347,16 @@ def test_an_allocation_with_draws_never_exceeds_the_budget(epsilon, delta, split
 def test_an_allocation_with_draws_wastes_nothing():
     costs = allocate(Budget(1.0, 1e-6), pure={"radius": 0.1}, main={"values": 1.0}, sampled={"vectors": 1.0})
     assert compose(as_spends(costs), 1e-6) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_the_extra_of_the_independent_accountant_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    with pytest.raises(ImportError, match=r"dpeigen\[accounting\]"):
+        compose_pld([Spend("a", "m", PureCost(0.1))], 1e-6)
+
+
+def test_no_loss_above_epsilon_is_no_delta():
+    assert log_mixed_delta(1.0, 0.0, [0.5, 0.25]) == log_mixed_delta(1.0, 0.0, []) == -math.inf
+    assert log_mixed_delta(1.0, 0.0, [1.5]) == pytest.approx(
+        math.log((math.exp(1.5) - math.e) / (1 + math.exp(1.5))), rel=1e-12
+    )

@@ -18,11 +18,13 @@ from dpeigen.privacy.audit import (
     audit,
     bingham_circle_log_density,
     exact_epsilon_discrete,
+    find_events,
     gaussian_log_density,
     hockey_stick,
     hockey_stick_density,
     laplace_log_density,
     repeat,
+    scores,
 )
 from dpeigen.privacy.noise import symmetric_gaussian
 
@@ -303,3 +305,38 @@ def test_exact_epsilon_of_fine_gaussian_cells():
     exact = exact_epsilon_discrete(first, second, 1e-5)
     assert exact == pytest.approx(gaussian_epsilon(1e-5, 1.0), rel=1e-4)
     assert exact <= gaussian_epsilon(1e-5, 1.0)
+
+
+def test_events_are_found_for_pure_privacy_unless_a_delta_is_given():
+    rng = np.random.default_rng(5)
+    first, second = rng.laplace(0, 0.5, (4000, 1)), rng.laplace(1, 0.5, (4000, 1))
+    by_epsilon, _ = find_events(first, second)
+    assert by_epsilon.value == find_events(first, second, delta=0.0, confidence=0.999)[0].value
+    assert 1.5 < by_epsilon.value < 2.0
+    assert find_events(first, second, delta=0.3)[0].value < by_epsilon.value
+
+
+@pytest.mark.parametrize(
+    ("columns", "runs", "expected"),
+    [
+        (1, 100, ["quadratic discriminant"]),  # of one number there is one direction
+        (2, 100, ["discriminant", "quadratic discriminant"]),
+        (5, 20, ["discriminant"]),  # as many runs as a covariance needs: four to a number
+        (5, 19, []),
+        (5, 40, ["discriminant", "quadratic discriminant"]),
+    ],
+)
+def test_directions_are_fitted_where_there_are_runs_enough(columns, runs, expected):
+    first, second = np.random.default_rng(0).normal(size=(2, runs, columns))
+    names = [name for name, _ in scores(first, second)]
+    always = [*(f"output[{j}]" for j in range(columns)), "sum of squares", "difference of means"]
+    assert names == [*always, *expected]
+
+
+def test_where_outputs_lie_and_in_which_units_does_not_matter():
+    """A change of spread is seen as well around a thousand as around zero, in metres as in miles."""
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(size=(300, 2)), 1.5 * rng.normal(size=(300, 2))
+    here, there = scores(first, second), scores(1000 + 7 * first, 1000 + 7 * second)
+    for (name, score), (_, other) in list(zip(here, there, strict=True))[2:]:
+        np.testing.assert_allclose(other(1000 + 7 * first), score(first), rtol=1e-6, atol=1e-6, err_msg=name)

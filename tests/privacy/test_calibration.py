@@ -175,3 +175,9 @@ def test_the_allowance_adds_up_over_coordinates_and_vanishes_on_fine_grids():
 def test_coarse_noise_is_refused():
     with pytest.raises(ValueError, match="too coarse"):
         discrete_allowance(99.0, 1)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-300, 1e-300), (5e-324, 5e-324)])
+def test_a_budget_below_the_doubles_is_refused(epsilon, delta):
+    with pytest.raises(ValueError, match="too small to be met"):
+        gaussian_mu(epsilon, delta)

@@ -107,3 +107,9 @@ def test_the_device_draws_from_the_system():
     assert len({int(n) for n in rng.discrete_gaussian(2.0**40, 100)}) == 100
     assert rng.discrete_gaussian(0.4, 1000).std() > 0.9  # a scale is never rounded down
     assert 0 <= rng.word() < 2**64
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 17, 1000])
+def test_as_many_are_drawn_as_were_asked_for(size):
+    for seed in range(20):
+        assert len(discrete.sample(10, size, source(seed))) == size

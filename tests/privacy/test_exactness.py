@@ -194,6 +194,21 @@ def test_an_undecided_comparison_goes_on_with_the_next_bits():
     assert not device._decide(k, j, scale, bits + 1, lambda size: 1 / 0)
 
 
+@pytest.mark.parametrize(("k", "j", "scale"), [(1, 3, 10), (0, 7, 9), (5, 1, 2**40 + 1)])
+def test_a_tie_is_broken_however_long_it_lasts(k, j, scale):
+    """Nine words that are those of the probability, and a tenth that is not."""
+    n, context = k * scale + j, Context(prec=900)
+    exponent = context.divide(Decimal(scale * scale - n * n), Decimal(2 * scale * scale))
+    probability = context.multiply(context.exp(exponent), context.power(Decimal(2), Decimal(k - 1)))
+    digits = int(context.multiply(probability, Decimal(2 ** (63 + 640))))
+    words = [digits >> 64 * i & 2**64 - 1 for i in reversed(range(10))]
+    for change, below in ((-1, True), (1, False)):
+        left = iter([*words[:-1], words[-1] + 2 * change])
+        decided = device._decide(k, j, scale, digits >> 640, lambda size, w=left: np.array([next(w)], dtype=np.uint64))
+        assert decided is below
+        assert list(left) == []
+
+
 # --- directions ---------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -75,7 +76,10 @@ def test_words_say_what_a_reader_must_know():
     assert "nobody guesses" not in text  # no promise to people that holds under a model only
     plain = dataclasses.replace(full(), basis="worst-case", assumptions=())
     assert f"{100 * plain.best_attack():.1f}%" in str(plain)
-    assert "one row replaced" in str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace"))
+    assert "whether a row is there or not" in str(plain)
+    replaced = str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace"))
+    assert "one row replaced" in replaced
+    assert "whether a row is one thing or another" in replaced
     assert "not private" in str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", numerics="seeded"))
 
 
@@ -102,6 +106,19 @@ def test_whatever_was_allocated_is_accepted_and_priced_below_the_promise(budget)
     guarantee = Guarantee(budget.epsilon, budget.delta, "replace", "m", split=split)
     assert guarantee.spent_epsilon <= budget.epsilon
     assert guarantee.spent_epsilon == pytest.approx(budget.epsilon, rel=1e-6)
+
+
+def test_a_split_worth_exactly_the_promise_is_accepted():
+    for delta in (1e-6, 0.1, 1 / 3):
+        whole = Guarantee(1.0, delta, "replace", "m", split=(Spend("a", "m", ApproximateCost(1.0, delta)),))
+        assert whole.spent_epsilon == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.2, 0.5])
+def test_the_best_attack_on_gaussian_noise_is_known(mu):
+    """The likelihood-ratio test between N(0, 1) and N(μ, 1) is right with probability Φ(μ/2)."""
+    g = Guarantee(4.0, 1e-6, "replace", "gaussian", split=(Spend("a", "m", GaussianCost(mu)),))
+    assert g.best_attack() == pytest.approx(NormalDist().cdf(mu / 2), rel=1e-9)
 
 
 def test_without_a_split_everything_counts_as_spent():

@@ -16,6 +16,7 @@ from dpeigen.privacy.histogram import (
     noise_scale,
     stable_histograms,
     tail_delta,
+    tail_spend,
     threshold,
 )
 from dpeigen.privacy.randomness import SystemRandomness
@@ -51,6 +52,38 @@ def test_gaussian_threshold_against_the_exact_tail(mu, failure):
         tail = float(mp.erfc(mp.mpf(t) / noise_scale(GaussianCost(mu), columns, REPLACE) / mp.sqrt(2)) / 2)
     assert columns * tail <= failure
     assert columns * tail >= failure * (1 - 1e-6)
+
+
+def normal_tail(x: float) -> float:
+    with mp.workdps(40):
+        return float(mp.erfc(mp.mpf(x) / mp.sqrt(2)) / 2)
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("failure", [1e-3, 1e-8, 1e-14])
+@pytest.mark.parametrize("size", [1e-4, 0.3, 1.0, 2.0, 6.0])
+def test_a_single_item_is_shown_no_more_often_than_any_ledger_was_told(relation, columns, failure, size):
+    """What one item alone shows has an infinite loss: the share of δ must cover it whatever ε all is judged at."""
+    told, step = tail_delta(failure, 0.0), 2.0**-32  # the least it can be told; a step of the grid
+    t, exact = (
+        threshold(GaussianCost(size), columns, failure, relation),
+        noise_scale(GaussianCost(size), columns, relation),
+    )
+    scale = exact + step  # a whole number of steps, rounded up
+    assert columns * normal_tail((t - 1 - step) / scale) <= told
+    assert columns * normal_tail((t - step) / scale) <= failure
+    lower = t * (1 - 1e-11) - 1e-8  # and not higher than it takes
+    assert columns * normal_tail((lower - 1) / scale) > told or columns * normal_tail(lower / scale) > failure
+    t, scale = threshold(PureCost(size), columns, failure, relation), noise_scale(PureCost(size), columns, relation)
+    assert columns * laplace_tail(int(t), scale) * math.exp(1 / scale) <= tail_delta(failure, size)
+
+
+def test_the_share_of_delta_is_recorded():
+    spend = tail_spend("ranges", 1e-9, 2.0)
+    assert spend.purpose == "ranges"
+    assert spend.cost.delta == tail_delta(1e-9, 2.0) == pytest.approx(1e-9 * (1 + math.exp(2.0)))
+    assert 0 < spend.cost.epsilon < 1e-12
 
 
 def test_shares_of_delta_and_chances_of_failure_are_inverse():
@@ -116,5 +149,8 @@ def test_refusals():
         threshold(PureCost(1.0), 1, 0.0, REPLACE)
     from dpeigen.privacy import ConcentratedCost
 
+    many = np.broadcast_to(np.zeros((1, 1)), (2**29 + 1, 1))  # counts on the grid would leave 64-bit integers
+    with pytest.raises(ValueError, match="at most 536870912 items"):
+        stable_histograms(many, PureCost(1.0), 1e-6, REPLACE, SystemRandomness())
     with pytest.raises(TypeError, match="pure ε or in μ"):
         stable_histograms(np.zeros((1, 1)), ConcentratedCost(0.1), 1e-6, REPLACE, SystemRandomness())

@@ -15,6 +15,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpeigen.privacy import NotPrivateWarning, Randomness, randomness
+from dpeigen.privacy.randomness import derived_generator
 
 SEEDED, SYSTEM = 1e-6, 1e-9
 DRAWS = 20_000
@@ -234,3 +235,10 @@ def test_tied_keys_are_drawn_again(monkeypatch):
     rounds = iter([np.array([5, 5, 1], dtype=np.uint64), np.array([9, 7, 8], dtype=np.uint64)])
     monkeypatch.setattr(os, "urandom", lambda n: next(rounds).tobytes())
     assert randomness(None).permutation(3).tolist() == [1, 2, 0]
+
+
+def test_streams_that_are_derived_are_their_own_and_come_back():
+    names = [(0, "a"), (1, "a"), (0, "b"), (0, "a", 1.0), (0, "a", None), (0, 1.0, "a")]
+    first, again = ([derived_generator(*n).integers(2**62) for n in names] for _ in range(2))
+    assert first == again
+    assert len(set(first)) == len(names)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpeigen.privacy import ApproximateCost, ConcentratedCost, GaussianCost, PureCost, gaussian_epsilon
+from dpeigen.privacy import ApproximateCost, ConcentratedCost, GaussianCost, PureCost, gaussian_epsilon, shuffling
 from dpeigen.privacy.shuffling import _approximate_delta, _clone_delta, shuffled_delta, shuffled_epsilon
 
 
@@ -41,6 +41,47 @@ def test_the_sum_is_that_of_an_enumeration(local, n):
     for epsilon in (0.05, 0.2, 0.8 * local):
         ours = _clone_delta(epsilon, local, n, math.exp(-local))
         assert ours == pytest.approx(by_enumeration(epsilon, local, n, math.exp(-local)), rel=1e-6, abs=1e-13)
+
+
+@pytest.mark.parametrize(("local", "n"), [(0.3, 12), (1.0, 40), (2.5, 25)])
+def test_rounding_goes_to_the_safe_side(local, n):
+    ours = _clone_delta(0.1, local, n, math.exp(-local))
+    assert ours >= by_enumeration(0.1, local, n, math.exp(-local)) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("local", [0.3, 1.5])
+@pytest.mark.parametrize("n", [2, 30, 400])
+@pytest.mark.parametrize("width", [0.01, 0.5, 2.0, 6.0])
+def test_what_is_not_summed_counts_as_delta(monkeypatch, local, n, width):
+    """However little is summed, the answer stays above the whole sum, and by no more than the chance left out."""
+    rate, epsilon = math.exp(-local), 0.3 * local
+    monkeypatch.setattr(shuffling, "_TAIL", 1e6)
+    whole = _clone_delta(epsilon, local, n, rate)
+    monkeypatch.setattr(shuffling, "_TAIL", width)
+    mean, deviation = (n - 1) * rate, math.sqrt((n - 1) * rate * (1 - rate))
+    chances = stats.binom.pmf(np.arange(n), n - 1, rate)
+    outside = chances[np.abs(np.arange(n) - mean) > width * deviation].sum()
+    part = _clone_delta(epsilon, local, n, rate)
+    assert whole * (1 - 1e-12) <= part <= whole + outside + 1e-12
+    far = chances[np.abs(np.arange(n) - mean) > width * (deviation + 2) + 2].sum()
+    assert part >= min(whole + 0.5 * far, 1.0) * (1 - 1e-12) or far < 1e-12  # and it is not all summed after all
+
+
+def test_the_local_guarantee_is_where_it_ends():
+    for n in (1, 50):
+        assert shuffled_delta(PureCost(1.0), n, 1.0) == 0.0
+        assert shuffled_delta(PureCost(1.0), n, 2.0) == 0.0
+        assert 0 < shuffled_delta(PureCost(1.0), n, 0.9) < 1
+        assert shuffled_delta(ApproximateCost(1.0, 1e-3), n, 1.0) <= 1e-3
+        assert shuffled_epsilon(ApproximateCost(1.0, 1e-6), n, 1e-6) == 1.0  # its own δ, to the last bit
+    assert shuffled_delta(ApproximateCost(1.0, 0.5), 50, 0.5) == 1.0  # nothing is promised, and no more than that
+
+
+@pytest.mark.parametrize(("local", "n"), [(0.2, 50), (1.0, 1000), (3.0, 10**5)])
+def test_the_epsilon_found_is_the_least(local, n):
+    epsilon = shuffled_epsilon(PureCost(local), n, 1e-6)
+    assert shuffled_delta(PureCost(local), n, epsilon) <= 1e-6
+    assert shuffled_delta(PureCost(local), n, epsilon * (1 - 1e-5)) > 1e-6
 
 
 @pytest.mark.parametrize("local", [0.5, 1.0, 3.0])

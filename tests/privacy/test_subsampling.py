@@ -117,3 +117,16 @@ def test_the_extra_is_asked_for_by_name(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dp_accounting", None)
     with pytest.raises(ImportError, match=r"install 'dpeigen\[accounting\]'"):
         subsampled_epsilon.__wrapped__(10, 100, 5, 1.0, 1e-6)
+
+
+@pytest.mark.parametrize("noise", [1e-153, 1e-160, 1e-300, 0.0, -1.0, math.nan, 1e80, 1e300])
+def test_beyond_what_the_accountant_can_sum_there_is_no_guarantee(noise):
+    """Without noise it would answer ε = 0."""
+    assert subsampled_epsilon(1, 10**9, 1, noise, 1e-6) == math.inf
+    assert 1e180 < subsampled_epsilon(1, 10**9, 1, 1e-95, 1e-6) < 1e200
+
+
+def test_the_least_noise_of_a_large_budget_is_small(few_orders):
+    noise = subsampled_noise(10, 1000, 1, 100.0, 1e-6)
+    assert 0.05 < noise < 0.2
+    assert subsampled_epsilon(10, 1000, 1, noise, 1e-6) <= 100.0 < subsampled_epsilon(10, 1000, 1, 0.998 * noise, 1e-6)

@@ -15,6 +15,14 @@ it is (ε, δ + (1 + e^ε)·failure)-DP, because M(D) ≤ M̂(D) + f ≤ e^ε·M
 and integer t ≥ 1; for discrete Gaussian noise it is at most that of the continuous one at t − 1 grid step (Canonne,
 Kamath, Steinke 2020, Proposition 25). Only the 2m bins that differ matter for the allowance of discrete noise.
 
+The share (0, (1 + e^ε)·failure) of δ also stands where all is judged at another ε, as by a ledger. A bin that only D
+occupies holds one item there and is never shown on D′: shown, with probability s = P(noise ≥ t − 1), it gives D away,
+and not shown it is as good as absent. A bin that only D′ occupies is never shown on D and not shown on D′ with
+probability 1 − s, so one of either kind together are no more revealing than a (0, s)-DP step, and so is one alone.
+Hence M is dominated by the Gaussian or pure step on the bins that both occupy, beside a (0, m·s)-DP step. For Laplace
+noise m·s ≤ e^ε·failure, because one item changes a tail by e^{1/b} at most; Gaussian tails may fall faster, so their
+thresholds are made to keep m·s ≤ 2·failure. That takes less than one item, and nothing where noise is a dozen wide.
+
 After Bun, Nissim, Stemmer 2016 and Karwa, Vadhan 2018, Lemma 2.3. The time taken depends on how many bins are
 occupied.
 
@@ -73,7 +81,8 @@ def threshold(cost: Cost, columns: int, failure: float, relation: Relation) -> f
     scale, each = noise_scale(cost, columns, relation), failure / columns
     if isinstance(cost, GaussianCost):
         wide = scale + 2 / _UNIT  # the scale of the noise is a whole number of grid steps, rounded up
-        return wide * -float(ndtri(each)) * (1 + 1e-12) + 2 / _UNIT
+        empty, single = (wide * max(0.0, -float(ndtri(p))) * (1 + 1e-12) for p in (each, min(2 * each, 0.5)))
+        return max(empty, 1 + single) + 2 / _UNIT
     return float(math.ceil(max(1.0, scale * -math.log(each * (1 + math.exp(-1 / scale))) * (1 + 1e-12))))
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 _ORDERS = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128]  # any order gives a bound
+_LEAST_NOISE = 1e-100  # below, the accountant's sums overflow, and it answers that nothing is lost
 
 
 def _dp_accounting() -> Any:
@@ -29,6 +30,8 @@ def _dp_accounting() -> Any:
 def subsampled_epsilon(size: int, rows: int, steps: int, noise: float, delta: float) -> float:
     """The ε at δ of ``steps`` steps, each on ``size`` of ``rows`` rows."""
     dp_accounting, rdp = _dp_accounting()
+    if not noise > _LEAST_NOISE:
+        return math.inf
     accountant = rdp.RdpAccountant(_ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     event = dp_accounting.SampledWithoutReplacementDpEvent(rows, size, dp_accounting.GaussianDpEvent(noise))
     try:
