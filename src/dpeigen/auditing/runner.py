@@ -1,10 +1,10 @@
 """Audits in parallel, resumable, in the time allowed, and with a confidence that stopping early does not spoil.
 
-For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them; (2)
-pilot runs on the pair found, which choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed
-beforehand, and so are the counts at which an audit may be read (a fourth, a half, all of them): each reading may be
-wrong with a third of what the confidence allows, so that whichever was reached in time is a valid statement. When the
-time is up, running pieces are dropped, not counted.
+For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them, with a
+fast generator, since nothing is counted there; (2) pilot runs on the pair found, which choose the event; (3) fresh
+runs, which count it. The number of fresh runs is fixed beforehand, and so are the counts at which an audit may be read
+(a fourth, a half, all of them): each reading may be wrong with a third of what the confidence allows, so that whichever
+was reached in time is a valid statement. When the time is up, running pieces are dropped, not counted.
 
 Every finished piece is a file in the folder, written whole or not at all; a second call with the same plan goes on
 from there. Work goes to processes with one BLAS thread each.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import multiprocessing
 import os
 import time
@@ -30,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from dpeigen._validate import check_count, check_epsilon, check_fraction
 from dpeigen.auditing.claims import Finding
+from dpeigen.auditing.draws import BufferedRandomness
 from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 from dpeigen.privacy import Randomness
@@ -37,7 +39,9 @@ from dpeigen.privacy.audit import Event, find_events, scores
 from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_up_generator
 
 Floats = NDArray[np.float64]
-PIECES = 8  # of the pilot and of the fresh runs on one data set; readings after a fourth, a half and all of them
+PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
+PILOT = 4000  # runs that are enough to choose an event
+FINALISTS, SLOW = 6, 30  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
 READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
 
@@ -64,6 +68,11 @@ class Plan:
         """Fresh runs of one mechanism: a multiple of the pieces."""
         cost = TARGETS[name].cost if name in TARGETS else 1
         return max(64, self.runs // cost) // PIECES * PIECES
+
+    def pilot_of(self, name: str) -> int:
+        """Pieces of the pilot: of all the runs, or of as many as are enough."""
+        runs = self.runs_of(name)
+        return math.ceil(min(runs, PILOT) / (runs // PIECES))
 
     @property
     def level(self) -> float:
@@ -124,7 +133,9 @@ class _LateError(Exception):
 
 def _generator(job: _Job) -> Randomness:
     if job.plan.seed is None:
-        return SystemRandomness()
+        if job.stage == "search":
+            return SeededRandomness(made_up_generator(SystemRandomness().word()))
+        return BufferedRandomness()
     text = f"{job.name}|{job.epsilon!r}|{job.stage}|{job.side}|{job.piece}"
     digest = hashlib.sha256(text.encode()).digest()
     return SeededRandomness(made_up_generator(job.plan.seed, int.from_bytes(digest[:8], "little")))
@@ -152,21 +163,24 @@ def work(job: _Job) -> dict[str, Any] | Floats:
 
 
 def _search(target: Target, job: _Job, rng: Randomness) -> Pair:
-    """The pair that a few runs tell apart best: the catalogue first, then steps away from its worst."""
+    """The pair that runs tell apart best: a short look at many, a long one at those that may be in front by chance."""
 
-    def apart(pair: Pair) -> float:
-        first, second = (_releases(target, rows, job.count, rng, job.deadline) for rows in (pair.first, pair.second))
+    def apart(pair: Pair, runs: int) -> float:
+        first, second = (_releases(target, rows, runs, rng, job.deadline) for rows in (pair.first, pair.second))
         return separation(first, second)
 
-    best, worst = -1.0, catalogue(target, quick=job.plan.quick)[0]
-    for pair in catalogue(target, quick=job.plan.quick):
-        value = apart(pair)
-        best, worst = (value, pair) if value > best else (best, worst)
-    for _ in range(0 if target.model else job.plan.rounds):
-        pair = neighbours_of(worst, target, rng.uniform)
-        value = apart(pair)
-        best, worst = (value, pair) if value > best else (best, worst)
-    return worst
+    slow = TARGETS[job.name].cost >= SLOW if job.name in TARGETS else False
+    short = max(20, job.count // 4)
+    seen = [(apart(pair, short), pair) for pair in catalogue(target, quick=job.plan.quick or slow)]
+    for _ in range(0 if target.model else job.plan.rounds // (4 if slow else 1)):
+        pair = neighbours_of(max(seen, key=_first)[1], target, rng.uniform)
+        seen.append((apart(pair, short), pair))
+    finalists = sorted(seen, key=_first, reverse=True)[:FINALISTS]
+    return max(((apart(pair, job.count), pair) for _, pair in finalists), key=_first)[1]
+
+
+def _first(found: tuple[float, Pair]) -> float:
+    return found[0]
 
 
 def separation(first: Floats, second: Floats) -> float:
@@ -211,7 +225,7 @@ class _Audit:
         else:
             pair = self.pair()
             kind = "pilot" if stage == 1 else "fresh"
-            pieces = range(PIECES if stage == 1 else READINGS[stage - 2])
+            pieces = range(self.plan.pilot_of(self.name) if stage == 1 else READINGS[stage - 2])
             wanted = [
                 _Job(self.name, self.epsilon, kind, side, i, piece, rows, self.plan, deadline)
                 for i in pieces
@@ -242,7 +256,8 @@ class _Audit:
         if reached < 3:
             return None
         target = find_target(self.name, self.epsilon)
-        event = _choose(target, self._runs("pilot", 0, PIECES), self._runs("pilot", 1, PIECES), self.plan.level)
+        pilot = [self._runs("pilot", side, self.plan.pilot_of(self.name)) for side in (0, 1)]
+        event = _choose(target, pilot[0], pilot[1], self.plan.level)
         first, second = (self._runs("fresh", side, READINGS[reached - 3]) for side in (0, 1))
         finding = _judge(target, event, first, second, self.plan.level)
         budget = target.claim.budget

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpeigen.auditing.exact import ExactLoss
     from dpeigen.auditing.runner import Plan, Result
 
-_QUICK, _USUAL, _FULL = 1000, 4000, 20_000
+_QUICK, _USUAL, _FULL = 1000, 4000, 10_000
 
 
 def audit(
