@@ -1,10 +1,11 @@
 """Audits in parallel, resumable, in the time allowed, and with a confidence that stopping early does not spoil.
 
 For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them, with a
-fast generator, since nothing is counted there; (2) pilot runs on the pair found, which choose the event; (3) fresh
-runs, which count it. The number of fresh runs is fixed beforehand, and so are the counts at which an audit may be read
-(a fourth, a half, all of them): each reading may be wrong with a third of what the confidence allows, so that whichever
-was reached in time is a valid statement. When the time is up, running pieces are dropped, not counted.
+fast generator, since nothing is counted there, and at the largest ε for all; (2) pilot runs on the pair found, which
+choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed beforehand, and so are the counts at
+which an audit may be read (a fourth, a half, all of them): each reading may be wrong with a third of what the
+confidence allows, so that whichever was reached in time is a valid statement. When the time is up, running pieces are
+dropped, not counted.
 
 Every finished piece is a file in the folder, written whole or not at all; a second call with the same plan goes on
 from there. Work goes to processes with one BLAS thread each.
@@ -40,7 +41,7 @@ from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_
 
 Floats = NDArray[np.float64]
 PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
-PILOT = 4000  # runs that are enough to choose an event
+PILOT = 2000  # runs that are enough to choose an event
 FINALISTS, SLOW = 6, 30  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
 READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
@@ -121,6 +122,7 @@ class _Job:
     rows: Floats | None
     plan: Plan
     deadline: float | None
+    known: Pair | None = None  # the worst found at a larger ε, where it shows best
 
     @property
     def file(self) -> str:
@@ -169,8 +171,10 @@ def _search(target: Target, job: _Job, rng: Randomness) -> Pair:
         first, second = (_releases(target, rows, runs, rng, job.deadline) for rows in (pair.first, pair.second))
         return separation(first, second)
 
+    if job.known is not None and job.known.first.shape == (target.n_rows, target.n_features):
+        return job.known
     slow = TARGETS[job.name].cost >= SLOW if job.name in TARGETS else False
-    short = max(20, job.count // 4)
+    short = max(20, job.count // 5)
     seen = [(apart(pair, short), pair) for pair in catalogue(target, quick=job.plan.quick or slow)]
     for _ in range(0 if target.model else job.plan.rounds // (4 if slow else 1)):
         pair = neighbours_of(max(seen, key=_first)[1], target, rng.uniform)
@@ -215,13 +219,19 @@ class _Audit:
         self.folder = folder / digest
         self.folder.mkdir(parents=True, exist_ok=True)
         self.runs = plan.runs_of(name)
+        self.above: _Audit | None = None  # the same mechanism at a larger ε
+
+    def found(self) -> Pair | None:
+        """The pair, if the search has ended."""
+        return self.pair() if (self.folder / "search.npz").exists() else None
 
     def jobs(self, stage: int, deadline: float | None) -> list[_Job]:
         """What is missing of a stage: 0 the search, 1 the pilot, then the fresh runs up to each reading."""
         piece = self.runs // PIECES
         if stage == 0:
-            count = max(40, min(400, self.runs // (16 if self.plan.quick else 8)))
-            wanted = [_Job(self.name, self.epsilon, "search", 0, 0, count, None, self.plan, deadline)]
+            count = max(40, min(200, self.runs // (16 if self.plan.quick else 8)))
+            known = None if self.above is None else self.above.found()
+            wanted = [_Job(self.name, self.epsilon, "search", 0, 0, count, None, self.plan, deadline, known)]
         else:
             pair = self.pair()
             kind = "pilot" if stage == 1 else "fresh"
@@ -292,7 +302,10 @@ def run_audits(
     """Results, and the names of what did not come to a first reading in time."""
     _fix(plan, folder)
     deadline = None if minutes is None else time.time() + 60 * minutes
-    audits = [_Audit(name, epsilon, plan, folder) for name in plan.targets for epsilon in plan.epsilons]
+    larger = sorted(set(plan.epsilons), reverse=True)
+    audits = [_Audit(name, epsilon, plan, folder) for epsilon in larger for name in plan.targets]
+    for above, audit in zip(audits, audits[len(plan.targets) :], strict=False):
+        audit.above = above
     reached = dict.fromkeys(audits, 0)
     with _Processes(workers) as submit:
 
@@ -311,6 +324,7 @@ def run_audits(
             advance(audits, stage)
             done = sum(r > stage for r in reached.values())
             progress(f"reading {stage - 1} of {done} of {len(audits)} mechanisms")
+    audits.sort(key=lambda audit: (plan.targets.index(audit.name), audit.epsilon))
     results = [audit.result(reached[audit]) for audit in audits]
     missing = [f"{a.name}, ε = {a.epsilon:g}" for a, r in zip(audits, results, strict=True) if r is None]
     return [r for r in results if r is not None], missing

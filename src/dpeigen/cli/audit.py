@@ -62,7 +62,7 @@ def audit(
             fail(USAGE, f"--minutes must be above 0. Got {minutes}.")
         epsilons = tuple(epsilon or ((1.0, 4.0) if full else (4.0,)))
         count = runs or (_QUICK if quick else _FULL if full else _USUAL)
-        plans = _plans(methods or [], epsilons, count, 0 if quick else 60 if full else 20, quick, planted, seed)
+        plans = _plans(methods or [], epsilons, count, 0 if quick else 40 if full else 20, quick, planted, seed)
         results: list[Result] = []
         missing: list[str] = []
         with nullcontext(str(out)) if out else tempfile.TemporaryDirectory() as folder:
