@@ -42,7 +42,7 @@ from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_
 Floats = NDArray[np.float64]
 PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
 PILOT = 2000  # runs that are enough to choose an event
-FINALISTS, SLOW = 6, 30  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
+FINALISTS, SLOW = 6, 5  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
 READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
 
