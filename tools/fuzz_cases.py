@@ -400,7 +400,7 @@ CASES: dict[str, tuple[Callable[[Generator], str], int]] = {
     "lattice": (lattice_case, 150),
     "calibration": (calibration_case, 30),
     "bingham": (bingham_case, 60),
-    "command": (fuzz_trust.command_case, 4),
+    "command": (fuzz_trust.command_case, 2),
     "text table": (fuzz_trust.text_table_case, 40),
     "typed table": (fuzz_trust.typed_table_case, 40),
     "ledger calls": (fuzz_trust.ledger_calls_case, 12),

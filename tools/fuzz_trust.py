@@ -128,7 +128,7 @@ def command_case(rng: Generator) -> str:
     ledger = Ledger.create(folder / "study.ledger", epsilon=100.0, delta=0.5)
     call = [str(rng.choice(["pca", "covariance", "ridge"])), str(folder / "rows.csv")]
     call += ["--config", str(folder / "study.toml"), "--out", str(folder / "out")]
-    call += ["--dry-run"] if rng.random() < 0.3 else []
+    call += ["--dry-run"] if rng.random() < 0.6 else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         done = CliRunner().invoke(app, call)

@@ -162,3 +162,19 @@ def test_a_relative_path_stays_where_it_was(path, monkeypatch):
     ledger.reserve(Budget(1.0), "x")
     assert ledger.remaining() is None
     assert Ledger(path.name).remaining() == Budget(1.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"CREATE TABLE event", b"CREATE TABL\xff event"), (b'"by":"ada"', b'"by":"a\xffa"')]
+)
+def test_names_and_texts_that_are_no_text_are_damage(tmp_path, old, new):
+    """Found by the fuzzer: SQLite's message quotes the bytes, and Python could not decode it."""
+    path = tmp_path / "l"
+    Ledger.create(path, epsilon=1.0, by="ada")
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(DamagedLedgerError):
+        Ledger(path).reserve(Budget(0.1), "x")
+    with pytest.raises(DamagedLedgerError):
+        Ledger(path).verify()
