@@ -41,7 +41,7 @@ from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_
 
 Floats = NDArray[np.float64]
 PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
-PILOT = 2000  # runs that are enough to choose an event
+PILOT, FEWEST = 2000, 400  # runs that are enough to choose an event; that a slow mechanism gets, unless quick
 FINALISTS, SLOW = 6, 5  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
 READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
@@ -68,7 +68,8 @@ class Plan:
     def runs_of(self, name: str) -> int:
         """Fresh runs of one mechanism: a multiple of the pieces."""
         cost = TARGETS[name].cost if name in TARGETS else 1
-        return max(64, self.runs // cost) // PIECES * PIECES
+        least = 64 if self.quick else min(self.runs, FEWEST)
+        return max(64, least, self.runs // cost) // PIECES * PIECES
 
     def pilot_of(self, name: str) -> int:
         """Pieces of the pilot: of all the runs, or of as many as are enough."""
