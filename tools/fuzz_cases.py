@@ -12,14 +12,15 @@ import io
 import json
 import os
 import struct
-import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fuzz_trust
 import numpy as np
+from fuzz_kit import CLEAR, FOLDER, Generator, clear, put, spoil
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, load_release
 from dpeigen.io import ARRAYS, DESCRIPTION, DamagedReleaseError, _canonical, _digest, _rendered
@@ -27,31 +28,10 @@ from dpeigen.local import LocalAggregator, LocalParameters, LocalRandomizer, wri
 from dpeigen.local.journal import read_parameters, unpack, write_parameters
 from dpeigen.methods import METHODS
 from dpeigen.privacy import Budget, gaussian_epsilon, gaussian_mu, sample_bingham
-from dpeigen.privacy.ledger import BudgetExceededError, Ledger
+from dpeigen.privacy.ledger import Ledger
 from dpeigen.sources import open_source
 from dpeigen.stats import BadRowsError, Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
-
-Generator = np.random.Generator
-CLEAR = (
-    ValueError,
-    TypeError,
-    BadRowsError,
-    BudgetExceededError,
-    FileNotFoundError,
-)  # what a user may be told by an estimator
-FOLDER = Path(tempfile.mkdtemp(prefix="dpeigen-fuzz-"))
-MOST_WORDS = 900  # a message is read by a person
-
-
-def clear(error: BaseException) -> str:
-    """A refusal counts only if it says something, and not too much."""
-    text = str(error)
-    assert not isinstance(error, UnicodeError), f"a bare {type(error).__name__}"
-    assert text.strip(), f"{type(error).__name__} without a message"
-    assert len(text) < MOST_WORDS, f"a message of {len(text)} characters"
-    return "refused"
-
 
 # --- tables -------------------------------------------------------------------------------------------------------
 
@@ -246,27 +226,6 @@ def bingham_case(rng: Generator) -> str:
 # --- bytes --------------------------------------------------------------------------------------------------------
 
 
-def spoil(content: bytes, rng: Generator) -> bytes:
-    """A few bits flipped, a part cut, doubled or filled: what disks, networks and people do."""
-    data = bytearray(content)
-    for _ in range(int(rng.integers(1, 4))):
-        if not data:
-            break
-        at = int(rng.integers(len(data)))
-        how = rng.integers(7)
-        if how < 3:
-            data[at] ^= 1 << int(rng.integers(8))
-        elif how == 3:
-            del data[at:]
-        elif how == 4:
-            data[at:at] = data[at : at + int(rng.integers(1, 40))]
-        elif how == 5:
-            data[at : at + 8] = rng.bytes(8)
-        else:
-            data[at : at + 4] = struct.pack("<I", int(rng.choice([0, 1, 2**31 - 1, 2**32 - 1])))
-    return bytes(data)
-
-
 @cache
 def seeds() -> dict[str, bytes]:
     """Good files to start from."""
@@ -300,25 +259,20 @@ def seeds() -> dict[str, bytes]:
         "csv": csv.encode(),
         "parquet": parquet.getvalue(),
         "feather": arrow.getvalue(),
+        "settings": fuzz_trust.settings_seed(),
+        "ledger": fuzz_trust.ledger_seed(),
     }
-
-
-def _put(name: str, content: bytes) -> Path:
-    path = FOLDER / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
 
 
 def parse_description(content: bytes) -> str:
     """A description as it comes, and once more with the digest put right: an edit that covers its tracks."""
     folder = FOLDER / "edited"
-    _put(f"edited/{ARRAYS}", seeds()["release arrays"])
+    put(f"edited/{ARRAYS}", seeds()["release arrays"])
     outcome = "refused"
     for text in (content, _sealed(content)):
         if text is None:
             continue
-        _put(f"edited/{DESCRIPTION}", text)
+        put(f"edited/{DESCRIPTION}", text)
         try:
             check_loaded(load_release(folder))
             outcome = "answered"
@@ -350,8 +304,8 @@ def parse_arrays(content: bytes) -> str:
     value["arrays_sha256"] = hashlib.sha256(content).hexdigest()
     value.pop("sha256")
     value["sha256"] = _digest(_canonical(value))
-    _put(f"arrays/{DESCRIPTION}", _rendered(value))
-    _put(f"arrays/{ARRAYS}", content)
+    put(f"arrays/{DESCRIPTION}", _rendered(value))
+    put(f"arrays/{ARRAYS}", content)
     try:
         check_loaded(load_release(FOLDER / "arrays"))
     except DamagedReleaseError as error:
@@ -377,13 +331,13 @@ def parse_report(content: bytes) -> str:
 
 
 def parse_report_file(content: bytes) -> str:
-    server = LocalAggregator(parameters()).add_files(_put("reports.parquet", content))
+    server = LocalAggregator(parameters()).add_files(put("reports.parquet", content))
     return "answered" if server.n_reports else "refused"
 
 
 def parse_aggregator(content: bytes) -> str:
     try:
-        server = LocalAggregator.load(_put("some.state", content))
+        server = LocalAggregator.load(put("some.state", content))
     except (DamagedReleaseError, ValueError) as error:
         return clear(error)
     assert server.n_reports >= 0
@@ -392,7 +346,7 @@ def parse_aggregator(content: bytes) -> str:
 
 def parse_parameters(content: bytes) -> str:
     try:
-        read_parameters(_put("parameters.json", content))
+        read_parameters(put("parameters.json", content))
     except ValueError as error:
         return clear(error)
     return "answered"
@@ -408,7 +362,7 @@ def parse_journal(content: bytes) -> str:
 
 def _parse_table(name: str) -> Callable[[bytes], str]:
     def parse(content: bytes) -> str:
-        path = _put(name, content)
+        path = put(name, content)
         try:
             source = open_source(path)
             rows = [np.asarray(block) for block in source.blocks()]
@@ -431,6 +385,8 @@ PARSERS: dict[str, Callable[[bytes], str]] = {
     "csv": _parse_table("some.csv"),
     "parquet": _parse_table("some.parquet"),
     "feather": _parse_table("some.feather"),
+    "settings": fuzz_trust.parse_settings,
+    "ledger": fuzz_trust.parse_ledger,
 }
 
 
@@ -444,5 +400,10 @@ CASES: dict[str, tuple[Callable[[Generator], str], int]] = {
     "lattice": (lattice_case, 150),
     "calibration": (calibration_case, 30),
     "bingham": (bingham_case, 60),
-    **{name: (_mutated(name), 58) for name in PARSERS},
+    "command": (fuzz_trust.command_case, 2),
+    "text table": (fuzz_trust.text_table_case, 40),
+    "typed table": (fuzz_trust.typed_table_case, 40),
+    "ledger calls": (fuzz_trust.ledger_calls_case, 12),
+    "ledger log": (fuzz_trust.ledger_log_case, 12),
+    **{name: (_mutated(name), 42) for name in PARSERS},
 }

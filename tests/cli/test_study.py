@@ -459,3 +459,11 @@ def test_the_completion_script_is_shown(shell):
     done = subprocess.run(call_, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "_DPEIGEN_COMPLETE" in done.stdout
+
+
+def test_messages_hold_no_control_characters(table, study):
+    """Names from a file may hold what moves or colours a terminal."""
+    done = call("pca", table, "--config", study('epsilon = 1.0\n"\\u001b[31m\\u0000evil" = 1\n'), "--dry-run")
+    assert done.exit_code == 2
+    assert "evil" in done.stderr
+    assert done.stderr.replace("\n", "").isprintable()

@@ -179,3 +179,13 @@ def test_the_record_says_who_where_when_and_what(place):
     assert [spend["kind"] for spend in entry["split"]] == ["gaussian"]
     assert [event.kind for event in ledger.events()] == ["create", "decide", "reserve", "start", "commit"]
     assert ledger.events()[0].values["by"] == "the board"
+
+
+def test_the_same_id_with_other_facts_is_refused(ledger):
+    """The record would say what is not true: two columns where three were released."""
+    about = {"columns": 2, "names": ("a", "b")}
+    assert ledger.reserve(Budget(0.4), "wave 1", id="w1", about=about) == "w1"
+    assert ledger.reserve(Budget(0.4), "wave 1", id="w1", about=about) == "w1"
+    with pytest.raises(RepeatedReleaseError, match="another release"):
+        ledger.reserve(Budget(0.4), "wave 1", id="w1", about={**about, "columns": 3})
+    assert ledger.remaining().epsilon == pytest.approx(0.6)

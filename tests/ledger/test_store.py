@@ -184,3 +184,19 @@ def test_systems_that_cannot_mount_a_file_are_not_asked(path, monkeypatch):
     ledger = Ledger.create(path, epsilon=1.0)
     ledger.reserve(Budget(0.5), "x")
     assert ledger.remaining() == Budget(0.5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"CREATE TABLE event", b"CREATE TABL\xff event"), (b'"by":"ada"', b'"by":"a\xffa"')]
+)
+def test_names_and_texts_that_are_no_text_are_damage(tmp_path, old, new):
+    """Found by the fuzzer: SQLite's message quotes the bytes, and Python could not decode it."""
+    path = tmp_path / "l"
+    Ledger.create(path, epsilon=1.0, by="ada")
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(DamagedLedgerError):
+        Ledger(path).reserve(Budget(0.1), "x")
+    with pytest.raises(DamagedLedgerError):
+        Ledger(path).verify()

@@ -37,6 +37,8 @@ def catalogue(target: Target, *, quick: bool = False) -> list[Pair]:
         return _model_pairs(target, 2 if quick else 6)
     bases = _bases(target.n_rows - 1, target.n_features)
     changes = list(_changes(target.n_features, target.relation))
+    if target.facts.get("bad rows"):
+        changes.insert(0, ("a unit row spoiled", np.eye(target.n_features)[0], np.full(target.n_features, np.nan)))
     if target.local:
         bases = {"nothing": np.zeros((0, target.n_features))}
     elif quick:

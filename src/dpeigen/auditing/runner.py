@@ -1,10 +1,11 @@
 """Audits in parallel, resumable, in the time allowed, and with a confidence that stopping early does not spoil.
 
-For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them; (2)
-pilot runs on the pair found, which choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed
-beforehand, and so are the counts at which an audit may be read (a fourth, a half, all of them): each reading may be
-wrong with a third of what the confidence allows, so that whichever was reached in time is a valid statement. When the
-time is up, running pieces are dropped, not counted.
+For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them, with a
+fast generator, since nothing is counted there, and at the largest ε for all; (2) pilot runs on the pair found, which
+choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed beforehand, and so are the counts at
+which an audit may be read (a fourth, a half, all of them): each reading may be wrong with a third of what the
+confidence allows, so that whichever was reached in time is a valid statement. When the time is up, running pieces are
+dropped, not counted.
 
 Every finished piece is a file in the folder, written whole or not at all; a second call with the same plan goes on
 from there. Work goes to processes with one BLAS thread each.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import multiprocessing
 import os
 import time
@@ -30,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from dpeigen._validate import check_count, check_epsilon, check_fraction
 from dpeigen.auditing.claims import Finding
+from dpeigen.auditing.draws import BufferedRandomness
 from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 from dpeigen.privacy import Randomness
@@ -37,7 +40,9 @@ from dpeigen.privacy.audit import Event, find_events, scores
 from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_up_generator
 
 Floats = NDArray[np.float64]
-PIECES = 8  # of the pilot and of the fresh runs on one data set; readings after a fourth, a half and all of them
+PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
+PILOT, FEWEST = 2000, 400  # runs that are enough to choose an event; that a slow mechanism gets, unless quick
+FINALISTS, SLOW = 6, 5  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
 READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
 
@@ -63,7 +68,13 @@ class Plan:
     def runs_of(self, name: str) -> int:
         """Fresh runs of one mechanism: a multiple of the pieces."""
         cost = TARGETS[name].cost if name in TARGETS else 1
-        return max(64, self.runs // cost) // PIECES * PIECES
+        least = 64 if self.quick else min(self.runs, FEWEST)
+        return max(64, least, self.runs // cost) // PIECES * PIECES
+
+    def pilot_of(self, name: str) -> int:
+        """Pieces of the pilot: of all the runs, or of as many as are enough."""
+        runs = self.runs_of(name)
+        return math.ceil(min(runs, PILOT) / (runs // PIECES))
 
     @property
     def level(self) -> float:
@@ -112,6 +123,7 @@ class _Job:
     rows: Floats | None
     plan: Plan
     deadline: float | None
+    known: Pair | None = None  # the worst found at a larger ε, where it shows best
 
     @property
     def file(self) -> str:
@@ -124,7 +136,9 @@ class _LateError(Exception):
 
 def _generator(job: _Job) -> Randomness:
     if job.plan.seed is None:
-        return SystemRandomness()
+        if job.stage == "search":
+            return SeededRandomness(made_up_generator(SystemRandomness().word()))
+        return BufferedRandomness()
     text = f"{job.name}|{job.epsilon!r}|{job.stage}|{job.side}|{job.piece}"
     digest = hashlib.sha256(text.encode()).digest()
     return SeededRandomness(made_up_generator(job.plan.seed, int.from_bytes(digest[:8], "little")))
@@ -152,21 +166,26 @@ def work(job: _Job) -> dict[str, Any] | Floats:
 
 
 def _search(target: Target, job: _Job, rng: Randomness) -> Pair:
-    """The pair that a few runs tell apart best: the catalogue first, then steps away from its worst."""
+    """The pair that runs tell apart best: a short look at many, a long one at those that may be in front by chance."""
 
-    def apart(pair: Pair) -> float:
-        first, second = (_releases(target, rows, job.count, rng, job.deadline) for rows in (pair.first, pair.second))
+    def apart(pair: Pair, runs: int) -> float:
+        first, second = (_releases(target, rows, runs, rng, job.deadline) for rows in (pair.first, pair.second))
         return separation(first, second)
 
-    best, worst = -1.0, catalogue(target, quick=job.plan.quick)[0]
-    for pair in catalogue(target, quick=job.plan.quick):
-        value = apart(pair)
-        best, worst = (value, pair) if value > best else (best, worst)
-    for _ in range(0 if target.model else job.plan.rounds):
-        pair = neighbours_of(worst, target, rng.uniform)
-        value = apart(pair)
-        best, worst = (value, pair) if value > best else (best, worst)
-    return worst
+    if job.known is not None and job.known.first.shape == (target.n_rows, target.n_features):
+        return job.known
+    slow = TARGETS[job.name].cost >= SLOW if job.name in TARGETS else False
+    short = max(20, job.count // 5)
+    seen = [(apart(pair, short), pair) for pair in catalogue(target, quick=job.plan.quick or slow)]
+    for _ in range(0 if target.model else job.plan.rounds // (4 if slow else 1)):
+        pair = neighbours_of(max(seen, key=_first)[1], target, rng.uniform)
+        seen.append((apart(pair, short), pair))
+    finalists = sorted(seen, key=_first, reverse=True)[:FINALISTS]
+    return max(((apart(pair, job.count), pair) for _, pair in finalists), key=_first)[1]
+
+
+def _first(found: tuple[float, Pair]) -> float:
+    return found[0]
 
 
 def separation(first: Floats, second: Floats) -> float:
@@ -201,17 +220,23 @@ class _Audit:
         self.folder = folder / digest
         self.folder.mkdir(parents=True, exist_ok=True)
         self.runs = plan.runs_of(name)
+        self.above: _Audit | None = None  # the same mechanism at a larger ε
+
+    def found(self) -> Pair | None:
+        """The pair, if the search has ended."""
+        return self.pair() if (self.folder / "search.npz").exists() else None
 
     def jobs(self, stage: int, deadline: float | None) -> list[_Job]:
         """What is missing of a stage: 0 the search, 1 the pilot, then the fresh runs up to each reading."""
         piece = self.runs // PIECES
         if stage == 0:
-            count = max(40, min(400, self.runs // (16 if self.plan.quick else 8)))
-            wanted = [_Job(self.name, self.epsilon, "search", 0, 0, count, None, self.plan, deadline)]
+            count = max(40, min(200, self.runs // (16 if self.plan.quick else 8)))
+            known = None if self.above is None else self.above.found()
+            wanted = [_Job(self.name, self.epsilon, "search", 0, 0, count, None, self.plan, deadline, known)]
         else:
             pair = self.pair()
             kind = "pilot" if stage == 1 else "fresh"
-            pieces = range(PIECES if stage == 1 else READINGS[stage - 2])
+            pieces = range(self.plan.pilot_of(self.name) if stage == 1 else READINGS[stage - 2])
             wanted = [
                 _Job(self.name, self.epsilon, kind, side, i, piece, rows, self.plan, deadline)
                 for i in pieces
@@ -242,7 +267,8 @@ class _Audit:
         if reached < 3:
             return None
         target = find_target(self.name, self.epsilon)
-        event = _choose(target, self._runs("pilot", 0, PIECES), self._runs("pilot", 1, PIECES), self.plan.level)
+        pilot = [self._runs("pilot", side, self.plan.pilot_of(self.name)) for side in (0, 1)]
+        event = _choose(target, pilot[0], pilot[1], self.plan.level)
         first, second = (self._runs("fresh", side, READINGS[reached - 3]) for side in (0, 1))
         finding = _judge(target, event, first, second, self.plan.level)
         budget = target.claim.budget
@@ -277,7 +303,10 @@ def run_audits(
     """Results, and the names of what did not come to a first reading in time."""
     _fix(plan, folder)
     deadline = None if minutes is None else time.time() + 60 * minutes
-    audits = [_Audit(name, epsilon, plan, folder) for name in plan.targets for epsilon in plan.epsilons]
+    larger = sorted(set(plan.epsilons), reverse=True)
+    audits = [_Audit(name, epsilon, plan, folder) for epsilon in larger for name in plan.targets]
+    for above, audit in zip(audits, audits[len(plan.targets) :], strict=False):
+        audit.above = above
     reached = dict.fromkeys(audits, 0)
     with _Processes(workers) as submit:
 
@@ -296,6 +325,7 @@ def run_audits(
             advance(audits, stage)
             done = sum(r > stage for r in reached.values())
             progress(f"reading {stage - 1} of {done} of {len(audits)} mechanisms")
+    audits.sort(key=lambda audit: (plan.targets.index(audit.name), audit.epsilon))
     results = [audit.result(reached[audit]) for audit in audits]
     missing = [f"{a.name}, ε = {a.epsilon:g}" for a, r in zip(audits, results, strict=True) if r is None]
     return [r for r in results if r is not None], missing

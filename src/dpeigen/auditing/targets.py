@@ -1,173 +1,44 @@
-"""The mechanisms under audit: every method, the local randomisers, and the steps that pay for a radius, centre, rank.
-
-A target runs one release, from rows to released numbers, and says what it claims. What an adversary looks at is
-everything that the release shows, as a vector of numbers; nothing else.
-"""
+"""The mechanisms under audit: every method, the steps that pay for a radius, centre, rank, and local reports."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpeigen.auditing.claims import Claim
+from dpeigen.auditing.further import (
+    estimator_target,
+    map_target,
+    mean_target,
+    ridge_target,
+    shuffled_target,
+    top_eigenvalue_target,
+)
+from dpeigen.auditing.making import DELTA, Floats, Kind, Target, make_task, method_target, model_rows, shown, whole
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.methods import (
-    METHODS,
     EigenvectorSampling,
-    Estimate,
     Gaussian,
-    Method,
-    PrivateRank,
-    Spiked,
-    Task,
-    check_center,
+    Geodesic,
+    KapralovTalwar,
+    Kendall,
+    Laplace,
 )
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.radius import private_radius
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate, gaussian_mu
-from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
 from dpeigen.privacy.sphere import sample_orthonormal
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.lattice import LEVELS
 
-Floats = NDArray[np.float64]
-DELTA = 1e-6
-_SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
-_SIGNAL, _NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it
-
-
-@dataclass(frozen=True)
-class Target:
-    """One mechanism with its claim. ``run`` makes one release of a data set and returns what it shows."""
-
-    name: str
-    claim: Claim
-    n_rows: int
-    n_features: int
-    relation: Relation
-    run: Callable[[Floats, Randomness], Floats]
-    facts: dict[str, Any] = field(default_factory=dict)
-    model: bool = False  # whether the claim holds for data from a model only
-    local: bool = False  # whether a data set is a single row
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """How a target is made."""
-
-    make: Callable[[str, float, _Kind], Target]
-    method: str = ""
-    delta: float = DELTA
-    d: int = 2
-    options: dict[str, Any] = field(default_factory=dict)
-    cost: int = 1  # how many releases of a plain method one release takes the time of
-
-
-def shown(estimate: Estimate, task: Task) -> Floats:
-    """Everything that a release shows, as numbers of moderate size: a bijection, so that nothing is lost or added."""
-    upper = np.triu_indices(task.n_features)
-    projector = estimate.components.T @ estimate.components
-    parts = [estimate.covariance[upper], projector[upper], estimate.eigenvalues[:2], [estimate.noise_variance]]
-    if estimate.mean is not None and task.private_center:
-        parts.append(estimate.mean)
-    if task.relation is Relation.ADD_REMOVE and estimate.n_rows is not None:
-        parts.append([estimate.n_rows])
-    if task.private_bound and estimate.radius is not None:
-        parts.append([math.log(estimate.radius)])
-    parts.append([v for _, v in sorted(estimate.details.items()) if isinstance(v, (int, float))])
-    if "noisy_eigenvalues" in estimate.details:
-        parts.append(estimate.details["noisy_eigenvalues"])
-    return np.arcsinh(np.concatenate([np.ravel(np.asarray(p, dtype=np.float64)) for p in parts]))
-
-
-# --- whole methods ------------------------------------------------------------------------------------------------
-
-
-def make_task(d: int, n: int, budget: Budget, **options: Any) -> Task:
-    """A task with the public facts of an audit: unit ball, no centre, replacement, unless told otherwise."""
-    relation = options.pop("relation", Relation.REPLACE)
-    given = {
-        "n_components": 1,
-        "bound": 1.0,
-        "center": None,
-        "shrink": False,
-        "n_rows": n if relation is Relation.REPLACE else None,
-    } | options
-    given["center"] = check_center(given["center"], d, "audit")
-    return Task(owner="audit", n_features=d, budget=budget, relation=relation, **given)
-
-
-def method_target(name: str, method: Method, budget: Budget, d: int, **options: Any) -> Target:
-    """A target from a method, with as few rows as the method agrees to."""
-    for n in _SIZES:
-        task = make_task(d, n, budget, **options)
-        try:
-            method.check(task)
-            break
-        except ValueError:
-            if n == _SIZES[-1]:
-                raise
-    stated = _fixed_shares(method, task)
-    price = method.price(task)
-    sample = stated.estimate(ArraySource(model_rows(n, d)), task, _rehearsal())
-
-    def run(rows: Floats, rng: Randomness) -> Floats:
-        own = task if task.n_rows is None else replace(task, n_rows=len(rows))
-        return shown(stated.estimate(ArraySource(rows), own, rng), own)
-
-    claim = Claim(price, sample.split)
-    facts = {"bound": str(task.bound), "center": str(options.get("center"))}
-    return Target(name, claim, n, d, task.relation, run, facts, model=method.basis == "distributional")
-
-
-def _fixed_shares(method: Method, task: Task) -> Method:
-    """The same method with its split computed once: it is public and the same in every run."""
-    if not hasattr(method, "shares"):
-        return method
-    costs = method.shares(task)
-    kind = type(method)
-    fixed = type(kind.__name__, (kind,), {"shares": lambda self, task: costs})  # noqa: ARG005
-    copy: Method = object.__new__(fixed)
-    copy.__dict__.update(vars(method))
-    return copy
-
-
-def _rehearsal() -> Randomness:
-    return made_up_randomness()
-
-
-def model_rows(n: int, d: int, seed: int = 0) -> Floats:
-    """Rows of the spiked model that the distributional claim is about."""
-    rng = made_up_generator(seed)
-    deviations = np.sqrt([_SIGNAL + _NOISE, *[_NOISE] * (d - 1)])
-    return rng.standard_normal((n, d)) * deviations
-
-
-def _whole(name: str, epsilon: float, kind: _Kind) -> Target:
-    method: Method = (
-        Spiked(signal=_SIGNAL, noise_variance=_NOISE) if kind.method == "spiked" else METHODS[kind.method]()
-    )
-    options = dict(kind.options)
-    if kind.method == "spiked":
-        options["bound"] = None
-    if options.pop("rank", False):
-        method, options = PrivateRank(Gaussian()), options | {"private_rank": True}
-    budget = Budget(epsilon, kind.delta)
-    return method_target(name, method, budget, kind.d, **options)
-
-
 # --- steps --------------------------------------------------------------------------------------------------------
 
 
-def _radius(name: str, epsilon: float, kind: _Kind) -> Target:
+def _radius(name: str, epsilon: float, kind: Kind) -> Target:
     relation = kind.options.get("relation", Relation.REPLACE)
     cost = PureCost(epsilon)
 
@@ -178,7 +49,7 @@ def _radius(name: str, epsilon: float, kind: _Kind) -> Target:
     return Target(name, Claim(Budget(epsilon), (Spend("radius", "", cost),)), 40, kind.d, relation, run)
 
 
-def _centre(name: str, epsilon: float, kind: _Kind) -> Target:
+def _centre(name: str, epsilon: float, kind: Kind) -> Target:
     budget = Budget(epsilon, kind.delta)
     bound = kind.options.get("bound", "private")
     task = make_task(kind.d, 40, budget, bound=bound, center="private")
@@ -194,7 +65,7 @@ def _centre(name: str, epsilon: float, kind: _Kind) -> Target:
     return Target(name, Claim(budget, spends), 40, kind.d, Relation.REPLACE, run)
 
 
-def _direction(name: str, epsilon: float, kind: _Kind) -> Target:
+def _direction(name: str, epsilon: float, kind: Kind) -> Target:
     task = make_task(kind.d, 40, Budget(epsilon))
     concentration = epsilon * EigenvectorSampling().concentration(task)
 
@@ -209,7 +80,7 @@ def _direction(name: str, epsilon: float, kind: _Kind) -> Target:
 # --- local reports ------------------------------------------------------------------------------------------------
 
 
-def _local(name: str, epsilon: float, kind: _Kind) -> Target:
+def _local(name: str, epsilon: float, kind: Kind) -> Target:
     from dpeigen.local.server import LocalAggregator
 
     budget = Budget(epsilon, kind.delta)
@@ -231,44 +102,75 @@ def _local(name: str, epsilon: float, kind: _Kind) -> Target:
 # --- the list -----------------------------------------------------------------------------------------------------
 
 _APART = {"relation": Relation.ADD_REMOVE}
-TARGETS: dict[str, _Kind] = {
-    "gaussian": _Kind(_whole, "gaussian"),
-    "gaussian, one column": _Kind(_whole, "gaussian", d=1),
-    "gaussian, add/remove": _Kind(_whole, "gaussian", options=_APART),
-    "gaussian, private centre": _Kind(_whole, "gaussian", options={"center": "private"}),
-    "gaussian, column bounds": _Kind(_whole, "gaussian", options={"bound": (np.full(2, -1.0), np.full(2, 1.0))}),
-    "gaussian, private bound": _Kind(_whole, "gaussian", options={"bound": "private"}, cost=4),
-    "gaussian, private rank": _Kind(_whole, "gaussian", options={"rank": True}, cost=40),
-    "laplace": _Kind(_whole, "laplace", 0.0),
-    "laplace, one column": _Kind(_whole, "laplace", 0.0, d=1),
-    "laplace, add/remove": _Kind(_whole, "laplace", 0.0, options=_APART),
-    "matrix-laplace": _Kind(_whole, "matrix-laplace", 0.0),
-    "matrix-laplace, one column": _Kind(_whole, "matrix-laplace", 0.0, d=1),
-    "matrix-laplace, add/remove": _Kind(_whole, "matrix-laplace", 0.0, options=_APART),
-    "spatial-sign": _Kind(_whole, "spatial-sign"),
-    "spatial-sign, pure": _Kind(_whole, "spatial-sign", 0.0),
-    "spatial-sign, add/remove": _Kind(_whole, "spatial-sign", options=_APART),
-    "spatial-sign, no bound": _Kind(_whole, "spatial-sign", options={"bound": None, "center": "private"}, cost=4),
-    "eigenvector-sampling": _Kind(_whole, "eigenvector-sampling", 0.0, d=4, options={"n_components": 2}),
-    "eigenvector-sampling, add/remove": _Kind(_whole, "eigenvector-sampling", 0.0, options=_APART),
-    "kapralov-talwar": _Kind(_whole, "kapralov-talwar", 0.0, d=4, cost=2),
-    "kendall": _Kind(_whole, "kendall", options={"bound": None}, cost=2),
-    "kendall, pure": _Kind(_whole, "kendall", 0.0, options={"bound": None}, cost=2),
-    "geodesic": _Kind(_whole, "geodesic", options={"bound": None}, cost=3),
-    "spiked": _Kind(_whole, "spiked", cost=4),
-    "refined": _Kind(_whole, "refined", options={"bound": None}, cost=8),
-    "whitened": _Kind(_whole, "whitened", options={"bound": None}, cost=8),
-    "oja": _Kind(_whole, "oja", cost=3),
-    "dp-pca": _Kind(_whole, "dp-pca", options={"bound": None}, cost=40),
-    "radius": _Kind(_radius, delta=0.0),
-    "radius, add/remove": _Kind(_radius, delta=0.0, options=_APART),
-    "centre": _Kind(_centre, options={"bound": 1.0}),
-    "centre, pure": _Kind(_centre, delta=0.0, options={"bound": 1.0}),
-    "centre, no bound": _Kind(_centre, cost=4),
-    "direction": _Kind(_direction, delta=0.0, d=5),
-    "local gaussian": _Kind(_local),
-    "local privunit": _Kind(_local, delta=0.0),
-    "local privunit, three columns": _Kind(_local, delta=0.0, d=3, options={"rows": "scale"}),
+TARGETS: dict[str, Kind] = {
+    "gaussian": Kind(whole, "gaussian"),
+    "gaussian, one column": Kind(whole, "gaussian", d=1),
+    "gaussian, add/remove": Kind(whole, "gaussian", options=_APART),
+    "gaussian, private centre": Kind(whole, "gaussian", options={"center": "private"}),
+    "gaussian, column bounds": Kind(whole, "gaussian", options={"bound": (np.full(2, -1.0), np.full(2, 1.0))}),
+    "gaussian, private bound": Kind(whole, "gaussian", options={"bound": "private"}, cost=16),
+    "gaussian, pairs": Kind(whole, "gaussian", options={"center": "pairs"}),
+    "gaussian, bad rows": Kind(whole, "gaussian", options={"on_bad_row": "drop-to-zero"}),
+    "gaussian, as printed": Kind(whole, Gaussian(constants="published")),
+    "gaussian, private rank": Kind(whole, "gaussian", options={"rank": True}, cost=13),
+    "laplace": Kind(whole, "laplace", 0.0),
+    "laplace, one column": Kind(whole, "laplace", 0.0, d=1),
+    "laplace, add/remove": Kind(whole, "laplace", 0.0, options=_APART),
+    "laplace, as printed": Kind(whole, Laplace(constants="published"), 0.0),
+    "matrix-laplace": Kind(whole, "matrix-laplace", 0.0),
+    "matrix-laplace, one column": Kind(whole, "matrix-laplace", 0.0, d=1),
+    "matrix-laplace, add/remove": Kind(whole, "matrix-laplace", 0.0, options=_APART),
+    "spatial-sign": Kind(whole, "spatial-sign"),
+    "spatial-sign, pure": Kind(whole, "spatial-sign", 0.0),
+    "spatial-sign, add/remove": Kind(whole, "spatial-sign", options=_APART),
+    "spatial-sign, no bound": Kind(whole, "spatial-sign", options={"bound": None, "center": "private"}, cost=16),
+    "eigenvector-sampling": Kind(whole, "eigenvector-sampling", 0.0, d=4, options={"n_components": 2}, cost=2),
+    "eigenvector-sampling, add/remove": Kind(whole, "eigenvector-sampling", 0.0, options=_APART, cost=2),
+    "eigenvector-sampling, approximate": Kind(whole, "eigenvector-sampling", d=4, options={"n_components": 2}, cost=2),
+    "eigenvector-sampling, as printed": Kind(whole, EigenvectorSampling(constants="published"), 0.0, d=4, cost=2),
+    "kapralov-talwar": Kind(whole, "kapralov-talwar", 0.0, d=4, cost=2),
+    "kapralov-talwar, as printed": Kind(whole, KapralovTalwar(constants="published"), 0.0, d=4, cost=2),
+    "kendall": Kind(whole, "kendall", options={"bound": None}, cost=3),
+    "kendall, pure": Kind(whole, "kendall", 0.0, options={"bound": None}, cost=3),
+    "kendall, all paid": Kind(
+        whole,
+        Kendall(design="all", variances="paid", location="paid"),
+        options={"bound": None, "center": "private"},
+        cost=80,
+    ),
+    "kendall, circulant": Kind(whole, Kendall(design=2), options={"bound": None}, cost=3),
+    "kendall, winsorised": Kind(
+        whole, Kendall(transform="winsorized", radius="private"), options={"bound": None}, cost=70
+    ),
+    "kendall, as printed": Kind(whole, Kendall(constants="published"), options={"bound": None}, cost=3),
+    "geodesic": Kind(whole, "geodesic", options={"bound": None}, cost=6),
+    "geodesic, as printed": Kind(whole, Geodesic(constants="published"), options={"bound": None}, cost=60),
+    "spiked": Kind(whole, "spiked", cost=30),
+    "refined": Kind(whole, "refined", options={"bound": None}, cost=20),
+    "refined, add/remove": Kind(whole, "refined", options={"bound": None} | _APART, cost=16),
+    "whitened": Kind(whole, "whitened", options={"bound": None}, cost=16),
+    "whitened, pure": Kind(whole, "whitened", 0.0, options={"bound": None}, cost=20),
+    "oja": Kind(whole, "oja", cost=5),
+    "dp-pca": Kind(whole, "dp-pca", options={"bound": None}, cost=100),
+    "radius": Kind(_radius, delta=0.0, cost=8),
+    "radius, add/remove": Kind(_radius, delta=0.0, options=_APART, cost=5),
+    "centre": Kind(_centre, options={"bound": 1.0}),
+    "centre, pure": Kind(_centre, delta=0.0, options={"bound": 1.0}),
+    "centre, no bound": Kind(_centre, cost=12),
+    "direction": Kind(_direction, delta=0.0, d=5),
+    "mean": Kind(mean_target, cost=6),
+    "top eigenvalue": Kind(top_eigenvalue_target),
+    "score map": Kind(map_target, delta=0.0),
+    "score map, classes": Kind(map_target, delta=0.0, options={"classes": True}),
+    "score map, add/remove": Kind(map_target, delta=0.0, options={"classes": True} | _APART),
+    "PrivatePCA": Kind(estimator_target, cost=6),
+    "PrivatePCA, pure": Kind(estimator_target, delta=0.0, cost=5),
+    "PrivatePCA, bad rows": Kind(estimator_target, options={"on_bad_row": "drop-to-zero"}, cost=6),
+    "PrivateRidge": Kind(ridge_target, cost=4),
+    "local gaussian": Kind(_local),
+    "local privunit": Kind(_local, delta=0.0),
+    "local privunit, three columns": Kind(_local, delta=0.0, d=3, options={"rows": "scale"}),
+    "shuffled privunit": Kind(shuffled_target, cost=14),
 }
 
 
@@ -296,3 +198,17 @@ def select(words: list[str]) -> list[str]:
             raise ValueError(f"There is no mechanism {word!r} to audit. There are: {known}.")
         chosen += [name for name in found if name not in chosen]
     return chosen
+
+
+__all__ = [
+    "DELTA",
+    "TARGETS",
+    "Kind",
+    "Target",
+    "find_target",
+    "make_task",
+    "method_target",
+    "model_rows",
+    "select",
+    "shown",
+]

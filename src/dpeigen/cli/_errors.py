@@ -26,8 +26,9 @@ class UnreadableError(Exception):
 
 
 def tell(message: object) -> None:
-    """One line on standard error."""
-    typer.echo("dpeigen: " + " ".join(str(message).split()), err=True)
+    """One line on standard error, without control characters: names from a file may hold what moves a terminal."""
+    line = " ".join(str(message).split())
+    typer.echo("dpeigen: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line), err=True)
 
 
 def fail(code: int, message: object) -> NoReturn:

@@ -11,7 +11,7 @@ way round, and their samples are neither Bingham nor as private as stated (docs,
 
 Guarantee: used as an exponential mechanism for a direction, a draw with A = c·C is c·s-bounded-range for a utility uᵀCu
 of range sensitivity s. Drawn in floating point: "idealised". The number of proposals depends on A and so on the data;
-it is about √d on average at any concentration.
+on average it is between 1 (equal eigenvalues) and √(ed/2) = 1.17·√d (one strong direction: docs, errata).
 
 >>> import numpy as np
 >>> u = sample_bingham(np.diag([0.0, 50.0]), size=4, random_state=0)

@@ -35,7 +35,7 @@ _EXTRA = 8  # directions beyond the wanted ones that may stand out
 _CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out
 _STEPS = 15
 _SETTLED = 0.05  # a step that explains less than this many squared deviations is the last
-_GAIN = 0.7  # rows that are not elliptical have other axes when stretched: it has to promise so much less error
+_GAIN = 0.5  # of the squared error: rows that are not elliptical have other axes when stretched
 _RESOLVED = 0.75  # rows are stretched along a wanted direction when so much of it has been found
 _MOST_FACTOR = 3.0  # its logarithm
 
@@ -295,26 +295,26 @@ def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
     importance = gaps / levels[:wanted, None]  # what a turn costs in variance: nothing between equals
     found_right = 1 - turned.sum(axis=1, keepdims=True)
 
-    def predicted(logs: Floats, right: Floats | float = found_right) -> float:
+    def turns(logs: Floats, known: Floats | float, right: Floats | float = found_right) -> Floats:
         t = np.append(np.exp(logs), 1.0)
-        trace = float(t**2 @ seen)
-        news = right * (t[:wanted, None] * t[None, wanted:] * gaps / (deviation * trace)) ** 2
-        left = (importance * repeats / np.maximum(precision + news, 1e-300)).sum(axis=1)
-        return float((left / (1 + left)).sum())
+        news = right * (t[:wanted, None] * t[None, wanted:] * gaps / (deviation * float(t**2 @ seen))) ** 2
+        left: Floats = (importance * repeats / np.maximum(known + news, 1e-300)).sum(axis=1)
+        return left
 
-    plain = predicted(np.zeros(j), 1.0)
+    def predicted(logs: Floats) -> float:
+        left = turns(logs, precision)
+        return math.log(float((left / (1 + left)).sum()))
+
     least = 0.5 * np.log(0.2 * min(1.0, m / j) / levels[:-1])  # no direction becomes shorter than the rest
     starts = [np.zeros(j), np.log(np.maximum(stretches(np.maximum(levels[:-1], 1.05), m), 1e-6))]
     clear = np.append(found_right[:, 0] > _RESOLVED, np.ones(j - wanted, dtype=bool))
     bounds = [(min(low, 0.0), _MOST_FACTOR) if known else (0.0, 0.0) for low, known in zip(least, clear, strict=True)]
     found = min(
-        (
-            minimize(lambda x: math.log(predicted(x)), np.where(clear, s, 0.0), method="L-BFGS-B", bounds=bounds)
-            for s in starts
-        ),
+        (minimize(predicted, np.where(clear, s, 0.0), method="L-BFGS-B", bounds=bounds) for s in starts),
         key=lambda r: float(r.fun),
     )
-    return np.exp(found.x) if math.exp(found.fun) < _GAIN * plain else np.ones(j)
+    alone, plain = turns(found.x, 0.0).sum(), turns(np.zeros(j), 0.0, 1.0).sum()  # by the next release alone
+    return np.exp(found.x) if alone < _GAIN * plain else np.ones(j)
 
 
 def predicted_variance(looks: int, noise: float, signal: float, d: int, k: int) -> float:

@@ -270,7 +270,8 @@ class Ledger:
         if found is None or found[1] == "cancelled":
             return False
         earlier, (_, state, started, _) = page.reservation(found), found
-        if any(earlier[name] != body[name] for name in ("what", "epsilon", "delta", "relation", "split")):
+        compared = ("what", "epsilon", "delta", "relation", "split", "about")
+        if any(chain.canonical(earlier[name]) != chain.canonical(body[name]) for name in compared):
             raise RepeatedReleaseError(
                 f"The release id {body['id']!r} stands for another release or another cost in {self._store.name}. A "
                 "new release needs a new id. Nothing was spent."

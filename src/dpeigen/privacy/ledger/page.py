@@ -56,7 +56,8 @@ class Page:
         self.state = self.state.after(kind, body, reserved)
         totals = self.state.to_text()
         number, text = self._number + 1, chain.canonical({**body, **self._who, "totals": chain.digest(totals)})
-        at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        # Whole minutes: how long a fit took may depend on the rows, and readers of the record need not know it.
+        at = datetime.now(timezone.utc).replace(second=0, microsecond=0).isoformat()
         head = chain.seal(self._head, number, at, kind, text)
         self._db.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
         if kind == "reserve":

@@ -173,9 +173,12 @@ class SqliteStore(Store):
             db = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)
             db.execute("PRAGMA synchronous = FULL")
             yield db
+        except UnicodeDecodeError:  # SQLite quotes damaged names as they are
+            raise self.damaged("its text cannot be decoded") from None
         except sqlite3.DatabaseError as error:
             # "No such table" is an operational error, like a lock or a full disk, but is about the file's content.
-            if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):
+            about_content = any(words in str(error) for words in ("no such", "Could not decode"))
+            if isinstance(error, sqlite3.OperationalError) and not about_content:
                 raise self.unavailable(error) from error
             raise self._old(db) if "no such column: version" in str(error) else self.damaged(error) from error
         finally:

@@ -1,0 +1,148 @@
+"""What a target of an audit is, and how a method is made one.
+
+A target runs one release, from rows to released numbers, and says what it claims. What an adversary looks at is
+everything that the release shows, as a vector of numbers; nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.auditing.claims import Claim
+from dpeigen.methods import METHODS, Estimate, Gaussian, Method, PrivateRank, Spiked, Task, check_center
+from dpeigen.privacy import Budget, Randomness, Relation
+from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
+from dpeigen.sources import ArraySource
+
+Floats = NDArray[np.float64]
+DELTA = 1e-6
+_SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
+_SIGNAL, _NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it
+
+
+@dataclass(frozen=True)
+class Target:
+    """One mechanism with its claim. ``run`` makes one release of a data set and returns what it shows."""
+
+    name: str
+    claim: Claim
+    n_rows: int
+    n_features: int
+    relation: Relation
+    run: Callable[[Floats, Randomness], Floats]
+    facts: dict[str, Any] = field(default_factory=dict)
+    model: bool = False  # whether the claim holds for data from a model only
+    local: bool = False  # whether a data set is a single row
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a target is made."""
+
+    make: Callable[[str, float, Kind], Target]
+    method: str | Method = ""
+    delta: float = DELTA
+    d: int = 2
+    options: dict[str, Any] = field(default_factory=dict)
+    cost: int = 1  # how many releases of a plain method one release takes the time of
+
+
+def shown(estimate: Estimate, task: Task) -> Floats:
+    """Everything that a release shows, as numbers of moderate size: a bijection, so that nothing is lost or added."""
+    upper = np.triu_indices(task.n_features)
+    projector = estimate.components.T @ estimate.components
+    parts = [estimate.covariance[upper], projector[upper], estimate.eigenvalues[:2], [estimate.noise_variance]]
+    if estimate.mean is not None and task.private_center:
+        parts.append(estimate.mean)
+    if task.relation is Relation.ADD_REMOVE and estimate.n_rows is not None:
+        parts.append([estimate.n_rows])
+    if task.private_bound and estimate.radius is not None:
+        parts.append([math.log(estimate.radius)])
+    parts.append([v for _, v in sorted(estimate.details.items()) if isinstance(v, (int, float))])
+    if "noisy_eigenvalues" in estimate.details:
+        parts.append(estimate.details["noisy_eigenvalues"])
+    return np.arcsinh(np.concatenate([np.ravel(np.asarray(p, dtype=np.float64)) for p in parts]))
+
+
+# --- whole methods ------------------------------------------------------------------------------------------------
+
+
+def make_task(d: int, n: int, budget: Budget, **options: Any) -> Task:
+    """A task with the public facts of an audit: unit ball, no centre, replacement, unless told otherwise."""
+    relation = options.pop("relation", Relation.REPLACE)
+    given = {
+        "n_components": 1,
+        "bound": 1.0,
+        "center": None,
+        "shrink": False,
+        "n_rows": n if relation is Relation.REPLACE else None,
+    } | options
+    given["center"] = check_center(given["center"], d, "audit")
+    return Task(owner="audit", n_features=d, budget=budget, relation=relation, **given)
+
+
+def method_target(name: str, method: Method, budget: Budget, d: int, **options: Any) -> Target:
+    """A target from a method, with as few rows as the method agrees to."""
+    for n in _SIZES:
+        task = make_task(d, n, budget, **options)
+        try:
+            method.check(task)
+            break
+        except ValueError:
+            if n == _SIZES[-1]:
+                raise
+    stated = _fixed_shares(method, task)
+    price = method.price(task)
+    sample = stated.estimate(ArraySource(model_rows(n, d)), task, _rehearsal())
+
+    def run(rows: Floats, rng: Randomness) -> Floats:
+        own = task if task.n_rows is None else replace(task, n_rows=len(rows))
+        return shown(stated.estimate(ArraySource(rows), own, rng), own)
+
+    claim = Claim(price, sample.split)
+    facts: dict[str, Any] = {"bound": str(task.bound), "center": str(options.get("center"))}
+    facts["bad rows"] = task.on_bad_row == "drop-to-zero"
+    return Target(name, claim, n, d, task.relation, run, facts, model=method.basis == "distributional")
+
+
+def _fixed_shares(method: Method, task: Task) -> Method:
+    """The same method with its split computed once: it is public and the same in every run."""
+    if not hasattr(method, "shares"):
+        return method
+    costs = method.shares(task)
+    kind = type(method)
+    fixed = type(kind.__name__, (kind,), {"shares": lambda self, task: costs})  # noqa: ARG005
+    copy: Method = object.__new__(fixed)
+    copy.__dict__.update(vars(method))
+    return copy
+
+
+def _rehearsal() -> Randomness:
+    return made_up_randomness()
+
+
+def model_rows(n: int, d: int, seed: int = 0) -> Floats:
+    """Rows of the spiked model that the distributional claim is about."""
+    rng = made_up_generator(seed)
+    deviations = np.sqrt([_SIGNAL + _NOISE, *[_NOISE] * (d - 1)])
+    return rng.standard_normal((n, d)) * deviations
+
+
+def whole(name: str, epsilon: float, kind: Kind) -> Target:
+    """A method from rows to everything that it releases."""
+    options = dict(kind.options)
+    if isinstance(kind.method, Method):
+        method: Method = kind.method
+    elif kind.method == "spiked":
+        method, options["bound"] = Spiked(signal=_SIGNAL, noise_variance=_NOISE), None
+    else:
+        method = METHODS[kind.method]()
+    if options.pop("rank", False):
+        method, options = PrivateRank(Gaussian()), options | {"private_rank": True}
+    return method_target(name, method, Budget(epsilon, kind.delta), kind.d, **options)
