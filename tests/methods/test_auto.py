@@ -9,7 +9,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, OnePassMethod, choose, resolve
-from dpeigen.methods.auto import explain
+from dpeigen.methods.auto import _label, explain
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import rows_needed
 from dpeigen.privacy import PureCost
@@ -55,7 +55,12 @@ DIRECTIONS = [
     (50, 20_000, {"bound": 10.0}, "spatial-sign"),
     (50, 20_000, {"relation": "add_remove"}, "spatial-sign"),
     (20, 5000, {"center": "pairs"}, "kendall"),  # as much noise as signs of disjoint pairs, and all of the pairs
-    (10, 500, {"epsilon": 0.5, "delta": 1e-6, "center": "private"}, "kendall"),  # too few rows for a radius
+    (
+        10,
+        500,
+        {"epsilon": 0.5, "delta": 1e-6, "center": "private"},
+        "refined",
+    ),  # too few rows for a radius: only directions
     (10, 200, {"epsilon": 0.5, "delta": 1e-6, "bound": 3.0}, "spatial-sign"),  # a public radius needs none
 ]
 
@@ -73,7 +78,7 @@ def test_the_table_of_choices_for_directions(d, n, options, name, tools):
     found = explain(task)
     assert found.method.name == name
     assert found == explain(task)
-    assert name in found.errors
+    assert name in {label.split(" (")[0] for label in found.errors}
     assert all(0 < error < 1 for error in found.errors.values())
     found.method.check(task)
     assert found.method.basis == "worst-case"
@@ -81,15 +86,21 @@ def test_the_table_of_choices_for_directions(d, n, options, name, tools):
         assert not any(METHODS[label.split(" ")[0]].needs_bound for label in found.errors)
 
 
-def test_what_was_asked_for_is_paid_for(tools):
+@pytest.mark.parametrize(
+    ("n", "center", "delta"),
+    [(20_000, "private", 0.0), (20_000, "pairs", 0.0), (5000, "private", 1e-6), (5000, "pairs", 1e-6)],
+)
+def test_what_was_asked_for_is_paid_for(n, center, delta, tools):
     """A centre that is to be private, and variances in the data's units, whatever method finds the directions."""
-    for n, center in ((20_000, "private"), (1500, "private"), (20_000, "pairs")):
-        method = choose(facts(tools, 10, n, bound=None, center=center, k=2))
-        assert getattr(method, "variances", "paid") == "paid"
-        assert (
-            getattr(method, "location", "paid") == ("paid" if center == "private" else "none")
-            or method.name != "kendall"
-        )
+    found = explain(facts(tools, 10, n, bound=None, center=center, k=2, delta=delta))
+    assert "only directions" not in _label(found.method)
+    assert getattr(found.method, "location", "paid") == "paid" or center != "private"
+
+
+def test_few_rows_pay_for_directions_alone(tools):
+    for delta in (0.0, 1e-6):
+        found = explain(facts(tools, 10, 400, bound=None, center="private", k=2, delta=delta))
+        assert "only directions" in _label(found.method)
 
 
 def test_kendall_is_left_alone_where_rows_are_many(tools):
