@@ -4,8 +4,9 @@ Directions (fewer components than columns): of the methods below that the public
 error (`methods.prediction`) is least in regret over a fixed family of assumptions, since nothing is known of the
 spectrum: leading variances from 3 to 1000 times the others, normal and heavy tails, and public bounds from tight to
 far too long. The regret of a method in a world is its predicted error relative to the best there; what counts is the
-mean of its square. Candidates are `spatial-sign`, `refined` (δ > 0), `kendall` with everything that was asked for paid
-(replacement, and rows that fit in memory), and, with a bound, the noisy second moments.
+mean of its square. Candidates are `spatial-sign`, `refined` (δ > 0; also on differences, which need no centre),
+`kendall` (replacement, and rows that fit in memory), and, with a bound, the noisy second moments. The former two are
+also tried for directions alone, with relative variances and no private centre, and then have to promise more.
 
 The whole covariance, or as many components as columns: with a bound, whichever of ``gaussian`` (δ > 0),
 ``matrix-laplace`` and ``laplace`` adds the least noise to an off-diagonal entry of the second moment, with a radius and

@@ -150,8 +150,9 @@ def _starts(last: SignRelease, model: Model) -> Iterator[Model]:
     """The model itself; and with the levels that the last release shows, if it was stretched along these directions."""
     yield model
     if len(last.basis):
-        shares = np.einsum("ij,jk,ik->i", last.basis, last.matrix, last.basis)
-        levels = _levels(shares, float(np.trace(last.matrix)), model.others, last.deviation) / last.factors**2
+        shares = np.einsum("ij,jk,ik->i", model.basis, last.matrix, model.basis)
+        factors = np.append(last.factors, np.ones(len(model.basis) - len(last.basis)))
+        levels = _levels(shares, float(np.trace(last.matrix)), model.others, last.deviation) / factors**2
         seen = shares > 3 * math.sqrt(2) * last.deviation
         yield replace(model, levels=np.where(seen, np.clip(levels, LEAST_LEVEL, _MOST_LEVEL), model.levels))
 
@@ -274,7 +275,7 @@ def look_along(model: Model | None, deviation: float, wanted: int, d: int) -> tu
     if model is None or not len(model.basis):
         return none
     factors = _best_factors(model, deviation, min(wanted, d - 1))
-    return none if np.all(factors == 1) else (model.basis, factors)
+    return none if np.all(factors == 1) else (model.basis[: len(factors)], factors)
 
 
 def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
@@ -296,7 +297,7 @@ def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
     found_right = 1 - turned.sum(axis=1, keepdims=True)
 
     def turns(logs: Floats, known: Floats | float, right: Floats | float = found_right) -> Floats:
-        t = np.append(np.exp(logs), 1.0)
+        t = np.append(np.exp(logs), np.ones(j + 1 - wanted))
         news = right * (t[:wanted, None] * t[None, wanted:] * gaps / (deviation * float(t**2 @ seen))) ** 2
         left: Floats = (importance * repeats / np.maximum(known + news, 1e-300)).sum(axis=1)
         return left
@@ -305,16 +306,17 @@ def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
         left = turns(logs, precision)
         return math.log(float((left / (1 + left)).sum()))
 
-    least = 0.5 * np.log(0.2 * min(1.0, m / j) / levels[:-1])  # no direction becomes shorter than the rest
-    starts = [np.zeros(j), np.log(np.maximum(stretches(np.maximum(levels[:-1], 1.05), m), 1e-6))]
-    clear = np.append(found_right[:, 0] > _RESOLVED, np.ones(j - wanted, dtype=bool))
+    none = np.zeros(wanted)
+    least = 0.5 * np.log(0.2 * min(1.0, m / j) / levels[:wanted])  # no direction becomes shorter than the rest
+    clear = found_right[:, 0] > _RESOLVED
     bounds = [(min(low, 0.0), _MOST_FACTOR) if known else (0.0, 0.0) for low, known in zip(least, clear, strict=True)]
+    balanced = np.log(np.maximum(stretches(np.maximum(levels[:wanted], 1.05), m), 1e-6))
     found = min(
-        (minimize(predicted, np.where(clear, s, 0.0), method="L-BFGS-B", bounds=bounds) for s in starts),
-        key=lambda r: float(r.fun),
+        (minimize(predicted, s, method="L-BFGS-B", bounds=bounds) for s in (none, np.where(clear, balanced, 0.0))),
+        key=lambda result: float(result.fun),
     )
-    alone, plain = turns(found.x, 0.0).sum(), turns(np.zeros(j), 0.0, 1.0).sum()  # by the next release alone
-    return np.exp(found.x) if alone < _GAIN * plain else np.ones(j)
+    alone, plain = turns(found.x, 0.0).sum(), turns(none, 0.0, 1.0).sum()  # by the next release alone
+    return np.exp(found.x) if alone < _GAIN * plain else np.ones(wanted)
 
 
 def predicted_variance(looks: int, noise: float, signal: float, d: int, k: int) -> float:
