@@ -155,8 +155,8 @@ class PrivateScoreMap(PrivateEstimator):
             raise TypeError(f"The 'release' parameter of {owner} must be a Release. Got an object of type {kind}.")
         if self.release.mean is None:
             raise ValueError(
-                f"The 'release' parameter of {owner} must hold a centre; this one was made with center='pairs'. "
-                "Release with center='private' or a public centre."
+                f"The 'release' parameter of {owner} must hold a centre; none was paid for in this one. "
+                "Release with a public centre, or center='private' and a method by name, such as 'spatial-sign'."
             )
         self._check_plane(owner)
         check_epsilon(self.epsilon, owner)

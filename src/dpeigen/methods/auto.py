@@ -65,7 +65,8 @@ LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
-_BARE, _BOUNDED = 1.1, 1.5  # directions alone, and what rests on a bound, have to promise an error so much smaller
+# Differences, directions alone, and what rests on a bound, have to promise an error so much smaller.
+_PAIRED, _BARE, _BOUNDED = 1.1, 1.5, 1.5
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -81,7 +82,13 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a release."""
-        return {"method": self.method.name, "predicted": self.errors, "measure": self.measure, "reason": self.reason}
+        return {
+            "method": self.method.name,
+            "chosen": _label(self.method),
+            "predicted": self.errors,
+            "measure": self.measure,
+            "reason": self.reason,
+        }
 
 
 def choose(task: Task) -> Method:
@@ -135,9 +142,10 @@ def _candidates(task: Task) -> Iterator[Method]:
     yield SpatialSign()
     if not task.budget.is_pure:
         yield Refined()
-        if task.private_center and task.n_rows is not None:
+        few = task.n_rows is not None and not task.private_rank  # whose eigenvalues are paid for, about a centre
+        if few and task.private_center:
             yield Refined(differences=True)
-        if task.n_rows is not None:
+        if few:
             yield Refined(only_directions=True)
     n = task.n_rows
     if n is not None and n * task.n_features <= _PAIRED_ENTRIES and not task.private_rank:
@@ -158,10 +166,12 @@ def _reluctance(method: Method, task: Task) -> float:
     if isinstance(method, MomentMethod):
         return _BOUNDED
     if isinstance(method, Refined):
-        return _BARE if method.only_directions else 1.0
+        return _BARE if method.only_directions else _PAIRED if method.differences else 1.0
     if not isinstance(method, Kendall):
         return 1.0
-    return (1.0 if isinstance(task.center, str) else 1.2) * (1.0 if method.variances == "paid" else _BARE)
+    if method.variances != "paid":
+        return _BARE * (1.0 if isinstance(task.center, str) else 1.2)
+    return 1.0 if task.pairs else _PAIRED if task.private_center else 1.2
 
 
 def _moments(task: Task) -> list[Method]:
@@ -173,7 +183,9 @@ def _moments(task: Task) -> list[Method]:
 def _allows(method: Method, task: Task) -> bool:
     try:
         method.check(task)
-    except (ValueError, OverflowError):  # the latter for budgets of 1e-200 and the like
+        if task.n_components is not None and not isinstance(method, Whitened):
+            outline(method, task, _SIZES[0])
+    except (ValueError, ArithmeticError):  # the latter for budgets of 1e-200, 1e300 and the like
         return False
     return True
 

@@ -126,12 +126,14 @@ class Refined(Method):
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
         read = self.read_as(task)
-        mean, own = None, costs
+        framed, public = frame_rows(task, weighted=False)
+        mean, own = None if task.pairs or task.private_center else location(framed, None, task), costs
         if "centre" in costs and read.pairs:
-            frame, cap = frame_rows(task, weighted=False)
-            mean = private_center(source, frame, cap, costs, task.relation, rng)[0]
+            mean = private_center(source, framed, public, costs, task.relation, rng)[0]
             own = {name: cost for name, cost in costs.items() if name != "centre"}
         source, frame, cap, _ = centre_source(source, read, own, rng)
+        if read.pairs and isinstance(task.bound, float):
+            cap = None  # differences of rows that a radius bounds may be longer
         mean = mean if read.pairs else location(frame, None, read)
         releases, model = list[SignRelease](), None
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
@@ -154,7 +156,10 @@ class Refined(Method):
             n_rows=rows,
             split=spends(costs, {}),
             notes=(note,) if mean is not None or not task.private_center else (note, _NO_CENTRE),
-            details={"refined_directions": min(len(releases[-1].basis), wanted)},
+            details={
+                "refined_directions": min(len(releases[-1].basis), wanted),
+                "variances": "relative" if self.only_directions else "paid",
+            },
         )
 
     def _squares(
