@@ -66,7 +66,7 @@ _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
 # Differences, directions alone, and what rests on a bound, have to promise an error so much smaller.
-_PAIRED, _BARE, _BOUNDED = 1.1, 1.5, 1.5
+_PAIRED, _BARE, _BOUNDED = 1.1, 1.3, 1.5
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 

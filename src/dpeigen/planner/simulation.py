@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,9 @@ from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_
 
 Floats = NDArray[np.float64]
 SAMPLES = 40, 24, 8  # different draws of up to 20 and 60 columns, and of more; every repetition has noise of its own
+# Every look of `refined` pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
+# independent samples have as much of them left as four looks at such pairings.
+_OTHER_PAIRS = 1000
 METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
@@ -286,7 +289,8 @@ def _refined(method: Method, run: Run) -> Found:
         noise = deviation(Gaussian(), run.costs[name], d, run.task.relation) / run.n
         basis, factors = look_along(model, next_deviation(releases, run.costs, stage), k, d)
         stretch = np.eye(d) + (basis.T * (factors - 1)) @ basis if len(basis) else None
-        matrix = run.moment(None, stretch, shift) + symmetric_noise(Gaussian(), d, noise, run.rng)
+        seen = replace(run, repetition=run.repetition + _OTHER_PAIRS) if run.population.pairs and stage % 2 else run
+        matrix = seen.moment(None, stretch, shift) + symmetric_noise(Gaussian(), d, noise, run.rng)
         releases.append(SignRelease(matrix, noise, basis, factors))
         model = understand(releases, model, k)
     if model is None:
