@@ -91,9 +91,11 @@ class Release:
         return copy.deepcopy(dict(found)) if found else None
 
     def sample(self, n: int, *, random_state: Any = None) -> Floats:
-        """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing."""
+        """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing.
+
+        Where only directions were paid for (details["variances"] is "relative") the rows have a total variance of 1.
+        """
         n = check_count("n", n, "Release.sample", low=0)
-        self._needs_units("Release.sample")
         values, vectors = np.linalg.eigh(self.covariance)
         noise = randomness(random_state).normal((n, self.n_features))
         rows: Floats = (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
@@ -126,13 +128,6 @@ class Release:
             raise ValueError("Only a release of method='kendall' holds the eigenvalues this needs.")
         return dict(details)
 
-    def _needs_units(self, owner: str) -> None:
-        if (self.facts.get("details") or {}).get("variances") == "relative":
-            raise ValueError(
-                f"{owner} needs variances in the data's units; those of this release are relative to their sum: only "
-                "directions were paid for. Release with method='spatial-sign' or 'refined', by name."
-            )
-
     def ridge(
         self,
         target: int | str,
@@ -161,7 +156,11 @@ class Release:
         are known and its intercept (None) is not.
         """
         owner = "Release.ridge"
-        self._needs_units(owner)
+        if (self.facts.get("details") or {}).get("variances") == "relative":
+            raise ValueError(
+                f"{owner} needs variances in the data's units; those of this release are relative to their sum: only "
+                "directions were paid for. Release with method='spatial-sign' or 'refined', by name."
+            )
         column = self._column("target", target, owner)
         columns = self._feature_columns(features, column, owner)
         matrix, center = self._about(fit_intercept, owner)
