@@ -27,7 +27,7 @@ def releases(variances, deviations, wanted, seed=0):
     rng, d = np.random.default_rng(seed), len(variances)
     found, model = [], None
     for deviation in deviations:
-        basis, factors = look_along(model, deviation, wanted, d)
+        basis, factors = look_along(model, deviation, d)
         matrix = moment(variances, basis, factors) + noise(rng, d, deviation)
         found.append(SignRelease(matrix, deviation, basis, factors))
         model = understand(found, model, wanted)
@@ -81,7 +81,7 @@ def test_rows_are_stretched_where_it_pays():
         releases(np.append([level] * 2, np.ones(28)), [deviation], 2)[1]
         for level, deviation in ((500.0, 1e-3), (14.0, 1e-3), (14.0, 0.2))  # 14: both halves are as long already
     )
-    (basis, factors), (_, plain), (_, noisy) = (look_along(m, 1e-3, 2, 30) for m in (strong, weak, lost))
+    (basis, factors), (_, plain), (_, noisy) = (look_along(m, 1e-3, 30) for m in (strong, weak, lost))
     assert len(basis) >= 2
     assert (factors[:2] < 0.5).all()
     assert len(plain) == len(noisy) == 0

@@ -34,7 +34,7 @@ from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.oja import Oja
-from dpeigen.methods.prediction import World, expected_error, outline
+from dpeigen.methods.prediction import Course, World, expected_error, outline
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.refined import Refined
@@ -67,6 +67,7 @@ _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
 # Differences, directions alone, and what rests on a bound, have to promise an error so much smaller.
 _PAIRED, _BARE, _BOUNDED = 1.1, 1.3, 1.5
+_REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e300 and the like
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -109,16 +110,15 @@ def explain(task: Task) -> Choice:
 
 def _for_directions(task: Task, k: int) -> Choice:
     d = task.n_features
-    allowed = [method for method in _candidates(task) if _allows(method, task)]
-    if not allowed:
+    sizes = [task.n_rows] if task.n_rows is not None else _SIZES
+    courses = [(method, _courses(method, task, sizes)) for method in _candidates(task)]
+    courses = [(method, found) for method, found in courses if found]
+    if not courses:
         return _for_covariance(task)  # whose check says what is missing
     kind = "box" if isinstance(task.bound, tuple) else "radius" if isinstance(task.bound, float) else "none"
     worlds = [World(level, heavy, reach) for level in LEVELS for heavy in (False, True) for reach in _REACHES[kind]]
-    sizes = [task.n_rows] if task.n_rows is not None else _SIZES
-    table = [
-        [expected_error(course, d, k, world) for course in (outline(m, task, n) for n in sizes) for world in worlds]
-        for m in allowed
-    ]
+    allowed = [method for method, _ in courses]
+    table = [[expected_error(course, d, k, world) for course in found for world in worlds] for _, found in courses]
     best = [min(column) for column in zip(*table, strict=True)]
     regrets = [
         _reluctance(method, task)
@@ -180,12 +180,19 @@ def _moments(task: Task) -> list[Method]:
     return [*plain, *tightened]
 
 
+def _courses(method: Method, task: Task, sizes: list[int]) -> list[Course]:
+    """Of the method with so many rows; none where the facts do not allow it."""
+    try:
+        method.check(task)
+        return [outline(method, task, n) for n in sizes]
+    except _REFUSED:
+        return []
+
+
 def _allows(method: Method, task: Task) -> bool:
     try:
         method.check(task)
-        if task.n_components is not None and not isinstance(method, Whitened):
-            outline(method, task, _SIZES[0])
-    except (ValueError, ArithmeticError):  # the latter for budgets of 1e-200, 1e300 and the like
+    except _REFUSED:
         return False
     return True
 

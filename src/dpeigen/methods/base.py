@@ -93,6 +93,10 @@ class Method(ABC):
     basis: ClassVar[Basis] = "worst-case"
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
+    def read_as(self, task: Task) -> Task:
+        """The task with rows as they enter the moments of directions: themselves, unless a method says otherwise."""
+        return task
+
     def rehearsal_rows(self, task: Task) -> int | None:  # noqa: ARG002
         """Rows a rehearsal needs where the course of the method depends on how many it meets."""
         return None

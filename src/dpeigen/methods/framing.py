@@ -25,6 +25,9 @@ from dpeigen.stats import Frame
 Floats = NDArray[np.float64]
 RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
 _COUNT_UNIT = int(LEAST_SENSITIVITY)
+# Notes of releases that pay for directions alone.
+RELATIVE = "Variances are relative: together they are 1."
+NO_CENTRE = "No centre was paid for: differences need none, and scores are measured from the origin."
 
 
 def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[dict[str, float], dict[str, float]]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import RADIUS_SHARE, frame_rows, location, spends
+from dpeigen.methods.framing import NO_CENTRE, RADIUS_SHARE, RELATIVE, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.matrix_laplace import MatrixLaplace
@@ -264,9 +264,9 @@ class Kendall(Method):
         keep = d if task.n_components is None else task.n_components
         notes = ["Pairs of rows that nearly coincide take longer: the time depends on the data."]
         if details["variances"] == "relative":
-            notes.append("Variances are relative: together they are 1.")
+            notes.append(RELATIVE)
         if mean is None and task.private_center:
-            notes.append("No centre was paid for: differences need none, and scores are measured from the origin.")
+            notes.append(NO_CENTRE)
         return Estimate(
             components=directions[:keep],
             eigenvalues=values[:keep],

@@ -28,11 +28,10 @@ from dpeigen.methods.laplace import Laplace
 from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.refined import Refined
-from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import gaussian_share, pure_epsilon
-from dpeigen.stats import Frame, SecondMoment, unit_lattice
+from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.refinement import predicted_variance
 from dpeigen.stats.signs import sign_gap, stretches
@@ -66,7 +65,7 @@ def outline(method: Method, task: Task, rows: int | None = None) -> Course:
     """The course of a method that has been checked against the task; ``rows`` where their number is private."""
     rows = task.n_rows or rows or 0
     costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
-    differences = task.pairs or (isinstance(method, Refined) and method.read_as(task).pairs)
+    differences = method.read_as(task).pairs
     n = rows // 2 if differences else rows
     d, relation = task.n_features, task.relation
     center, measured = 0.0, "radius for the centre" in costs
@@ -74,24 +73,22 @@ def outline(method: Method, task: Task, rows: int | None = None) -> Course:
         center = _center_noise(costs["centre"], d, relation) / n
     paid = "radius" in costs
     if isinstance(method, SpatialSign):
-        noise = _deviation(_plain(costs["directions"]), costs["directions"], d, relation) / n
+        noise = deviation(mechanism_for(costs["directions"]), costs["directions"], d, relation) / n
         return Course("signs", n, noise, center, paid, measured)
     if isinstance(method, Kendall):
         cost = costs["Kendall's tau"]
-        noise = 2 * _deviation(_plain(cost), cost, d, relation) / rows
+        noise = 2 * deviation(mechanism_for(cost), cost, d, relation) / rows
         return Course("differences", rows, noise, 0.0, paid, measured)
     if isinstance(method, Refined):
         parts = [gaussian_share(cost) ** 2 for name, cost in costs.items() if name.startswith("directions")]
         whole = GaussianCost(math.sqrt(math.fsum(parts)))
-        noise = _deviation(Gaussian(), whole, d, relation) / n
+        noise = deviation(Gaussian(), whole, d, relation) / n
         return Course("stretched", n, noise, center, paid, measured, len(parts))
     if isinstance(method, MomentMethod):
-        noise = _deviation(method, costs["second moment"], d, relation) / n * _uneven(task)
+        noise = deviation(method, costs["second moment"], d, relation) / n * _uneven(task)
         if task.private_center:
             noise *= 1 + (method.center_weight(task, 1.0, center if paid else None) / LEVELS) ** 2
         return Course("moment", n, noise, 0.0, paid, measured)
-    if isinstance(method, SamplingMethod):
-        return Course("draws", n, 0.0, 0.0, paid, measured)
     raise TypeError(f"There is no error model for {method.name!r}.")
 
 
@@ -148,12 +145,12 @@ def _paid_reach(k: int, m: int, world: World) -> float:
     return reach * (3.0 if world.heavy else 1.0)
 
 
-def _deviation(method: MomentMethod, cost: Cost, d: int, relation: Relation) -> float:
-    """Of an off-diagonal entry of a sum of xxᵀ, rows in the unit ball."""
-    moment = SecondMoment(unit_lattice(Frame(d)))
+def deviation(method: MomentMethod, cost: Cost, d: int, relation: Relation, weight: int = 0) -> float:
+    """Of an off-diagonal entry of the noise on a sum of xxᵀ, rows in the unit ball, with a constant of this weight."""
+    moment = SecondMoment(Lattice(Frame(d), 1.0), weight)
     scale = method.noise_scale(moment, cost, relation) / LEVELS**2
     if isinstance(method, MatrixLaplace):
-        return scale * math.sqrt(2 * (d + 1))
+        return scale * math.sqrt(2 * (moment.dimension + 1))
     return scale * math.sqrt(2) if isinstance(method, Laplace) else scale / math.sqrt(2)
 
 
@@ -174,7 +171,8 @@ def _uneven(task: Task) -> float:
     return min(1.0, math.sqrt(float(saved)))
 
 
-def _plain(cost: Cost) -> MomentMethod:
+def mechanism_for(cost: Cost) -> MomentMethod:
+    """What adds noise to a moment of signs at this cost."""
     return Gaussian() if isinstance(cost, GaussianCost) else MatrixLaplace()
 
 

@@ -36,7 +36,7 @@ from scipy.special import chdtri
 
 from dpeigen._validate import check_count
 from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import centre_source, check_radii, frame_rows, location, spends
+from dpeigen.methods.framing import NO_CENTRE, RELATIVE, centre_source, check_radii, frame_rows, location, spends
 from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.location import center_shares, private_center
 from dpeigen.methods.radius import private_radius, radius_share
@@ -53,10 +53,8 @@ from dpeigen.stats.stretch import Stretched
 
 Floats = NDArray[np.float64]
 _RADIUS, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
-RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε, each: usually, and with few rows
+_RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
-_RELATIVE = "Variances are relative: together they are 1."
-_NO_CENTRE = "No centre was paid for: differences need none, and scores are measured from the origin."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
 
@@ -87,23 +85,21 @@ class Refined(Method):
 
     def read_as(self, task: Task) -> Task:
         """The task with rows as they enter: as differences where that is asked for, or no centre is to be paid for."""
-        return replace(task, center="pairs") if self._reads_differences(task) else task
-
-    def _reads_differences(self, task: Task) -> bool:
-        return task.pairs or self.differences or (self.only_directions and task.private_center)
+        differences = self.differences or (self.only_directions and task.private_center)
+        return replace(task, center="pairs") if differences else task
 
     def shares(self, task: Task) -> dict[str, Cost]:
         """The budget, split by purpose: evenly between sign moments, all of which are used in the end."""
         d, k = task.n_features, _wanted(task)
         read, pure, main = self.read_as(task), dict[str, float](), dict[str, float]()
         if not self.only_directions:
-            pure = {_RADIUS: radius_share(read, RADIUS_SHARE, most=_MOST_SHARE, plenty=12)}
+            pure = {_RADIUS: radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12)}
             main = {_VARIANCES: variance_share(read)}
         looks = self.rounds + 1 if k < d else 1
         main |= {_signs_purpose(i): (1 - main.get(_VARIANCES, 0.0)) / looks for i in range(looks)}
         if task.private_center and not self.only_directions:
             center_pure, center_main = center_shares(task, measured=True)
-            part = 3 if self._reads_differences(task) else 1  # no direction depends on this centre
+            part = 3 if read.pairs else 1  # no direction depends on this centre
             pure |= center_pure
             main |= {name: share / part for name, share in center_main.items()}
         pure, main = self.emphasised(pure), self.emphasised(main)
@@ -113,11 +109,10 @@ class Refined(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         check_count("rounds", self.rounds, "Refined", low=0, high=5)
-        if self._reads_differences(task):
-            super().check(self.read_as(task))
-        costs = self.shares(task)
+        read, costs = self.read_as(task), self.shares(task)
+        super().check(read)
         self.check_emphasis(costs)
-        check_radii(self.read_as(task), {name: cost for name, cost in costs.items() if name == _RADIUS})
+        check_radii(read, {name: cost for name, cost in costs.items() if name == _RADIUS})
         check_radii(task, {name: cost for name, cost in costs.items() if name != _RADIUS})
         for purpose, cost in costs.items():
             if not purpose.startswith("radius"):
@@ -126,11 +121,8 @@ class Refined(Method):
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
         read = self.read_as(task)
-        framed, public = frame_rows(task, weighted=False)
-        mean, own = None if task.pairs or task.private_center else location(framed, None, task), costs
-        if "centre" in costs and read.pairs:
-            mean = private_center(source, framed, public, costs, task.relation, rng)[0]
-            own = {name: cost for name, cost in costs.items() if name != "centre"}
+        mean = self._separate_mean(source, task, costs, rng) if read.pairs else None
+        own = {name: cost for name, cost in costs.items() if name != "centre" or not read.pairs}
         source, frame, cap, _ = centre_source(source, read, own, rng)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows that a radius bounds may be longer
@@ -138,14 +130,14 @@ class Refined(Method):
         releases, model = list[SignRelease](), None
         for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
             cost = costs[_signs_purpose(stage)]
-            along = look_along(model, next_deviation(releases, costs, stage), wanted, d)
+            along = look_along(model, next_deviation(releases, costs, stage), d)
             releases.append(_signs(source, Stretched(frame, *along), cost, read, rng))
             model = understand(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
         basis, levels = model.completed(wanted), np.append(model.levels, 1.0)[:wanted]
         if self.only_directions:
-            squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), _RELATIVE
+            squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), RELATIVE
         else:
             squares, count = self._squares(source, frame, basis, levels, costs, read, rng, cap)
             squares, rows, note = squares * float(frame.unit[0]) ** 2, count * frame.rows_per_term, _CLIPPED
@@ -155,12 +147,19 @@ class Refined(Method):
             mean=mean,
             n_rows=rows,
             split=spends(costs, {}),
-            notes=(note,) if mean is not None or not task.private_center else (note, _NO_CENTRE),
+            notes=(note,) if mean is not None or not task.private_center else (note, NO_CENTRE),
             details={
                 "refined_directions": min(len(releases[-1].basis), wanted),
                 "variances": "relative" if self.only_directions else "paid",
             },
         )
+
+    def _separate_mean(self, source: Source, task: Task, costs: dict[str, Cost], rng: Randomness) -> Floats | None:
+        """The centre where directions need none: paid for, public, or None."""
+        frame, radius = frame_rows(task, weighted=False)
+        if not task.private_center:
+            return location(frame, None, task)
+        return private_center(source, frame, radius, costs, task.relation, rng)[0] if "centre" in costs else None
 
     def _squares(
         self,

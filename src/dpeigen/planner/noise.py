@@ -13,20 +13,9 @@ from dpeigen.methods.radius import KEEP, OUT_OF, noise_scale, slack
 from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import Generator
-from dpeigen.stats import Frame, Lattice, SecondMoment
-from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.norms import GRID
 
 Floats = NDArray[np.float64]
-
-
-def deviation(method: MomentMethod, cost: Cost, d: int, relation: Relation, weight: int = 0) -> float:
-    """Of an off-diagonal entry of the noise on a sum of xxᵀ, rows in the unit ball, with a constant of this weight."""
-    moment = SecondMoment(Lattice(Frame(d), 1.0), weight)
-    scale = method.noise_scale(moment, cost, relation) / LEVELS**2
-    if isinstance(method, MatrixLaplace):
-        return scale * math.sqrt(2 * (moment.dimension + 1))
-    return scale * math.sqrt(2) if isinstance(method, Laplace) else scale / math.sqrt(2)
 
 
 def symmetric_noise(method: MomentMethod, d: int, deviation: float, rng: Generator) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
-from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Refined, Spiked, Task, check_bound, check_center
+from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Spiked, Task, check_bound, check_center
 from dpeigen.methods.auto import Choice, explain
 from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.planner.assumptions import Rows, assumed_rows
@@ -200,9 +200,7 @@ class Simulator:
 
 def _paired(method: Method, task: Task) -> bool:
     """Whether rows enter as differences of disjoint pairs."""
-    if isinstance(method, Refined):
-        task = method.read_as(task)
-    return task.pairs and method.name != "kendall"
+    return method.read_as(task).pairs and method.name != "kendall"
 
 
 def plan(

@@ -21,7 +21,6 @@ from dpeigen.methods import (
     Gaussian,
     Geodesic,
     Kendall,
-    MatrixLaplace,
     Method,
     Oja,
     Refined,
@@ -31,6 +30,7 @@ from dpeigen.methods import (
     Whitened,
 )
 from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.prediction import deviation, mechanism_for
 from dpeigen.methods.refined import even_factors, next_deviation, variance_reach
 from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.methods.whitened import (
@@ -44,9 +44,9 @@ from dpeigen.methods.whitened import (
     mechanism_of,
     whitening,
 )
-from dpeigen.planner.noise import deviation, paid_radius, radius_but, squares_noise, symmetric_noise, vector_noise
+from dpeigen.planner.noise import paid_radius, radius_but, squares_noise, symmetric_noise, vector_noise
 from dpeigen.planner.population import Population, View
-from dpeigen.privacy import Cost, GaussianCost
+from dpeigen.privacy import Cost
 from dpeigen.privacy.randomness import Generator, SeededRandomness, made_up_generator
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
@@ -135,6 +135,16 @@ class Run:
         norms = self.population.norms(self.repetition, stretch, shift)
         return least(paid_radius(self.costs[name], self.task, norms, self.n, self.rng), cap)
 
+    def framed(self, stretch: Floats | None = None) -> tuple[Floats | None, float, float]:
+        """What `shift` says, and the radius of rows, paid for or public."""
+        shift, error = self.shift(stretch)
+        radius = self.cap(stretch)
+        if "radius" in self.costs:
+            radius = self.radius("radius", stretch, shift, radius)
+        if radius is None:
+            raise AssertionError("`check` has refused a task without a bound")
+        return shift, error, radius
+
     def moment(self, radius: float | None, stretch: Floats | None = None, shift: Floats | None = None) -> Floats:
         return self.population.moment(self.repetition, View(radius, stretch, shift))
 
@@ -198,21 +208,12 @@ def _sum(shift: Floats | None, more: Floats) -> Floats:
     return more if shift is None else shift + more
 
 
-def _mechanism(cost: Cost) -> MomentMethod:
-    return Gaussian() if isinstance(cost, GaussianCost) else MatrixLaplace()
-
-
 def _moments(method: Method, run: Run) -> Found:
     """The course of `MomentMethod.estimate`."""
     assert isinstance(method, MomentMethod)
     task, stretch, d = run.task, run.weighted(), run.task.n_features
     recentred = "centre" in run.costs
-    shift, center_error = run.shift(stretch)
-    radius = run.cap(stretch)
-    if "radius" in run.costs:
-        radius = run.radius("radius", stretch, shift, radius)
-    if radius is None:
-        raise AssertionError("`check` has refused a task without a bound")
+    shift, center_error, radius = run.framed(stretch)
     weight = method.center_weight(task, radius, center_error if recentred else None) if task.private_center else 0
     noise = deviation(method, run.costs["second moment"], d, task.relation, weight) * radius**2 / run.n
     second = run.moment(radius, stretch, shift)
@@ -237,12 +238,7 @@ def _moments(method: Method, run: Run) -> Found:
 
 def _sampling(method: Method, run: Run) -> Found:
     assert isinstance(method, SamplingMethod)
-    shift, _ = run.shift()
-    radius = run.cap()
-    if "radius" in run.costs:
-        radius = run.radius("radius", None, shift, radius)
-    if radius is None:
-        raise AssertionError("`check` has refused a task without a bound")
+    shift, _, radius = run.framed()
     matrix = run.moment(radius, None, shift) * (run.n / radius**2)
     directions, values, left = method.sample(
         (matrix + matrix.T) / 2, float(run.n), run.costs, run.task, SeededRandomness(run.rng)
@@ -256,8 +252,8 @@ def _signs(method: Method, run: Run) -> Found:  # noqa: ARG001
     """The course of `SpatialSign.estimate`; its variances where they are asked for."""
     task, cost, d = run.task, run.costs["directions"], run.task.n_features
     shift, _ = run.shift()
-    noise = deviation(_mechanism(cost), cost, d, task.relation) / run.n
-    matrix = run.moment(None, None, shift) + symmetric_noise(_mechanism(cost), d, noise, run.rng)
+    noise = deviation(mechanism_for(cost), cost, d, task.relation) / run.n
+    matrix = run.moment(None, None, shift) + symmetric_noise(mechanism_for(cost), d, noise, run.rng)
     directions = _leading(matrix, run.wanted)
     if task.n_components is not None and not run.variances:
         return Found(directions)
@@ -274,8 +270,8 @@ def _signs(method: Method, run: Run) -> Found:  # noqa: ARG001
 
 def _kendall(method: Method, run: Run) -> Found:  # noqa: ARG001
     cost, d = run.costs["Kendall's tau"], run.task.n_features
-    noise = 2 * deviation(_mechanism(cost), cost, d, run.task.relation) / run.n
-    matrix = run.population.differences(run.repetition) + symmetric_noise(_mechanism(cost), d, noise, run.rng)
+    noise = 2 * deviation(mechanism_for(cost), cost, d, run.task.relation) / run.n
+    matrix = run.population.differences(run.repetition) + symmetric_noise(mechanism_for(cost), d, noise, run.rng)
     return Found(_leading(matrix, run.wanted))
 
 
@@ -287,7 +283,7 @@ def _refined(method: Method, run: Run) -> Found:
     model, releases = None, list[SignRelease]()
     for stage, name in enumerate(name for name in run.costs if name.startswith("directions")):
         noise = deviation(Gaussian(), run.costs[name], d, run.task.relation) / run.n
-        basis, factors = look_along(model, next_deviation(releases, run.costs, stage), k, d)
+        basis, factors = look_along(model, next_deviation(releases, run.costs, stage), d)
         stretch = np.eye(d) + (basis.T * (factors - 1)) @ basis if len(basis) else None
         seen = replace(run, repetition=run.repetition + _OTHER_PAIRS) if run.population.pairs and stage % 2 else run
         matrix = seen.moment(None, stretch, shift) + symmetric_noise(Gaussian(), d, noise, run.rng)

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from dpeigen.methods import DPPCA, Gaussian, Method, Oja, Task
 from dpeigen.methods.oja import VARIANCE_SHARE
 from dpeigen.methods.oja_steps import LARGEST_START
+from dpeigen.methods.prediction import deviation
 from dpeigen.methods.streaming import orthonormal
-from dpeigen.planner.noise import deviation, symmetric_noise
+from dpeigen.planner.noise import symmetric_noise
 from dpeigen.planner.population import Population, View
 from dpeigen.planner.simulation import METRICS, Run
 from dpeigen.privacy import Budget, allocate, gaussian_epsilon, gaussian_mu
@@ -108,25 +109,14 @@ def oja_errors(method: Oja, task: Task, population: Population, repetitions: int
     truth, errors = np.eye(task.n_features)[: task.n_components], []
     for repetition in range(repetitions):
         rng = made_up_generator(population.n, repetition, task.n_features, 6)
-        shift, radius = _frame(method, task, parts.get("frame", population), repetition, rng)
+        framing = Run(task, method.framing(task), parts.get("frame", population), repetition, rng)
+        shift, _, radius = framing.framed()
         stream = _Steps(method, task, population, radius, shift, rng)
         if "spectrum" in parts:
             stream.see_spectrum(parts["spectrum"], repetition)
         rows = (task.n_rows or per_term * population.n) - sum(first.values())
         errors.append(METRICS[metric](stream.run(rows // per_term), truth))
     return np.array(errors)
-
-
-def _frame(method: Oja, task: Task, part: Population, repetition: int, rng: Generator) -> tuple[Floats | None, float]:
-    """What a paid centre is off by, and the radius, in the units of the population."""
-    run = Run(task, method.framing(task), part, repetition, rng)
-    shift, _ = run.shift()
-    radius = run.cap()
-    if "radius" in run.costs:
-        radius = run.radius("radius", None, shift, radius)
-    if radius is None:
-        raise AssertionError("`check` has refused a task without a bound")
-    return shift, radius
 
 
 class _Steps:

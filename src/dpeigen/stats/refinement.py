@@ -30,7 +30,7 @@ from dpeigen.stats.signs import compression, solve_levels, stretches
 from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
-LEAST_LEVEL, _MOST_LEVEL = 1.001, 1e12
+_LEAST_LEVEL, _MOST_LEVEL = 1.001, 1e12
 _EXTRA = 8  # directions beyond the wanted ones that may stand out
 _CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out
 _STEPS = 15
@@ -84,7 +84,7 @@ class Model:
 def understand(releases: Sequence[SignRelease], model: Model | None, wanted: int) -> Model:
     """What all releases say, given what was made of those before the last."""
     wanted = min(wanted, len(releases[0].matrix) - 1)
-    return _first(releases[0], wanted) if model is None else _fit(releases, model, wanted)
+    return _first(releases[0], wanted) if model is None else _fit(releases, model)
 
 
 def _first(release: SignRelease, wanted: int) -> Model:
@@ -121,20 +121,20 @@ def _levels(shares: Floats, trace: float, others: int, deviation: float) -> Floa
         return shares
     shares = np.maximum(shares, 1e-9)
     found = solve_levels(shares * (max(1 - rest, 0.01) / float(shares.sum())), others)
-    return np.clip(found, LEAST_LEVEL, _MOST_LEVEL)
+    return np.clip(found, _LEAST_LEVEL, _MOST_LEVEL)
 
 
-def _fit(releases: Sequence[SignRelease], model: Model, wanted: int) -> Model:
+def _fit(releases: Sequence[SignRelease], model: Model) -> Model:
     """The model that explains all releases, found from one that explains the earlier ones."""
-    model = min(_starts(releases[-1], model), key=lambda m: _look(releases, m)[0])
-    best, best_loss, step = model, math.inf, 1.0
-    present, change = _covariance(model), np.zeros_like(releases[0].matrix)
-    for _ in range(_STEPS):
-        loss, change_there, weights = _look(releases, model)
-        if loss < best_loss:
-            settled = best_loss - loss < _SETTLED
-            best, best_loss = replace(model, weights=weights), loss
-            present, change = _covariance(model), change_there
+    looks = [(start, _look(releases, start)) for start in _starts(releases[-1], model)]
+    model, (loss, change, weights) = min(looks, key=lambda pair: pair[1][0])
+    best, step = replace(model, weights=weights), 1.0
+    for _ in range(_STEPS - 1):
+        model = _leading(_turned(best, step * change), best)
+        found, next_change, weights = _look(releases, model)
+        if found < loss:
+            settled = loss - found < _SETTLED
+            best, loss, change = replace(model, weights=weights), found, next_change
             step = min(1.0, 1.5 * step)
             if settled:
                 break
@@ -142,7 +142,6 @@ def _fit(releases: Sequence[SignRelease], model: Model, wanted: int) -> Model:
             step /= 2
             if step < 0.1:
                 break
-        model = _leading(_turned(best, present, step * change), best, wanted)
     return best
 
 
@@ -154,14 +153,15 @@ def _starts(last: SignRelease, model: Model) -> Iterator[Model]:
         factors = np.append(last.factors, np.ones(len(model.basis) - len(last.basis)))
         levels = _levels(shares, float(np.trace(last.matrix)), model.others, last.deviation) / factors**2
         seen = shares > 3 * math.sqrt(2) * last.deviation
-        yield replace(model, levels=np.where(seen, np.clip(levels, LEAST_LEVEL, _MOST_LEVEL), model.levels))
+        yield replace(model, levels=np.where(seen, np.clip(levels, _LEAST_LEVEL, _MOST_LEVEL), model.levels))
 
 
 def _look(releases: Sequence[SignRelease], model: Model) -> tuple[float, Floats, Floats]:
     """(how much is left over, the step of Σ that would explain it, one over the variance of entries of Σ)."""
     basis, levels = model.basis, model.levels
     j, d = basis.shape
-    loss, total, gained = 0.0, np.zeros((d, d)), np.zeros((j + 1, j + 1))
+    loss, gained = 0.0, np.zeros((j + 1, j + 1))
+    total = [np.zeros((j, j)), np.zeros((j, d)), np.zeros((d, d))]
     steps, step_weights = np.zeros(j), np.zeros(j)
     for release in releases:
         expected = _expected(model, release)
@@ -172,33 +172,36 @@ def _look(releases: Sequence[SignRelease], model: Model) -> tuple[float, Floats,
         weight = 1 / release.deviation**2
         loss += weight * float((left**2).sum()) / 2
         gained += weight * gain**2
-        total += weight * _scaled(left, basis, gain)
+        for sums, part, by in zip(total, _blocks(left, basis), _by_block(gain), strict=True):
+            sums += weight * by * part
         seen, due = (np.einsum("ij,jk,ik->i", basis, m, basis) for m in (release.matrix, expected))
         rest, due = max(1 - float(due.sum()), 1e-12), np.maximum(due, 1e-12)
         left_seen, variance = _rest(float(seen.sum()), float(np.trace(release.matrix)), j, d - j)
         log = (seen - due) / due - (left_seen - rest) / rest
         precise = weight / (2 / due**2 + variance / rest**2)
         steps, step_weights = steps + precise * np.clip(log, -1, 1), step_weights + precise
-    change = _scaled(total, basis, 1 / gained)
-    inside = basis @ change @ basis.T
+    inside, across, outside = (part / over for part, over in zip(total, _by_block(gained), strict=True))
     inside[np.diag_indices(j)] = levels * np.expm1(steps / step_weights)
-    across = basis @ change - (basis @ change @ basis.T) @ basis
-    rest_part = change - basis.T @ (basis @ change) - across.T @ basis
-    outside = np.eye(d) - basis.T @ basis
-    rest_part -= outside * (float(np.trace(rest_part)) / (d - j))
-    sides = basis.T @ across
-    return loss, basis.T @ inside @ basis + sides + sides.T + rest_part, gained
+    outside -= (np.eye(d) - basis.T @ basis) * (float(np.trace(outside)) / (d - j))
+    return loss, _joined(basis, inside, across, outside), gained
 
 
-def _scaled(matrix: Floats, basis: Floats, factors: Floats) -> Floats:
-    """A symmetric matrix with its blocks, in the axes of ``basis``, multiplied by factors."""
+def _blocks(matrix: Floats, basis: Floats) -> tuple[Floats, Floats, Floats]:
+    """A symmetric matrix inside the directions, across them, and outside."""
     inside = basis @ matrix @ basis.T
     across = basis @ matrix - inside @ basis
+    return inside, across, matrix - _joined(basis, inside, across, 0.0)
+
+
+def _joined(basis: Floats, inside: Floats, across: Floats, outside: Floats | float) -> Floats:
     sides = basis.T @ across
-    outside = matrix - basis.T @ inside @ basis - sides - sides.T
-    scaled = basis.T @ (across * factors[:-1, -1:])
-    result: Floats = basis.T @ (inside * factors[:-1, :-1]) @ basis + scaled + scaled.T + outside * factors[-1, -1]
+    result: Floats = basis.T @ inside @ basis + sides + sides.T + outside
     return result
+
+
+def _by_block(entries: Floats) -> tuple[Floats, Floats, Floats]:
+    """Numbers for entries of Σ, of which those of all other directions are the last."""
+    return entries[:-1, :-1], entries[:-1, -1:], entries[-1:, -1:]
 
 
 def _expected(model: Model, release: SignRelease) -> Floats:
@@ -220,28 +223,26 @@ def _lengths(basis: Floats, release: SignRelease) -> Floats:
     return np.sqrt(np.maximum(1 + along @ (release.factors**2 - 1), 1e-12))
 
 
-def _covariance(model: Model) -> Floats:
-    return np.eye(model.basis.shape[1]) + (model.basis.T * (model.levels - 1)) @ model.basis
-
-
-def _turned(model: Model, covariance: Floats, change: Floats) -> Floats:
+def _turned(model: Model, change: Floats) -> Floats:
     """Σ after a change, whose parts across the directions are turns of them: the rest stays as large as it was."""
-    across = model.basis @ change
-    across -= (across @ model.basis.T) @ model.basis
+    basis = model.basis
+    across = basis @ change
+    across -= (across @ basis.T) @ basis
     lengths = np.maximum(model.levels - 1, np.linalg.norm(across, axis=1))  # a larger change is no turn
+    covariance = np.eye(basis.shape[1]) + (basis.T * (model.levels - 1)) @ basis
     result: Floats = covariance + change + across.T @ (across / lengths[:, None])
     return result
 
 
-def _leading(covariance: Floats, before: Model, wanted: int) -> Model:
+def _leading(covariance: Floats, before: Model) -> Model:
     """Leading directions of Σ, in units of the rest; as many more than wanted as stand out of the noise."""
-    d = len(covariance)
+    d, wanted = len(covariance), before.wanted
     values, vectors = symmetric_eigh((covariance + covariance.T) / 2)
     rest = float(values[len(before.basis) :].mean())
     edge = 1 + 2 * _CLEAR * math.sqrt(before.others / float(before.weights[-1, -1]))
     count = min(_count(values / rest > edge, wanted, d), len(before.basis) + 1)
     rest = max(float(values[count:].mean()), 0.2)
-    levels = np.clip(values[:count] / rest, LEAST_LEVEL, _MOST_LEVEL)
+    levels = np.clip(values[:count] / rest, _LEAST_LEVEL, _MOST_LEVEL)
     weights = np.full((count + 1, count + 1), float(before.weights[-1, -1]))
     return Model(vectors[:count], levels, wanted, weights)
 
@@ -268,18 +269,18 @@ def _above_noise(excess: Floats, reach: Floats | float) -> Floats:
 # --- what to look at next --------------------------------------------------------------------------------------------
 
 
-def look_along(model: Model | None, deviation: float, wanted: int, d: int) -> tuple[Floats, Floats]:
+def look_along(model: Model | None, deviation: float, d: int) -> tuple[Floats, Floats]:
     """(directions, factors) for the rows of the next release, with noise of this deviation: none at first, and none
     where stretching does not promise to pay."""
     none = np.zeros((0, d)), np.zeros(0)
     if model is None or not len(model.basis):
         return none
-    factors = _best_factors(model, deviation, min(wanted, d - 1))
+    factors = _best_factors(model, deviation)
     return none if np.all(factors == 1) else (model.basis[: len(factors)], factors)
 
 
-def _best_factors(model: Model, deviation: float, wanted: int) -> Floats:
-    j, m = len(model.basis), model.others
+def _best_factors(model: Model, deviation: float) -> Floats:
+    j, m, wanted = len(model.basis), model.others, model.wanted
     levels = 1 + np.append(model.excess, 0.0)
     gaps = np.maximum(levels[:wanted, None] - levels[None, wanted:], 0.0)
     precision = model.weights[:wanted, wanted:] * gaps**2
