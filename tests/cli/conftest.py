@@ -5,7 +5,7 @@ What pictures show is tested in tests/report; these tests are about the command.
 
 import pytest
 
-import dpeigen.report
+import dpeigen.report.figures
 
 drawn = {}
 
@@ -14,11 +14,11 @@ drawn = {}
 def pictures_are_drawn_once(monkeypatch, request):
     if "walkthrough" in request.node.nodeid:
         return
-    really = dpeigen.report.draw
+    really = dpeigen.report.figures.draw
 
     def draw(release, picture):
         if picture.name not in drawn:
             drawn[picture.name] = really(release, picture)
         return drawn[picture.name]
 
-    monkeypatch.setattr(dpeigen.report, "draw", draw)
+    monkeypatch.setattr(dpeigen.report.figures, "draw", draw)

@@ -79,8 +79,9 @@ def plan(
             contamination=contamination,
             metric=metric,
         )
-        jobs = (2 if target is not None else 0) + (PARTS if plot is not None else 0)
-        with beside(jobs) as pool:
+        more = (2 if target is not None else 0) + (PARTS if plot is not None else 0)
+        jobs = len(method or MODELLED) + more
+        with beside(jobs) as pool, _progress(jobs) as step:
             searches: dict[str, Any] = {}
             if target is not None:
                 searches = {
@@ -88,14 +89,13 @@ def plan(
                     "rows": pool.submit(_attempt, rows_for, target, problem),
                 }
             parts = [] if plot is None else start_curves(problem, method, pool)
-            with _progress(len(method or MODELLED) + jobs) as step:
-                found = plan_problem(problem, Simulator(problem), method, progress=step)
-                needed: dict[str, Any] = {}
-                for name, search in searches.items():
-                    step(f"the {'ε' if name == 'epsilon' else 'rows'} for {target:g}")
-                    needed[name] = search.result()
-                if plot is not None:
-                    draw(curves(parts, progress=lambda: step("the picture")), found, plot, target)
+            found = plan_problem(problem, Simulator(problem), method, progress=step, pool=pool)
+            needed: dict[str, Any] = {}
+            for name, search in searches.items():
+                step(f"the {'ε' if name == 'epsilon' else 'rows'} for {target:g}")
+                needed[name] = search.result()
+            if plot is not None:
+                draw(curves(parts, progress=lambda: step("the picture")), found, plot, target)
         _print(found, target, needed, as_json)
         if plot is not None and not as_json:
             typer.echo(f"Picture written to {plot}")

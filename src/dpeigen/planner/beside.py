@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import Any
 
+from dpeigen.stats.threads import single_blas
+
 
 class InTurn(Executor):
     """One after the other, in this process, when the answer is asked for."""
@@ -38,15 +40,16 @@ class _Later(Future[Any]):
 
 @contextlib.contextmanager
 def beside(jobs: int) -> Iterator[Executor]:
-    """An executor for so many jobs. Submit them before other threads are started."""
+    """An executor for so many jobs, each with one BLAS thread. Ask for it before other threads are started."""
     workers = min(jobs, os.cpu_count() or 1)
     if not jobs or workers < 2 or sys.platform != "linux" or multiprocessing.current_process().daemon:
         yield InTurn()
         return
-    with warnings.catch_warnings():
+    with single_blas(), warnings.catch_warnings():  # before the fork: in a forked process a limit has no effect
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside the threads of BLAS, which allow for it
         pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
         try:
+            pool.submit(os.getpid).result()  # forks
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)

@@ -17,7 +17,7 @@ from dpeigen.planner.planning import Plan, Problem, Simulator, plan_problem
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#44AA99", "#595959",
             "#999933", "#332288", "#AA7744")  # fmt: skip
 _MARKERS = "os^Dv<>PX*ph"
-_REPETITIONS = 4
+_REPETITIONS = 3
 _POINTS, PARTS = 7, 2
 METRIC_NAMES = {
     "sin_theta": "sinΘ",

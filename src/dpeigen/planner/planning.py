@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Spiked, Task,
 from dpeigen.methods.auto import Choice, explain
 from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.planner.assumptions import Rows, assumed_rows
+from dpeigen.planner.beside import InTurn
 from dpeigen.planner.columns import Columns
 from dpeigen.planner.population import Population
 from dpeigen.planner.simulation import (
@@ -31,6 +33,7 @@ from dpeigen.planner.steps import oja_errors, table_errors
 from dpeigen.privacy import Budget, Relation, Spend, best_guess
 from dpeigen.privacy.accounting import compose_delta
 from dpeigen.stats.rates import subspace_lower_rate
+from dpeigen.stats.threads import single_blas
 
 MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", "kendall", "whitened", "geodesic",
             "eigenvector-sampling", "kapralov-talwar", "oja", "dp-pca")  # fmt: skip
@@ -171,11 +174,12 @@ class Simulator:
 
     def errors(self, method: Method, task: Task, repetitions: int) -> Floats:
         metric = self.problem.metric
-        if isinstance(method, Oja):
-            return oja_errors(method, task, self._population(task.pairs), repetitions, metric)
-        if isinstance(method, (Geodesic, DPPCA, Spiked)):
-            return table_errors(method, task, self._population(paired=False), repetitions, metric)
-        return simulated_errors(method, task, self._population(_paired(method, task)), repetitions, metric)
+        with single_blas():  # the matrices are small: a second thread costs more than it saves
+            if isinstance(method, Oja):
+                return oja_errors(method, task, self._population(task.pairs), repetitions, metric)
+            if isinstance(method, (Geodesic, DPPCA, Spiked)):
+                return table_errors(method, task, self._population(paired=False), repetitions, metric)
+            return simulated_errors(method, task, self._population(_paired(method, task)), repetitions, metric)
 
     def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
         """What runs would release: directions, and variances and a centre where they are paid for."""
@@ -240,16 +244,11 @@ def plan_problem(
     *,
     repetitions: int | None = None,
     progress: Progress | None = None,
+    pool: Executor | None = None,
 ) -> Plan:
-    task, found, refused = problem.task, list[Prediction](), dict[str, str]()
-
-    def predicted(method: Method) -> Prediction:
-        runs = min(problem.runs(method), repetitions or problem.repetitions)
-        errors = simulator.errors(method, task, runs)
-        low, high = _interval(errors, problem.metric)
-        return Prediction(method.name, float(np.minimum(errors, high).mean()), low, high, _success(method, task),
-                          method.price(task).epsilon, runs, float(errors.max()), method.assumptions(task))  # fmt: skip
-
+    """`plan` of a checked problem; its parts may run in a pool."""
+    task, refused, pool = problem.task, dict[str, str](), pool or InTurn()
+    wanted: list[Method] = []
     for method in map(modelled_method, MODELLED if methods is None else methods):
         try:
             method.check(task)
@@ -258,27 +257,39 @@ def plan_problem(
         except ValueError as error:
             refused[method.name] = str(error)
             continue
+        wanted.append(method)
+    if not wanted:
+        raise ValueError(f"No method can do this. {'; '.join(f'{name}: {why}' for name, why in refused.items())}")
+    choice, listed = explain(task), len(wanted)
+    marked = methods is None and repetitions is None
+    if marked and choice.method not in wanted:  # one of them, with options of its own
+        wanted.append(choice.method)
+    runs = [min(problem.runs(method), repetitions or problem.repetitions) for method in wanted]
+    parts = [pool.submit(_predicted, simulator, task, *part) for part in zip(wanted, runs, strict=True)]
+    floor = pool.submit(simulator.floor)
+    found = []
+    for method, part in zip(wanted, parts, strict=True):
         if progress:
             progress(method.name)
-        found.append(predicted(method))
-    if not found:
-        raise ValueError(f"No method can do this. {'; '.join(f'{name}: {why}' for name, why in refused.items())}")
-    values, choice, chosen = problem.rows.eigenvalues, explain(task), None
-    if methods is None and repetitions is None:
-        plain = choice.method == METHODS[choice.method.name]()
-        same = [p for p in found if plain and p.method == choice.method.name]
-        chosen = same[0] if same else predicted(choice.method)
+        found.append(part.result())
     return Plan(
         facts=_facts(problem),
         metric=problem.metric,
-        predictions=tuple(sorted(found, key=lambda p: p.error)),
+        predictions=tuple(sorted(found[:listed], key=lambda p: p.error)),
         refused=refused,
         choice=choice,
-        floor=simulator.floor(),
-        rate=_rate(problem, values),
+        floor=floor.result(),
+        rate=_rate(problem, problem.rows.eigenvalues),
         success=best_guess(task.budget.epsilon, task.budget.delta),
-        chosen=chosen,
+        chosen=found[wanted.index(choice.method)] if marked else None,
     )
+
+
+def _predicted(simulator: Simulator, task: Task, method: Method, runs: int) -> Prediction:
+    errors = simulator.errors(method, task, runs)
+    low, high = _interval(errors, simulator.problem.metric)
+    return Prediction(method.name, float(np.minimum(errors, high).mean()), low, high, _success(method, task),
+                      method.price(task).epsilon, runs, float(errors.max()), method.assumptions(task))  # fmt: skip
 
 
 def modelled_method(method: str | Method) -> Method:

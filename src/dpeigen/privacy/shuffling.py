@@ -46,16 +46,27 @@ def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
     low = max(0, math.floor((n - 1) * rate - _TAIL * spread))
     high = min(n - 1, math.ceil((n - 1) * rate + _TAIL * spread))
     c = np.arange(low, high + 1, dtype=np.float64)
-    from scipy.stats import binom  # slow to load
-
-    weights = binom.pmf(c, n - 1, rate)
-    left_out = float(binom.cdf(low - 1, n - 1, rate) + binom.sf(high, n - 1, rate))
+    weights, left_out = _binomial(c, n - 1, min(rate, math.nextafter(1.0, 0.0)))
     # The first side is likelier by more than e^ε where a count a of c + 1 exceeds ρ : 1.
     own, other = -math.expm1(epsilon - local), math.exp(epsilon) - math.exp(-local)  # both divided by e^ε₀/(1 + e^ε₀)
     least = np.floor(other * (c + 1) / (own + other)) + 1
     gap = own * _at_least(least - 1, c) - other * _at_least(least, c)
     total = float(weights @ np.maximum(gap, 0.0)) / (1 + math.exp(-local))
     return min(1.0, total * (1 + 1e-9) + left_out)
+
+
+def _binomial(c: np.ndarray, n: int, rate: float) -> tuple[np.ndarray, float]:
+    """P(Bin(n, rate) = c) for neighbouring c, and what they leave out; `scipy.stats` is slow to load.
+
+    Products of ratios of neighbours, made to sum to 1: no less than the truth, what is left out being counted twice.
+    """
+    ratios = np.log((n - c[:-1]) / (c[:-1] + 1)) + (math.log(rate) - math.log1p(-rate))
+    logs = np.append(0.0, np.cumsum(ratios))
+    weights = np.exp(logs - logs.max())
+    low, high = float(c[0]), float(c[-1])
+    below = float(betainc(n - low + 1, low, 1 - rate)) if low > 0 else 0.0
+    above = float(betainc(high + 1, n - high, rate)) if high < n else 0.0
+    return weights / weights.sum(), below + above
 
 
 def _at_least(a: np.ndarray, c: np.ndarray) -> np.ndarray:

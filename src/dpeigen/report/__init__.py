@@ -16,7 +16,6 @@ from dpeigen import io
 from dpeigen.release import Release, load_release
 from dpeigen.report import html, markdown
 from dpeigen.report.content import make_card
-from dpeigen.report.figures import draw
 
 __all__ = ["write_card"]
 
@@ -31,6 +30,8 @@ def write_card(release: Release, folder: str | Path) -> Path:
         raise TypeError(
             f"The 'release' parameter of write_card must be a Release. Got an object of type {kind} instead."
         )
+    from dpeigen.report.figures import draw  # loads scikit-learn
+
     folder = Path(folder)
     if not any((folder / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
         release.save(folder)

@@ -149,7 +149,7 @@ def _starts(last: SignRelease, model: Model) -> Iterator[Model]:
     """The model itself; and with the levels that the last release shows, if it was stretched along these directions."""
     yield model
     if len(last.basis):
-        shares = np.einsum("ij,jk,ik->i", model.basis, last.matrix, model.basis)
+        shares = _squares(model.basis, last.matrix)
         factors = np.append(last.factors, np.ones(len(model.basis) - len(last.basis)))
         levels = _levels(shares, float(np.trace(last.matrix)), model.others, last.deviation) / factors**2
         seen = shares > 3 * math.sqrt(2) * last.deviation
@@ -164,17 +164,18 @@ def _look(releases: Sequence[SignRelease], model: Model) -> tuple[float, Floats,
     total = [np.zeros((j, j)), np.zeros((j, d)), np.zeros((d, d))]
     steps, step_weights = np.zeros(j), np.zeros(j)
     for release in releases:
-        expected = _expected(model, release)
-        left = release.matrix - expected
+        left = release.matrix - _expected(model, release)
         factors = _lengths(basis, release)
         _, c = compression(levels * factors**2, 1.0, d - j)
         gain = c * np.outer(np.append(factors, 1.0), np.append(factors, 1.0))
         weight = 1 / release.deviation**2
         loss += weight * float((left**2).sum()) / 2
         gained += weight * gain**2
-        for sums, part, by in zip(total, _blocks(left, basis), _by_block(gain), strict=True):
+        blocks = _blocks(left, basis)
+        for sums, part, by in zip(total, blocks, _by_block(gain), strict=True):
             sums += weight * by * part
-        seen, due = (np.einsum("ij,jk,ik->i", basis, m, basis) for m in (release.matrix, expected))
+        seen = _squares(basis, release.matrix)
+        due = seen - np.diagonal(blocks[0])
         rest, due = max(1 - float(due.sum()), 1e-12), np.maximum(due, 1e-12)
         left_seen, variance = _rest(float(seen.sum()), float(np.trace(release.matrix)), j, d - j)
         log = (seen - due) / due - (left_seen - rest) / rest
@@ -184,6 +185,12 @@ def _look(releases: Sequence[SignRelease], model: Model) -> tuple[float, Floats,
     inside[np.diag_indices(j)] = levels * np.expm1(steps / step_weights)
     outside -= (np.eye(d) - basis.T @ basis) * (float(np.trace(outside)) / (d - j))
     return loss, _joined(basis, inside, across, outside), gained
+
+
+def _squares(basis: Floats, matrix: Floats) -> Floats:
+    """What a matrix has along each direction."""
+    result: Floats = ((basis @ matrix) * basis).sum(axis=1)
+    return result
 
 
 def _blocks(matrix: Floats, basis: Floats) -> tuple[Floats, Floats, Floats]:
@@ -214,7 +221,9 @@ def _expected(model: Model, release: SignRelease) -> Floats:
     shares, _ = compression(np.maximum(values, values[-1] * 1e-12), 1.0, d - len(q))
     axes = vectors.T @ q
     rest = shares[-1] if len(q) < d else 0.0
-    return rest * np.eye(d) + (axes.T * (shares[:-1] - rest)) @ axes
+    result: Floats = (axes.T * (shares[:-1] - rest)) @ axes
+    result[np.diag_indices(d)] += rest
+    return result
 
 
 def _lengths(basis: Floats, release: SignRelease) -> Floats:
@@ -236,12 +245,15 @@ def _turned(model: Model, change: Floats) -> Floats:
 
 def _leading(covariance: Floats, before: Model) -> Model:
     """Leading directions of Σ, in units of the rest; as many more than wanted as stand out of the noise."""
-    d, wanted = len(covariance), before.wanted
-    values, vectors = symmetric_eigh((covariance + covariance.T) / 2)
-    rest = float(values[len(before.basis) :].mean())
+    d, wanted, most = len(covariance), before.wanted, len(before.basis) + 1
+    values, vectors = symmetric_eigh((covariance + covariance.T) / 2, most)
+
+    def rest_but(count: int) -> float:
+        return float(np.trace(covariance) - values[:count].sum()) / (d - count)
+
     edge = 1 + 2 * _CLEAR * math.sqrt(before.others / float(before.weights[-1, -1]))
-    count = min(_count(values / rest > edge, wanted, d), len(before.basis) + 1)
-    rest = max(float(values[count:].mean()), 0.2)
+    count = min(_count(values / rest_but(most - 1) > edge, wanted, d), most)
+    rest = max(rest_but(count), 0.2)
     levels = np.clip(values[:count] / rest, _LEAST_LEVEL, _MOST_LEVEL)
     weights = np.full((count + 1, count + 1), float(before.weights[-1, -1]))
     return Model(vectors[:count], levels, wanted, weights)
@@ -297,15 +309,24 @@ def _best_factors(model: Model, deviation: float) -> Floats:
     importance = gaps / levels[:wanted, None]  # what a turn costs in variance: nothing between equals
     found_right = 1 - turned.sum(axis=1, keepdims=True)
 
-    def turns(logs: Floats, known: Floats | float, right: Floats | float = found_right) -> Floats:
-        t = np.append(np.exp(logs), np.ones(j + 1 - wanted))
-        news = right * (t[:wanted, None] * t[None, wanted:] * gaps / (deviation * float(t**2 @ seen))) ** 2
-        left: Floats = (importance * repeats / np.maximum(known + news, 1e-300)).sum(axis=1)
-        return left
+    costs, sharp = importance * repeats, (gaps / deviation) ** 2
+    unwanted = float(seen[wanted:].sum())
 
-    def predicted(logs: Floats) -> float:
-        left = turns(logs, precision)
-        return math.log(float((left / (1 + left)).sum()))
+    def turns(squares: Floats, known: Floats | float, right: Floats | float = found_right) -> tuple[Floats, Floats]:
+        """(what is left of turns when rows are stretched by roots of ``squares``, and −d/d log news of it)."""
+        news = right * squares[:, None] * sharp / (float(squares @ seen[:wanted]) + unwanted) ** 2
+        total = np.maximum(known + news, 1e-300)
+        left = costs / total
+        return left.sum(axis=1), (left * (news / total)).sum(axis=1)
+
+    def predicted(logs: Floats) -> tuple[float, Floats]:
+        """The logarithm of all that is left, and its gradient: log news_i = 2 log t_i − 2 log Σ t²·seen + …"""
+        squares = np.exp(2 * logs)
+        left, falls = turns(squares, precision)
+        total = float((left / (1 + left)).sum())
+        falls = falls / ((1 + left) ** 2 * total)
+        long = squares * seen[:wanted]
+        return math.log(total), 4 * float(falls.sum()) / (float(long.sum()) + unwanted) * long - 2 * falls
 
     none = np.zeros(wanted)
     least = 0.5 * np.log(0.2 * min(1.0, m / j) / levels[:wanted])  # no direction becomes shorter than the rest
@@ -313,11 +334,14 @@ def _best_factors(model: Model, deviation: float) -> Floats:
     bounds = [(min(low, 0.0), _MOST_FACTOR) if known else (0.0, 0.0) for low, known in zip(least, clear, strict=True)]
     balanced = np.log(np.maximum(stretches(np.maximum(levels[:wanted], 1.05), m), 1e-6))
     found = min(
-        (minimize(predicted, s, method="L-BFGS-B", bounds=bounds) for s in (none, np.where(clear, balanced, 0.0))),
+        (
+            minimize(predicted, start, jac=True, method="L-BFGS-B", bounds=bounds)
+            for start in (none, np.where(clear, balanced, 0.0))
+        ),
         key=lambda result: float(result.fun),
     )
-    alone, plain = turns(found.x, 0.0).sum(), turns(none, 0.0, 1.0).sum()  # by the next release alone
-    return np.exp(found.x) if alone < _GAIN * plain else np.ones(wanted)
+    alone, plain = turns(np.exp(2 * found.x), 0.0)[0], turns(np.ones(wanted), 0.0, 1.0)[0]  # by the next release alone
+    return np.exp(found.x) if alone.sum() < _GAIN * plain.sum() else np.ones(wanted)
 
 
 def predicted_variance(looks: int, noise: float, signal: float, d: int, k: int) -> float:

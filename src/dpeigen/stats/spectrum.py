@@ -93,9 +93,10 @@ def expected_rayleigh(values: Floats, concentrations: Floats) -> Floats:
     return np.concatenate([expected, np.maximum(left, 0.0)])
 
 
-def symmetric_eigh(matrix: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues descending and eigenvectors as rows, each with its largest entry positive."""
-    values, vectors = eigh(matrix)
+def symmetric_eigh(matrix: Floats, most: int | None = None) -> tuple[Floats, Floats]:
+    """Eigenvalues descending and eigenvectors as rows, each with its largest entry positive; all or the leading."""
+    d = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=None if most is None else (d - most, d - 1))
     return values[::-1].copy(), fix_signs(vectors.T[::-1])
 
 
