@@ -15,7 +15,7 @@ from dpeigen.methods.auto import explain
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
 
 _DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of the runs: 95% of runs are below both
-_CAUTION = 0.97  # of the target is aimed at: predictions may be off by a little
+_CAUTION = 0.95  # of the target is aimed at: predictions may be off by a little
 _RUNS = 24, 12, 6  # of up to 20 and 60 columns, and of more
 _FEW_RUNS = 5  # far from the target
 _NEAR = 1.5  # a factor: nearer than this to the target, all runs are made

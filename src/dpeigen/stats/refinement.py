@@ -126,11 +126,12 @@ def _levels(shares: Floats, trace: float, others: int, deviation: float) -> Floa
 
 def _fit(releases: Sequence[SignRelease], model: Model) -> Model:
     """The model that explains all releases, found from one that explains the earlier ones."""
-    looks = [(start, _look(releases, start)) for start in _starts(releases[-1], model)]
+    starts = [_believable(releases, start) for start in _starts(releases[-1], model)]
+    looks = [(start, _look(releases, start)) for start in starts]
     model, (loss, change, weights) = min(looks, key=lambda pair: pair[1][0])
     best, step = replace(model, weights=weights), 1.0
     for _ in range(_STEPS - 1):
-        model = _leading(_turned(best, step * change), best)
+        model = _believable(releases, _leading(_turned(best, step * change), best))
         found, next_change, weights = _look(releases, model)
         if found < loss:
             settled = loss - found < _SETTLED
@@ -257,6 +258,20 @@ def _leading(covariance: Floats, before: Model) -> Model:
     levels = np.clip(values[:count] / rest, _LEAST_LEVEL, _MOST_LEVEL)
     weights = np.full((count + 1, count + 1), float(before.weights[-1, -1]))
     return Model(vectors[:count], levels, wanted, weights)
+
+
+def _believable(releases: Sequence[SignRelease], model: Model) -> Model:
+    """Levels no larger than some release can tell: there the rest, about its part of the trace, is above its noise."""
+    j, d = model.basis.shape
+    spread = math.sqrt(_rest(0.0, 0.0, j, d - j)[1])
+    ratios = []
+    for release in releases:
+        seen = float(model.levels @ _lengths(model.basis, release) ** 2) / (d - j)
+        ratios.append(seen / max(1 / (spread * release.deviation) - 1, 1.0))
+    most = min(ratios)
+    if most <= 1:
+        return model
+    return replace(model, levels=np.maximum(model.levels / most, _LEAST_LEVEL))
 
 
 def _drawn_together(values: Floats, variance: float) -> Floats:
