@@ -10,19 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import complain
-from dpeigen.methods import Method
+from dpeigen.methods import Method, Refined
 from dpeigen.methods.auto import explain
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
 
-_DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of the runs: 95% of runs are below both
+_DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of many runs: 95% of runs are below both
+_MANY = 40
 _CAUTION = 0.95  # of the target is aimed at: predictions may be off by a little
-_RUNS = 24, 12, 6  # of up to 20 and 60 columns, and of more
+_RUNS = 60, 30, 15  # of up to 20 and 60 columns, and of more
+_SLOW = 2.5  # so many times fewer of `refined`
 _FEW_RUNS = 5  # far from the target
 _NEAR = 1.5  # a factor: nearer than this to the target, all runs are made
 Floats = NDArray[np.float64]
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
 _LEAST_ROWS, _MOST_ROWS = 10, 10**8
-_FINE = 1.03  # a search ends when its interval, or what is left to the target, is this ratio
+_FINE = 1.05  # a search ends when its interval, or what is left to the target, is this ratio
 _FAR = 10.0  # the largest step from the first value to one on the other side of the target
 _LOST = 0.9  # above this an error says nothing about how far off the target is
 _STEPS = 40
@@ -43,7 +45,7 @@ def needed_epsilon(
     method: str | Method = "auto",
     **facts: Any,
 ) -> float:
-    """The smallest ε (within 3%) at which 95% of runs have an error of at most ``target``.
+    """The smallest ε (within 5%) at which 95% of runs have an error of at most ``target``.
 
     ``method`` is a name, an instance, or "auto": what `auto` would choose at each ε. Other facts are those of `plan`,
     without ε. Raises `OutOfReachError` where no ε up to 64 is enough, because the rows themselves are too few.
@@ -55,7 +57,7 @@ def needed_epsilon(
 def needed_rows(
     target: float, n_features: int, n_components: int | None, *, method: str | Method = "auto", **facts: Any
 ) -> int:
-    """The smallest number of rows (within 3%) at which 95% of runs have an error of at most ``target``.
+    """The smallest number of rows (within 5%) at which 95% of runs have an error of at most ``target``.
 
     Facts are those of `plan`, without the rows. Raises `OutOfReachError` where 100 million are not enough.
     """
@@ -95,13 +97,14 @@ def _high_error(problem: Problem, simulator: Simulator, method: str | Method, ta
             return few
     d = problem.task.n_features
     most = _RUNS[(d > 20) + (d > 60)]
-    runs = max(_FEW_RUNS, most * problem.runs(chosen) // problem.repetitions)
+    share = problem.runs(chosen) / problem.repetitions / (_SLOW if isinstance(chosen, Refined) else 1)
+    runs = max(_FEW_RUNS, round(most * share))
     return _quantile(simulator.errors(chosen, problem.task, runs))
 
 
 def _quantile(errors: Floats) -> float:
     spread = float(errors.mean() + _DEVIATIONS * errors.std(ddof=1))
-    return max(spread, float(np.quantile(errors, _QUANTILE)))
+    return spread if len(errors) < _MANY else max(spread, float(np.quantile(errors, _QUANTILE)))
 
 
 def _search(error: Error, start: float, least: float, most: float, name: str, target: float) -> float:
