@@ -121,7 +121,7 @@ def runs(
 def measure(setting: Setting, rng: np.random.Generator) -> dict[str, float]:
     """Mean sinΘ of every method that takes the setting, and of "auto"."""
     size = setting.n * setting.d
-    repetitions = 20 if size < 1e5 else 10 if size < 4e5 else 5 if size < 1e6 else 3
+    repetitions = 40 if size < 1e5 else 24 if size < 4e5 else 12 if size < 1e6 else 8
     found = runs(setting, rng, repetitions, {**RIVALS, "auto": "auto"})
     return {name: float(np.mean(errors)) for name, errors in found.items()}
 

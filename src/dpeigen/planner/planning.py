@@ -39,7 +39,8 @@ MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", 
             "eigenvector-sampling", "kapralov-talwar", "oja", "dp-pca")  # fmt: skip
 _QUANTILES = (0.05, 0.95)
 _MANY = 20  # runs from which on their own quantiles are the interval
-_SLOW = {"oja": 4, "dp-pca": 6, "geodesic": 3, "kapralov-talwar": 2, "eigenvector-sampling": 2}  # fewer runs by
+_RUNS = 80, 40, 16  # of up to 20 and 60 columns, and of more
+_SLOW = {"oja": 8, "dp-pca": 12, "geodesic": 6, "kapralov-talwar": 4, "eigenvector-sampling": 4}  # fewer runs by
 _SMALL = 200_000  # numbers up to which even these are quick
 _FEWEST, _FLOOR_RUNS = 5, 8
 Floats = NDArray[np.float64]
@@ -156,12 +157,13 @@ class Problem:
     @property
     def repetitions(self) -> int:
         """More where runs are cheap and differ more from each other."""
-        return 40 if self.task.n_features <= 20 else 20 if self.task.n_features <= 60 else 10
+        d = self.task.n_features
+        return _RUNS[(d > 20) + (d > 60)]
 
     def runs(self, method: Method) -> int:
         """Fewer where runs of the method are slow."""
         slow = _SLOW.get(method.name, 1)
-        return max(_FEWEST, self.repetitions // (min(slow, 3) if self.n * self.task.n_features <= _SMALL else slow))
+        return max(_FEWEST, self.repetitions // (min(slow, 6) if self.n * self.task.n_features <= _SMALL else slow))
 
 
 class Simulator:

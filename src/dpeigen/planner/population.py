@@ -74,6 +74,11 @@ class Population:
         return self.assumed.n_features
 
     @property
+    def _paired(self) -> int:
+        """Rows whose differences are looked at."""
+        return _PAIRED if self.d <= _FEW_COLUMNS else max(_PAIRED * _FEW_COLUMNS // self.d, 3 * self.d)
+
+    @property
     def outliers(self) -> float:
         """The share of rows, or of differences, that are outliers."""
         share = self.assumed.contamination
@@ -176,14 +181,14 @@ class Population:
     def _weights(self, repetition: int, count: int) -> Floats:
         return made_up_generator(self.seed, 3, repetition).normal(size=count)
 
-    def differences(self, repetition: int) -> Floats:
-        """Kendall's tau of n rows, spherical, less what few partners add to its sampling error."""
-        key = ("differences", repetition)
+    def differences(self, repetition: int, k: int) -> Floats:
+        """Kendall's tau of n rows, spherical, less what few partners add to its sampling error along k directions."""
+        key = ("differences", repetition, k)
         if key in self._found:
             return self._found[key]
         rng = made_up_generator(self.seed, 2, repetition)
         rows = self.rows(repetition)
-        most = _PAIRED if self.d <= _FEW_COLUMNS else max(_PAIRED * _FEW_COLUMNS // self.d, 3 * self.d)
+        most = self._paired
         rows = rows[rng.permutation(len(rows))[:most]] if len(rows) > most else rows
         count, partners = len(rows), min(_PARTNERS, len(rows) // 2)
         share = self.assumed.contamination
@@ -197,10 +202,28 @@ class Population:
             z = _differences(rows, step)
             weights = g + np.roll(g, step)
             found += (z * weights[:, None]).T @ z - weights.sum() * mean
-        # A difference varies about four times as much as what it is expected to be given one of its rows.
-        extra = (1 + 1.5 / (_DESIGN if self.n > _DESIGN**2 else self.n)) / (1 + 1.5 / partners)
+        spread, design = self._spread(k), _DESIGN if self.n > _DESIGN**2 else self.n
+        extra = (1 + (spread / 2 - 1) / design) / (1 + (spread - 1) / (2 * partners))
         self._found[key] = mean + found * math.sqrt(extra / (count * self.n)) / partners
         return self._found[key]
+
+    def _spread(self, k: int) -> float:
+        """How much the sign moment c of a difference varies, between k leading directions and the others, over how
+        much its expectation given one of its rows does, which is the covariance of two differences of a row."""
+        k = min(k, self.d - 1)
+
+        def find() -> Floats:
+            rows = self._drawn[: self._paired]
+            own, one = np.zeros((len(rows), k, self.d - k)), 0.0
+            for step in range(1, _PARTNERS + 1):
+                z = _differences(rows, step)
+                c = z[:, :k, None] * z[:, None, k:]
+                own += c + np.roll(c, -step, axis=0)
+                one += float((c**2).sum()) / _PARTNERS
+            common = float((own**2).sum()) - 2 * _PARTNERS * one
+            return np.array(2 * _PARTNERS * (2 * _PARTNERS - 1) * one / max(common, 1e-300))
+
+        return float(np.clip(self.kept(("spread", k), find), 2.0, 100.0))
 
     # --- means ---------------------------------------------------------------------------------------------------
 

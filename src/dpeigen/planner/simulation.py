@@ -54,7 +54,7 @@ from dpeigen.stats.refinement import SignRelease, look_along, understand
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
 
 Floats = NDArray[np.float64]
-SAMPLES = 40, 24, 8  # different draws of up to 20 and 60 columns, and of more; every repetition has noise of its own
+SAMPLES = 80, 40, 12  # different draws of up to 20 and 60 columns, and of more; every repetition has noise of its own
 # Every look of `refined` pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
 # independent samples have as much of them left as four looks at such pairings.
 _OTHER_PAIRS = 1000
@@ -186,7 +186,7 @@ def floor_errors(population: Population, task: Task, repetitions: int, metric: s
     plain = [population.moment(r, View(math.inf)) for r in range(repetitions)]
     if metric in COVARIANCE_METRICS:
         return np.array([COVARIANCE_METRICS[metric](m, population.assumed.covariance) for m in plain])
-    signs = [population.differences(r) for r in range(repetitions)]
+    signs = [population.differences(r, k) for r in range(repetitions)]
     errors = [[METRICS[metric](_leading(m, k), np.eye(d)[:k]) for m in moments] for moments in (plain, signs)]
     return np.array(min(errors, key=lambda found: float(np.mean(found))))
 
@@ -271,7 +271,9 @@ def _signs(method: Method, run: Run) -> Found:  # noqa: ARG001
 def _kendall(method: Method, run: Run) -> Found:  # noqa: ARG001
     cost, d = run.costs["Kendall's tau"], run.task.n_features
     noise = 2 * deviation(mechanism_for(cost), cost, d, run.task.relation) / run.n
-    matrix = run.population.differences(run.repetition) + symmetric_noise(mechanism_for(cost), d, noise, run.rng)
+    matrix = run.population.differences(run.repetition, run.wanted) + symmetric_noise(
+        mechanism_for(cost), d, noise, run.rng
+    )
     return Found(_leading(matrix, run.wanted))
 
 
