@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -41,6 +42,42 @@ def test_the_sum_is_that_of_an_enumeration(local, n):
     for epsilon in (0.05, 0.2, 0.8 * local):
         ours = _clone_delta(epsilon, local, n, math.exp(-local))
         assert ours == pytest.approx(by_enumeration(epsilon, local, n, math.exp(-local)), rel=1e-6, abs=1e-13)
+
+
+def with_many_digits(epsilon, local, n, rate):
+    """The same from counts a of c + 1, with many digits."""
+    with localcontext() as context:
+        context.prec = 360
+        rate, w = Decimal(rate), 1 / (1 + (-Decimal(local)).exp())
+        total, bar = Decimal(0), Decimal(epsilon).exp()
+        for c in range(n):
+            mass = math.comb(n - 1, c) * rate**c * (1 - rate) ** (n - 1 - c) / 2**c
+            for a in range(c + 2):
+                ahead, level = math.comb(c, a - 1) if a else 0, math.comb(c, a)
+                first, second = w * ahead + (1 - w) * level, w * level + (1 - w) * ahead
+                total += mass * max(first - bar * second, Decimal(0))
+        return total
+
+
+@pytest.mark.parametrize("local", [1e-15, 1e-5, 0.3, 5.0, 28.0, 50.0, 300.0, 700.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+def test_never_below_the_truth_however_large_or_near_its_limit_epsilon_is(local, n):
+    for part in (0.0, 0.1, 0.5, 0.9, 0.99, 1 - 1e-6, 1 - 1e-10, 1 - 1e-13):
+        for rate in (math.exp(-local), 0.5, 1e-300):
+            truth = with_many_digits(part * local, local, n, rate)
+            assert Decimal(_clone_delta(part * local, local, n, rate)) >= truth * (1 - Decimal("1e-11"))
+
+
+def test_one_report_is_not_shuffled():
+    assert shuffled_epsilon(PureCost(50.0), 1, 1e-6) == pytest.approx(50.0)
+    assert shuffled_epsilon(PureCost(30.0), 1000, 1e-6) == pytest.approx(30.0)
+
+
+def test_losses_beyond_the_range_of_numbers():
+    assert shuffled_delta(PureCost(750.0), 10, 1.0) == pytest.approx(1.0)
+    assert shuffled_delta(PureCost(1.0), 10, 800.0) == 0
+    assert shuffled_delta(ApproximateCost(750.0, 1e-9), 10, 740.0) == 1.0
+    assert shuffled_epsilon(GaussianCost(33.0), 10, 1e-6) == pytest.approx(gaussian_epsilon(1e-6, 33.0))
 
 
 @pytest.mark.parametrize(("local", "n"), [(0.3, 12), (1.0, 40), (2.5, 25)])

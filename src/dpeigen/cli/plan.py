@@ -61,7 +61,7 @@ def plan(
     """Predict the error of every method before anything is spent; no data are read."""
     with one_line_errors():
         from dpeigen.planner.beside import beside
-        from dpeigen.planner.inverse import epsilon_for, rows_for
+        from dpeigen.planner.inverse import check_target, epsilon_for, rows_for
         from dpeigen.planner.picture import PARTS, curves, draw, start_curves
         from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
 
@@ -79,6 +79,8 @@ def plan(
             contamination=contamination,
             metric=metric,
         )
+        if target is not None:
+            check_target(target)
         more = (2 if target is not None else 0) + (PARTS if plot is not None else 0)
         jobs = len(method or MODELLED) + more
         with beside(jobs) as pool, _progress(jobs) as step:
@@ -155,7 +157,7 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     if found.chosen is not None and found.chosen not in listed:  # one of them, with options of its own
         listed = sorted([*listed, found.chosen], key=lambda p: p.error)
     for p in listed:
-        mark = '← "auto"' if p is found.chosen else ""
+        mark = '← "auto"' if p == found.chosen else ""
         table.add_row(
             p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", str(p.runs), f"{100 * p.success:.1f}%", mark
         )

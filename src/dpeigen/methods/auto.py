@@ -65,8 +65,8 @@ LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
-# Differences, directions alone, and what rests on a bound, have to promise an error so much smaller.
-_PAIRED, _BARE, _BOUNDED = 1.1, 1.3, 1.5
+# Differences, directions alone, and what rests on a bound, or on a radius inside one, have to promise so much less.
+_PAIRED, _BARE, _BOUNDED, _TIGHTENED = 1.1, 1.3, 1.5, 1.1
 _REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e300 and the like
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
@@ -111,8 +111,7 @@ def explain(task: Task) -> Choice:
 def _for_directions(task: Task, k: int) -> Choice:
     d = task.n_features
     sizes = [task.n_rows] if task.n_rows is not None else _SIZES
-    courses = [(method, _courses(method, task, sizes)) for method in _candidates(task)]
-    courses = [(method, found) for method, found in courses if found]
+    courses = [(m, found) for m in _candidates(task) if (found := _courses(m, task, sizes))]
     if not courses:
         return _for_covariance(task)  # whose check says what is missing
     kind = "box" if isinstance(task.bound, tuple) else "radius" if isinstance(task.bound, float) else "none"
@@ -161,10 +160,11 @@ def _reluctance(method: Method, task: Task) -> float:
     """What a method has to promise more than others that answer all that was asked.
 
     Differences measure about the mean, whatever public centre was given; with only directions to pay for, variances
-    are relative and no centre is found; and the noise on a moment follows a public bound, which may be far too wide.
+    are relative and no centre is found; and the noise on a moment follows a public bound, which may be far too wide,
+    unless a radius inside it is paid for.
     """
     if isinstance(method, MomentMethod):
-        return _BOUNDED
+        return _TIGHTENED if method.tighten else _BOUNDED
     if isinstance(method, Refined):
         return _BARE if method.only_directions else _PAIRED if method.differences else 1.0
     if not isinstance(method, Kendall):

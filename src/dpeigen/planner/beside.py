@@ -1,4 +1,4 @@
-"""A second core: searches and the points of a picture run beside a plan, where the system can fork.
+"""A second core: methods, searches and the points of a picture run side by side, where the system can fork.
 
 A forked process has everything loaded already; a fresh one would take longer to start than most plans take.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import Any
 
-from dpeigen.stats.threads import single_blas
+from dpeigen.stats.threads import cores, single_blas
 
 
 class InTurn(Executor):
@@ -41,8 +41,8 @@ class _Later(Future[Any]):
 @contextlib.contextmanager
 def beside(jobs: int) -> Iterator[Executor]:
     """An executor for so many jobs, each with one BLAS thread. Ask for it before other threads are started."""
-    workers = min(jobs, os.cpu_count() or 1)
-    if not jobs or workers < 2 or sys.platform != "linux" or multiprocessing.current_process().daemon:
+    workers = min(jobs, cores())
+    if workers < 2 or sys.platform != "linux" or multiprocessing.current_process().daemon:
         yield InTurn()
         return
     with single_blas(), warnings.catch_warnings():  # before the fork: in a forked process a limit has no effect

@@ -13,14 +13,15 @@ from dpeigen._validate import complain
 from dpeigen.methods import Method, Refined
 from dpeigen.methods.auto import explain
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
+from dpeigen.planner.simulation import by_columns
 
 _DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of many runs: 95% of runs are below both
 _MANY = 40
 _CAUTION = 0.95  # of the target is aimed at: predictions may be off by a little
-_RUNS = 60, 30, 15  # of up to 20 and 60 columns, and of more
+_RUNS = 60, 30, 15  # by columns
 _SLOW = 3  # so many times fewer of `refined`
-_FEW_RUNS = 5  # far from the target
-_NEAR = 1.5  # a factor: nearer than this to the target, all runs are made
+_FEW_RUNS = 5  # far above the target
+_NEAR = 1.5  # times the target: below it, all runs are made
 Floats = NDArray[np.float64]
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
 _LEAST_ROWS, _MOST_ROWS = 10, 10**8
@@ -45,7 +46,7 @@ def needed_epsilon(
     method: str | Method = "auto",
     **facts: Any,
 ) -> float:
-    """The smallest ε (within 5%) at which 95% of runs have an error of at most ``target``.
+    """About the smallest ε at which 95% of runs have an error of at most ``target``, and of 5 to 10% less.
 
     ``method`` is a name, an instance, or "auto": what `auto` would choose at each ε. Other facts are those of `plan`,
     without ε. Raises `OutOfReachError` where no ε up to 64 is enough, because the rows themselves are too few.
@@ -57,15 +58,21 @@ def needed_epsilon(
 def needed_rows(
     target: float, n_features: int, n_components: int | None, *, method: str | Method = "auto", **facts: Any
 ) -> int:
-    """The smallest number of rows (within 5%) at which 95% of runs have an error of at most ``target``.
+    """About the smallest number of rows at which 95% of runs have an error of at most ``target``, and of 5 to 10% less.
 
     Facts are those of `plan`, without the rows. Raises `OutOfReachError` where 100 million are not enough.
     """
     return rows_for(target, Problem.of(_USUAL_ROWS, n_features, n_components, **facts), method)
 
 
+def check_target(target: float) -> None:
+    if not 0 < target < 1:
+        raise ValueError(complain("target", "planner", "in (0, 1)", target))
+
+
 def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") -> float:
     """`needed_epsilon` for a checked problem; its own ε is where the search starts."""
+    check_target(target)
     simulator = Simulator(problem)
 
     def error(epsilon: float, near: bool) -> float:
@@ -76,6 +83,7 @@ def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") 
 
 def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> int:
     """`needed_rows` for a checked problem; its own rows are where the search starts."""
+    check_target(target)
 
     def error(n: float, near: bool) -> float:
         resized = problem.with_rows(math.ceil(n))
@@ -85,7 +93,7 @@ def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> 
 
 
 def _high_error(problem: Problem, simulator: Simulator, method: str | Method, target: float, near: bool) -> float:
-    """What about 95% of runs stay below; from a few runs where that is far from the target. Infinite: refused."""
+    """What about 95% of runs stay below; from a few runs where that is far above the target. Infinite: refused."""
     chosen = explain(problem.task).method if method == "auto" else modelled_method(method)
     try:
         chosen.check(problem.task)
@@ -93,10 +101,9 @@ def _high_error(problem: Problem, simulator: Simulator, method: str | Method, ta
         return math.inf
     if not near:
         few = _quantile(simulator.errors(chosen, problem.task, _FEW_RUNS))
-        if abs(math.log(max(few, 1e-12) / target)) > math.log(_NEAR):
+        if few > _NEAR * target:  # what is enough is always seen to be by all runs
             return few
-    d = problem.task.n_features
-    most = _RUNS[(d > 20) + (d > 60)]
+    most = by_columns(_RUNS, problem.task.n_features)
     share = problem.runs(chosen) / problem.repetitions / (_SLOW if isinstance(chosen, Refined) else 1)
     runs = max(_FEW_RUNS, round(most * share))
     return _quantile(simulator.errors(chosen, problem.task, runs))
@@ -112,15 +119,13 @@ def _search(error: Error, start: float, least: float, most: float, name: str, ta
 
     Between two values the error is nearly a power: the next one to try is where that meets the target, a little below.
     """
-    if not 0 < target < 1:
-        raise ValueError(complain("target", "planner", "in (0, 1)", target))
     goal = _CAUTION * target
     low, above = 0.0, math.inf  # the largest value seen that is too small, and its error
     high, below = math.inf, 0.0  # the smallest that is enough
     middle, near = min(max(start, least), most), False
     for _ in range(_STEPS):
         found = error(middle, near)
-        if found <= goal:
+        if found <= (target if middle == most else goal):
             high, below = middle, found
         elif middle == most:
             raise OutOfReachError(f"No {name} up to {most:g} reaches a target of {target:g} under these assumptions.")
@@ -128,15 +133,15 @@ def _search(error: Error, start: float, least: float, most: float, name: str, ta
             low, above = middle, found
         if high <= max(least, _FINE * low) or goal * (2 - _FINE) <= below:
             break
-        near = low > 0 and high < math.inf
-        if near:
-            part = 0.5
-            if above < _LOST:
-                part = math.log(above / (0.99 * goal)) / math.log(above / max(below, 1e-12))
+        between = low > 0 and high < math.inf
+        near = between and above < _LOST
+        if between:
+            part = math.log(above / (0.99 * goal)) / math.log(above / max(below, 1e-12)) if near else 0.5
             middle = low * (high / low) ** min(max(part, 0.1), 0.9)
-            near = above < _LOST
         elif low:
-            middle = min(low * min(max((above / goal) ** 1.5, 2.0), _FAR), most)
+            middle = min(low * min(max(min(above / goal, _FAR) ** 1.5, 2.0), _FAR), most)
         else:
             middle = max(high * min(max(below / goal, 1 / _FAR), 0.7), least)
+    if math.isinf(high):
+        raise AssertionError("an upper end is found, or refused, in fewer steps")
     return high

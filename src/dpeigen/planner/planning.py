@@ -24,6 +24,7 @@ from dpeigen.planner.simulation import (
     COVARIANCE_METRICS,
     METRICS,
     Found,
+    by_columns,
     floor_errors,
     is_modelled,
     simulated_errors,
@@ -39,7 +40,7 @@ MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", 
             "eigenvector-sampling", "kapralov-talwar", "oja", "dp-pca")  # fmt: skip
 _QUANTILES = (0.05, 0.95)
 _MANY = 20  # runs from which on their own quantiles are the interval
-_RUNS = 80, 40, 16  # of up to 20 and 60 columns, and of more
+_RUNS = 80, 40, 16  # by columns
 _SLOW = {"oja": 8, "dp-pca": 12, "geodesic": 6, "kapralov-talwar": 4, "eigenvector-sampling": 4}  # fewer runs by
 _SMALL = 200_000  # numbers up to which even these are quick
 _FEWEST, _FLOOR_RUNS = 5, 8
@@ -157,8 +158,7 @@ class Problem:
     @property
     def repetitions(self) -> int:
         """More where runs are cheap and differ more from each other."""
-        d = self.task.n_features
-        return _RUNS[(d > 20) + (d > 60)]
+        return by_columns(_RUNS, self.task.n_features)
 
     def runs(self, method: Method) -> int:
         """Fewer where runs of the method are slow."""
@@ -281,7 +281,7 @@ def plan_problem(
         refused=refused,
         choice=choice,
         floor=floor.result(),
-        rate=_rate(problem, problem.rows.eigenvalues),
+        rate=_rate(problem),
         success=best_guess(task.budget.epsilon, task.budget.delta),
         chosen=found[wanted.index(choice.method)] if marked else None,
     )
@@ -328,9 +328,9 @@ def _success(method: Method, task: Task) -> float:
     return min(best_guess(spent.epsilon, spent.delta), 0.5 + compose_delta(spends, 0.0) / 2)
 
 
-def _rate(problem: Problem, values: Any) -> float | None:
+def _rate(problem: Problem) -> float | None:
     """The lower bound on sinΘ under the spiked model with constant 1, where the spectrum has a gap."""
-    k = problem.task.n_components
+    k, values = problem.task.n_components, problem.rows.eigenvalues
     if k is None:
         return None
     rest = float(np.mean(values[k:]))

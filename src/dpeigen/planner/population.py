@@ -213,15 +213,13 @@ class Population:
         k = min(k, self.d - 1)
 
         def find() -> Floats:
-            rows = self._drawn[: self._paired]
-            own, one = np.zeros((len(rows), k, self.d - k)), 0.0
-            for step in range(1, _PARTNERS + 1):
-                z = _differences(rows, step)
-                c = z[:, :k, None] * z[:, None, k:]
-                own += c + np.roll(c, -step, axis=0)
-                one += float((c**2).sum()) / _PARTNERS
-            common = float((own**2).sum()) - 2 * _PARTNERS * one
-            return np.array(2 * _PARTNERS * (2 * _PARTNERS - 1) * one / max(common, 1e-300))
+            rows, steps = self._drawn[: self._paired], range(1, _PARTNERS + 1)
+            back = [_differences(rows, step) for step in steps]
+            z = np.stack(back + [np.roll(z, -step, axis=0) for z, step in zip(back, steps, strict=True)], axis=1)
+            a, b = z[:, :, :k], z[:, :, k:]
+            products = (a @ a.transpose(0, 2, 1)) * (b @ b.transpose(0, 2, 1))  # of c of two differences of a row
+            same = float(np.einsum("ijj->", products))
+            return np.array((2 * _PARTNERS - 1) * same / max(float(products.sum()) - same, 1e-300))
 
         return float(np.clip(self.kept(("spread", k), find), 2.0, 100.0))
 

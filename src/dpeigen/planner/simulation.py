@@ -54,7 +54,7 @@ from dpeigen.stats.refinement import SignRelease, look_along, understand
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
 
 Floats = NDArray[np.float64]
-SAMPLES = 80, 40, 12  # different draws of up to 20 and 60 columns, and of more; every repetition has noise of its own
+_SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
 # Every look of `refined` pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
 # independent samples have as much of them left as four looks at such pairings.
 _OTHER_PAIRS = 1000
@@ -149,6 +149,11 @@ class Run:
         return self.population.moment(self.repetition, View(radius, stretch, shift))
 
 
+def by_columns(counts: tuple[int, int, int], d: int) -> int:
+    """What is done how often with up to 20 columns, up to 60, and more."""
+    return counts[(d > 20) + (d > 60)]
+
+
 def least(radius: float, cap: float | None) -> float:
     return radius if cap is None else min(radius, cap)
 
@@ -176,7 +181,7 @@ def simulated_runs(
     course, d = next(course for kind, course in _COURSES if isinstance(method, kind)), task.n_features
     for repetition in range(repetitions):
         rng = made_up_generator(population.seed, repetition, d)  # the same for all n and ε: errors are smooth in them
-        sample = repetition % SAMPLES[(d > 20) + (d > 60)]
+        sample = repetition % by_columns(_SAMPLES, d)
         yield course(method, Run(task, costs, population, sample, rng, variances))
 
 

@@ -34,25 +34,30 @@ from dpeigen._validate import check_count, check_delta, complain
 from dpeigen.privacy.budget import ApproximateCost, ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon
 
+_LARGEST = 700.0  # e^ε is a number up to here; nothing is claimed beyond
 _TAIL = 14.0  # standard deviations of C that are summed; what is left out counts as δ
 _POINTS = 24  # of a Gaussian's curve
+_ROUNDING, _ROUNDING_PER_ROW = 1e-8, 1e-14  # relative: differences of probabilities that nearly cancel
 
 
 def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
     """δ(ε) of the counts, with the other n − 1 reports being clones at this rate."""
     if epsilon >= local:
         return 0.0
+    if epsilon > _LARGEST:
+        return 1.0
     spread = math.sqrt(n * rate * (1 - rate)) + 1
     low = max(0, math.floor((n - 1) * rate - _TAIL * spread))
     high = min(n - 1, math.ceil((n - 1) * rate + _TAIL * spread))
     c = np.arange(low, high + 1, dtype=np.float64)
-    weights, left_out = _binomial(c, n - 1, min(rate, math.nextafter(1.0, 0.0)))
-    # The first side is likelier by more than e^ε where a count a of c + 1 exceeds ρ : 1.
-    own, other = -math.expm1(epsilon - local), math.exp(epsilon) - math.exp(-local)  # both divided by e^ε₀/(1 + e^ε₀)
-    least = np.floor(other * (c + 1) / (own + other)) + 1
+    weights, left_out = _binomial(c, n - 1, rate)
+    # The first side is likelier by more than e^ε where a count a of c + 1 exceeds ρ : 1. Seen from c + 1, since own may
+    # be less than a rounding error of other; both are divided by e^ε₀/(1 + e^ε₀).
+    own, other = -math.expm1(epsilon - local), math.expm1(epsilon) - math.expm1(-local)
+    least = c + 2 - np.ceil(own / (own + other) * (c + 1))
     gap = own * _at_least(least - 1, c) - other * _at_least(least, c)
     total = float(weights @ np.maximum(gap, 0.0)) / (1 + math.exp(-local))
-    return min(1.0, total * (1 + 1e-9) + left_out)
+    return min(1.0, total * (1 + _ROUNDING + _ROUNDING_PER_ROW * n) + left_out)
 
 
 def _binomial(c: np.ndarray, n: int, rate: float) -> tuple[np.ndarray, float]:
@@ -60,6 +65,7 @@ def _binomial(c: np.ndarray, n: int, rate: float) -> tuple[np.ndarray, float]:
 
     Products of ratios of neighbours, made to sum to 1: no less than the truth, what is left out being counted twice.
     """
+    rate = min(max(rate, math.ulp(0.0)), math.nextafter(1.0, 0.0))  # e^−ε₀ may be rounded to either
     ratios = np.log((n - c[:-1]) / (c[:-1] + 1)) + (math.log(rate) - math.log1p(-rate))
     logs = np.append(0.0, np.cumsum(ratios))
     weights = np.exp(logs - logs.max())
@@ -79,7 +85,8 @@ def _at_least(a: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _approximate_delta(epsilon: float, local: float, delta0: float, n: int) -> float:
     kept = math.exp(-local)
     moved = delta0 * (1 + (n - 1) * kept)
-    return min(1.0, _clone_delta(epsilon, local, n, kept * (1 - delta0)) + (1 + math.exp(epsilon)) * moved)
+    stretched = math.exp(min(math.log(moved) + epsilon, 0.0)) if moved else 0.0  # e^ε itself may be too large a number
+    return min(1.0, _clone_delta(epsilon, local, n, kept * (1 - delta0)) + moved + stretched)
 
 
 def _points(cost: Cost, n: int, delta: float) -> list[tuple[float, float]]:

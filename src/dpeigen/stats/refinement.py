@@ -264,14 +264,11 @@ def _believable(releases: Sequence[SignRelease], model: Model) -> Model:
     """Levels no larger than some release can tell: there the rest, about its part of the trace, is above its noise."""
     j, d = model.basis.shape
     spread = math.sqrt(_rest(0.0, 0.0, j, d - j)[1])
-    ratios = []
+    over = math.inf
     for release in releases:
         seen = float(model.levels @ _lengths(model.basis, release) ** 2) / (d - j)
-        ratios.append(seen / max(1 / (spread * release.deviation) - 1, 1.0))
-    most = min(ratios)
-    if most <= 1:
-        return model
-    return replace(model, levels=np.maximum(model.levels / most, _LEAST_LEVEL))
+        over = min(over, seen / max(1 / (spread * release.deviation) - 1, 1.0))
+    return model if over <= 1 else replace(model, levels=np.maximum(model.levels / over, _LEAST_LEVEL))
 
 
 def _drawn_together(values: Floats, variance: float) -> Floats:

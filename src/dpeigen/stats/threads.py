@@ -22,11 +22,15 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def workers() -> int:
     """As many as BLAS itself would use, which respects limits set by joblib or the environment."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     blas = [lib["num_threads"] for lib in _controller().info() if lib["user_api"] == "blas"]
-    return max(1, min([cores, *blas]))
+    return max(1, min([cores(), *blas]))
 
 
 _users = 0  # of the one-thread limit, which is the whole process's: the first sets it, the last lifts it
