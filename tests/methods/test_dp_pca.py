@@ -7,9 +7,10 @@ import pytest
 
 from dpeigen import PrivatePCA
 from dpeigen.methods import DPPCA
-from dpeigen.methods.dp_pca import gain
-from dpeigen.methods.streaming import deflated, exact_scores, mixed_blocks, orthonormal
-from dpeigen.privacy import Spend, compose_pld
+from dpeigen.methods.base import Task
+from dpeigen.methods.dp_pca import _Run, gain
+from dpeigen.methods.streaming import Stream, deflated, exact_scores, orthonormal
+from dpeigen.privacy import Budget, Relation, Spend, compose_pld
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import ArraySource
 
@@ -131,12 +132,26 @@ def test_a_changed_row_changes_one_gradient(tools):
     np.testing.assert_allclose(exact_scores(rows, directions), rows @ directions.T, atol=1e-5)
 
 
-def test_the_order_of_reading_is_a_permutation_and_uses_secure_randomness():
-    X = np.arange(20_000.0)[:, None]
-    read = np.concatenate(list(mixed_blocks(ArraySource(X), SystemRandomness())))[:, 0]
-    np.testing.assert_array_equal(np.sort(read), X[:, 0])
-    assert np.abs(np.corrcoef(read, X[:, 0])[0, 1]) < 0.05
-    assert (read != np.concatenate(list(mixed_blocks(ArraySource(X), SystemRandomness())))[:, 0]).any()
+def test_batches_are_drawn_over_all_rows_of_a_table(monkeypatch):
+    """In a sorted table one changed value shifts the rows after it: who shares a batch must not follow from places.
+
+    The first 8,192 of 30,000 rows in random order hold each residue modulo 4 about 2,048 times (deviation 34), and
+    their mean place is 15,000 (deviation 82). Fewer than 1e-6 of all runs fail.
+    """
+    read = []
+    monkeypatch.setattr(Stream, "feed", lambda self, block: read.append(np.asarray(block)[:, 0].copy()))
+    monkeypatch.setattr(_Run, "estimate", lambda self: None)
+    rows = np.column_stack([np.arange(30_000.0), np.ones(30_000)])
+    task = Task("PrivatePCA", 2, 1, Budget(4.0, 1e-5), Relation.REPLACE, None, None, 30_000)
+    for _ in range(2):
+        DPPCA().estimate(ArraySource(rows), task, SystemRandomness())
+    half = len(read) // 2
+    first, second = np.concatenate(read[:half]), np.concatenate(read[half:])
+    np.testing.assert_array_equal(np.sort(first), rows[:, 0])
+    assert (first != second).any()
+    for order in (first, second):
+        assert np.abs(np.bincount(order[:8192].astype(int) % 4) - 2048).max() < 34 * 5.5
+        assert abs(order[:8192].mean() - 15_000) < 82 * 5.5
 
 
 def test_gain_is_the_best_share():
@@ -197,25 +212,29 @@ def test_a_public_bound_limits_rows():
     assert box.components_.shape == (1, 3)
 
 
-def test_a_source_that_breaks_after_the_first_batch_keeps_what_was_paid(tmp_path):
+def test_a_file_that_breaks_off_costs_nothing_and_a_bad_row_in_a_late_batch_does(tmp_path):
+    """All rows are read before the first batch is drawn; a batch may find a bad row after others were paid for."""
     from dpeigen import Ledger
     from dpeigen.sources import Source
     from dpeigen.sources.base import UnreadableRowsError
 
     class Breaking(Source):
-        def __init__(self, after):
-            self.after, self.n_rows, self.n_features = after, 200_000, 3
+        def __init__(self, bad_row):
+            self.bad_row, self.n_rows, self.n_features = bad_row, 40_000, 3
 
         def blocks(self):
             for start in range(0, self.n_rows, 1000):
-                if start >= self.after:
-                    raise UnreadableRowsError("a damaged file")
-                yield spiked(1000, 3, seed=start)
+                block = spiked(1000, 3, seed=start)
+                if start == 30_000:
+                    if not self.bad_row:
+                        raise UnreadableRowsError("a damaged file")
+                    block[0, 0] = np.nan
+                yield block
 
-    for after, kind, state in ((0, UnreadableRowsError, "cancelled"), (150_000, ValueError, "reserved")):
-        ledger = Ledger.create(tmp_path / str(after), epsilon=2.0, delta=1e-6)
-        with pytest.raises(kind, match="damaged file"):
-            fit(Breaking(after), center=None, ledger=ledger)
+    for bad_row, kind, state in ((False, UnreadableRowsError, "cancelled"), (True, ValueError, "reserved")):
+        ledger = Ledger.create(tmp_path / str(bad_row), epsilon=8.0, delta=1e-4)
+        with pytest.raises(kind):
+            fit(Breaking(bad_row), center=None, epsilon=8.0, delta=1e-4, seed=3, ledger=ledger)
         assert [entry["state"] for entry in ledger.history()] == [state]
 
 
@@ -223,6 +242,8 @@ def test_a_source_that_breaks_after_the_first_batch_keeps_what_was_paid(tmp_path
 @pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 2)])
 def test_all_components_of_few_columns(method, d, k):
     X = np.random.default_rng(5).normal(size=(30_000, d)) * [3.0, 1.0][:d]
-    pca = fit(X, k, method=method, bound=None if method == "dp-pca" else 8.0, center=None)
-    np.testing.assert_allclose(pca.explained_variance_, [9.0, 1.0][:d], rtol=0.2)
-    assert pca.noise_variance_ == 0.0
+    bound = None if method == "dp-pca" else 8.0
+    runs = [fit(X, k, method=method, bound=bound, center=None, seed=seed) for seed in range(5)]
+    variances = np.median([pca.explained_variance_ for pca in runs], axis=0)
+    np.testing.assert_allclose(variances, [9.0, 1.0][:d], rtol=0.3)
+    assert all(pca.noise_variance_ == 0.0 for pca in runs)

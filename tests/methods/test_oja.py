@@ -229,8 +229,9 @@ def test_every_block_is_shuffled_and_each_row_used_once(tools, monkeypatch):
 @pytest.mark.parametrize("batch", [1, "auto", 50])
 @pytest.mark.parametrize("gap", [None, 9.75])
 def test_components_and_variances(batch, gap):
-    pca = fit(spiked(20_000, 4), method=Oja(batch=batch, gap=gap))
-    assert sine(pca.components_[0]) < (0.25 if gap else 0.15)
+    runs = [fit(spiked(20_000, 4), method=Oja(batch=batch, gap=gap), random_state=seed) for seed in range(3)]
+    assert np.median([sine(pca.components_[0]) for pca in runs]) < (0.25 if gap else 0.15)
+    pca = runs[1]
     assert 11 < pca.explained_variance_[0] < 18
     assert pca.guarantee_.numerics == "seeded"
     assert pca.release_.facts["details"]["calibration"]["name"] == ("shuffled" if batch == 1 else "plain")

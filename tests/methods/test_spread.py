@@ -42,6 +42,14 @@ def test_constant_rows_have_scale_zero_and_scattered_ones_none():
     assert top_eigenvalue(sizes, BUDGET, rng) is None
 
 
+def test_a_sorted_table_and_its_neighbour_are_not_told_apart():
+    """Values 0, 0, 1, 1, 2, 2 …: consecutive rows are equal, until a smaller value at the front shifts them all."""
+    rows = np.repeat(np.arange(2000.0), 2)[:, None]
+    shifted = np.sort(np.append(rows[:-1], -1.0))[:, None]  # the last row replaced, and sorted again
+    found = [[private_top_eigenvalue(table, epsilon=1.0, delta=1e-6) for _ in range(5)] for table in (rows, shifted)]
+    assert np.min(found) > 1000.0  # the spread of the values, however the table is sorted
+
+
 def test_one_vector_moves_one_group_bit_for_bit():
     groups = np.random.default_rng(1).normal(size=(40, 12, 5))
     changed = groups.copy()

@@ -201,12 +201,6 @@ def _discreet(message: str) -> str:
     )
 
 
-_IN_PLACE = (
-    "Pairs were drawn within blocks of rows as they lie: one row replaced means in its place. Rows that were sorted by "
-    "private values must be shuffled first."
-)
-
-
 def _describe(
     estimate: Estimate,
     method: Method,
@@ -218,8 +212,7 @@ def _describe(
     seeded: bool,
     choice: Choice | None = None,
 ) -> Release:
-    notes = (_IN_PLACE,) if source.paired_in_place else ()
-    guarantee = promise(estimate, method, task, cost).with_notes(*notes)
+    guarantee = promise(estimate, method, task, cost)
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
     paid = any(spend.purpose == "radius" for spend in estimate.split)

@@ -37,16 +37,13 @@ class _Stand(Source):
 
     def __init__(self, source: Source, rows: int) -> None:
         self.n_features, self.n_rows, self.reads = source.n_features, rows, 0
-        self.fixed_order, self.one_block = source.fixed_order, source.one_block
+        self.fixed_order = source.fixed_order
         self._rows = np.zeros((rows, self.n_features))
         self._rows[np.arange(rows), np.arange(rows) % self.n_features] = np.linspace(-1, 1, rows)
 
     def blocks(self) -> Iterator[Any]:
         self.reads += 1
         yield self._rows
-
-    def whole_blocks(self) -> Iterator[Any]:
-        return self.blocks()
 
 
 def rehearse(method: Method, task: Task, source: Source, *, counting: bool) -> Plan:

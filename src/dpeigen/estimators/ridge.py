@@ -295,7 +295,6 @@ class _JoinedRows(Source):
     def __init__(self, rows: Source, target: Floats, names: list[str], scale: float) -> None:
         self._rows, self._target, self._scale = rows, target, scale
         self.n_features, self.feature_names, self.n_rows = len(names), names, rows.n_rows
-        self.one_block = rows.one_block
         if self.n_rows is not None:
             self.count_rows()
 
@@ -308,8 +307,9 @@ class _JoinedRows(Source):
     def blocks(self) -> Iterator[Floats]:
         return self._joined(self._rows.blocks())
 
-    def whole_blocks(self) -> Iterator[Floats]:
-        return self._joined(self._rows.whole_blocks())
+    def in_memory(self) -> Floats | None:
+        rows = self._rows.in_memory()
+        return None if rows is None else next(self._joined([rows]))
 
     def _joined(self, blocks: Iterable[Any]) -> Iterator[Floats]:
         start = 0

@@ -7,7 +7,7 @@ public before. Whoever goes on twice from one saved state and feeds the same row
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,10 @@ from dpeigen.privacy.ledger import Ledger
 from dpeigen.sources import ArraySource, Source
 from dpeigen.stats import BadRowsError, Frame
 
+_ORDER = (
+    "Batches hold the rows in the order in which the caller fed them: one row replaced means in its place. If that "
+    "order follows private values (a table sorted by one of them), shuffle the rows first."
+)
 _PUBLIC = ("lower", "upper", "point")  # arrays of a task: column bounds and a public centre
 
 
@@ -258,4 +262,5 @@ class StreamMixin:
 def _released(running: Running, source: Source) -> Any:
     method, task = running.method, running.task
     cost = method.price(task)
-    return _describe(running.stream.estimate(), method, task, cost, "pca", source, seeded=running.seeded)
+    release = _describe(running.stream.estimate(), method, task, cost, "pca", source, seeded=running.seeded)
+    return replace(release, guarantee=release.guarantee.with_notes(_ORDER))

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpeigen._validate import check_positive
 from dpeigen.methods.framing import spends
 from dpeigen.methods.radius import private_radius, rows_needed
-from dpeigen.methods.spread import check_budget, check_rows, check_size
+from dpeigen.methods.spread import check_budget, check_rows, check_size, in_random_order
 from dpeigen.methods.streaming import finite
 from dpeigen.privacy import (
     Budget,
@@ -209,4 +209,5 @@ def private_mean(
     rows = check_rows(X, owner)
     n, d = rows.shape
     check_size(n, vectors_needed(budget, d), owner)
-    return mean_of(Frame(d).image(rows), scale, MeanShares.of(budget, n, d), randomness(random_state)).mean
+    rng = randomness(random_state)
+    return mean_of(in_random_order(rows, rng), scale, MeanShares.of(budget, n, d), rng).mean

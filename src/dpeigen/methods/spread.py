@@ -1,9 +1,10 @@
 """The private scale of a batch of vectors: the top eigenvalue of their covariance; and ratios of their eigenvalues.
 
-Guarantee: (ε, δ)-DP for every data set under replacement. The vectors are cut into groups by their positions; each
-group gives one label, computed from its own vectors alone (a power of two taken out, rounded to integers whose sums of
-products are exact), so one vector changes one label, and the labels' histogram over infinitely many bins is released
-by `privacy.histogram`: discrete Laplace noise of scale 2/ε, δ for the threshold. No bound on the vectors is needed.
+Guarantee: (ε, δ)-DP for every data set under replacement. The vectors come in a random order (`sources.shuffled`, or
+`in_random_order` for a table given here) and are cut into groups by their positions in it; each group gives one label,
+computed from its own vectors alone (a power of two taken out, rounded to integers whose sums of products are exact), so
+one vector changes one label, and the labels' histogram over infinitely many bins is released by `privacy.histogram`:
+discrete Laplace noise of scale 2/ε, δ for the threshold. No bound on the vectors is needed.
 
 Algorithm 4 of Liu, Kong, Jain, Oh 2022: differences of disjoint pairs, bins [2^(j/4), 2^((j+1)/4)), and one for 0. Bins
 so narrow need groups of thousands to agree; where groups are smaller (a public fact) the bins are wider, up to a
@@ -127,7 +128,13 @@ def private_top_eigenvalue(X: ArrayLike, *, epsilon: float, delta: float, random
     budget = check_budget(epsilon, delta, owner)
     rows = check_rows(X, owner)
     check_size(len(rows), 2 * 2 * groups_needed(budget), owner)
-    return top_eigenvalue(Frame(rows.shape[1]).image(rows), budget, randomness(random_state))
+    rng = randomness(random_state)
+    return top_eigenvalue(in_random_order(rows, rng), budget, rng)
+
+
+def in_random_order(rows: Floats, rng: Randomness) -> Floats:
+    """The rows of a table in a random order: groups by position must not depend on how the table is sorted."""
+    return Frame(rows.shape[1]).image(rows)[rng.permutation(len(rows))]
 
 
 def check_budget(epsilon: Any, delta: Any, owner: str) -> Budget:

@@ -4,9 +4,11 @@ Guarantee: rows are told apart by their positions in the stream alone. A batch t
 facts and numbers already released say, and its mechanism gets the whole budget. For neighbours that differ in one
 row, all batches before its own are the same; its own is (ε, δ)-DP for every history; all rows after it are the same,
 and what is done to them depends on that batch only through its release. So the whole stream of released numbers is (ε,
-δ)-DP (parallel composition; McSherry 2009). The order of the rows, however chosen, plays no part in this. It needs
-positions that do not move, so neighbours are data sets with one row replaced: one row more or less would shift all
-batches after it.
+δ)-DP (parallel composition; McSherry 2009). It needs positions that do not move, so neighbours are data sets with one
+row replaced: one row more or less would shift all batches after it. `estimate` reads a table in a random order over all
+rows (`sources.shuffled`), so there the guarantee does not depend on how the rows lie: the neighbours of a sorted table,
+in which one changed value moves many rows, are compared under orders in which only one position differs. A caller who
+feeds a stream block by block chooses the order, and the release says that one row replaced means in its place.
 
 A `Stream` holds at most one unfinished batch of rows; what it saves holds none, only numbers that are public or
 released, and may itself be published.
@@ -15,7 +17,7 @@ released, and may itself be published.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,14 +30,13 @@ from dpeigen.methods.framing import location
 from dpeigen.privacy import ApproximateCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import made_up_randomness
-from dpeigen.sources import ArraySource, Source
-from dpeigen.sources.base import scattered
+from dpeigen.sources import Source
+from dpeigen.sources.shuffled import shuffled
 from dpeigen.stats import BadRowsError, Frame
 from dpeigen.stats.frame import LARGEST_FLOAT, exact_bits, row_norms
 from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
-_MIXED_ROWS = 8192  # rows per block of `mixed_blocks`
 LARGEST_BATCH = 2**22  # numbers in a batch, so that memory does not grow with the number of rows
 
 
@@ -227,7 +228,7 @@ class OnePassMethod(Method):
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         stream = self.start(task, rng)
         try:
-            for block in mixed_blocks(source, rng):
+            for block in shuffled(source, rng):
                 stream.feed(block)
         except BadRowsError as error:
             if not stream.spent:
@@ -251,25 +252,6 @@ def refuse_few_rows(task: Task, needed: int, name: str, more: str = "") -> None:
         remedy = f"It needs at least {needed} rows here. Raise epsilon, ask for fewer components, or use {more}"
         remedy += "method='gaussian' or 'spatial-sign', which need far fewer. Nothing was spent."
         raise ValueError(complain("X", task.owner, f"long enough for method={name!r}", f"{task.n_rows} rows", remedy))
-
-
-def mixed_blocks(source: Source, rng: Randomness) -> Iterator[NDArray[Any]]:
-    """All rows once, in an order that does not depend on the data and breaks theirs, in constant memory.
-
-    An array is read in strides, so that each block is spread over all of it, blocks and rows in random order; a file
-    comes in blocks by row numbers, each in random order; rows that have no order of their own are put in a random one
-    over all of them. Sorted rows would otherwise make batches that differ.
-    """
-    if isinstance(source, ArraySource):
-        stride = -(-source.n_rows // _MIXED_ROWS) if source.n_rows else 1
-        blocks = (source.rows(int(start), stride) for start in rng.permutation(stride))
-    elif source.fixed_order:
-        source.paired_in_place = True  # the guarantee then says that it needs rows whose order is their own
-        blocks = (np.asarray(block) for block in source.whole_blocks())
-    else:
-        blocks = (np.asarray(block) for block in scattered(source, rng))
-    for block in blocks:
-        yield block[rng.permutation(len(block))]
 
 
 def exact_scores(rows: Floats, directions: Floats) -> Floats:

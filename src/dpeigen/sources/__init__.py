@@ -1,9 +1,10 @@
 """Everything rows can come from, as blocks."""
 
-from dpeigen.sources.base import PairedSource, Source, UnreadableRowsError
+from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.memory import ArraySource, BlockSource
 from dpeigen.sources.opening import open_source
 from dpeigen.sources.progress import show_progress
+from dpeigen.sources.shuffled import PairedSource
 
 __all__ = [
     "ArraySource",

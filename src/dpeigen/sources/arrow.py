@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.sources.base import Source, UnreadableRowsError, by_row_number
+from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Categories, Columns, Types
 from dpeigen.sources.csv_lines import count_lines
 from dpeigen.sources.memory import ArraySource
@@ -59,8 +59,8 @@ class ArrowSource(Source):
         self._columns = Columns(schema.names, columns, categories, types)
         self._columns.check_arrow(schema)
         self.feature_names, self.n_features = self._columns.features, len(self._columns.features)
-        self.one_block = isinstance(self._dataset, ds.InMemoryDataset)
-        self.fixed_order = fixed_order or self.one_block
+        self._in_memory = isinstance(self._dataset, ds.InMemoryDataset)
+        self.fixed_order = fixed_order or self._in_memory
         self._parquet = parquet  # the files, where their columns are all there is to read
         self._lines = lines  # the files, where each of their lines but the first is a row
         self.n_rows = _rows_by_metadata(self._dataset)
@@ -84,10 +84,8 @@ class ArrowSource(Source):
     def _block(self, batch: Any) -> NDArray[Any] | None:
         return None if batch is None else self._columns.from_arrow(batch)
 
-    def whole_blocks(self) -> Iterator[NDArray[Any]]:
-        if not self.one_block:
-            return by_row_number(self.blocks(), _BATCH_ROWS)
-        return iter([np.concatenate(blocks)] if (blocks := list(self.blocks())) else [])
+    def in_memory(self) -> NDArray[Any] | None:
+        return np.concatenate([np.empty((0, self.n_features)), *self.blocks()]) if self._in_memory else None
 
 
 def _batches(dataset: Any, names: list[str], size: int) -> Iterator[Any]:
@@ -174,7 +172,7 @@ def open_dataset(data: Any, *declared: Any) -> Source:
     import pyarrow.dataset as ds
 
     source = ArrowSource(data, *declared)
-    if not isinstance(data, ds.Dataset) or source.one_block:
+    if not isinstance(data, ds.Dataset) or source._in_memory:
         return source
     keys = getattr(getattr(data, "partitioning", None), "schema", None)
     try:

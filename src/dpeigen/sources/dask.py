@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.sources.base import Order, Source, UnreadableRowsError, by_row_number
+from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Categories, Columns, Types
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result
@@ -22,7 +22,6 @@ from dpeigen.stats.threads import single_blas
 
 S = TypeVar("S", bound=Statistic)
 _FAN = 16  # measurements added up by one task
-_WHOLE_ROWS = 2**16
 
 
 class DaskSource(Source):
@@ -35,7 +34,6 @@ class DaskSource(Source):
         categories: Categories | None = None,
         types: Types | None = None,
     ) -> None:
-        self._lengths: list[int] | None = None
         if hasattr(data, "chunks"):
             self._open_array(data)
         elif hasattr(data, "to_delayed") and getattr(data, "ndim", 0) == 2:
@@ -54,10 +52,9 @@ class DaskSource(Source):
         self.n_features = int(data.shape[1])
         lengths = data.chunks[0]
         if not any(math.isnan(length) for length in lengths):
-            self._lengths = [int(length) for length in lengths]
-            self.n_rows = sum(self._lengths)
+            self.n_rows = sum(int(length) for length in lengths)
         # Where lengths are not known beforehand, or uneven, rows may have been picked or placed by their values.
-        self.fixed_order = self._lengths is not None and len(set(self._lengths[:-1])) <= 1
+        self.fixed_order = self.n_rows is not None and len(set(lengths[:-1])) <= 1
 
     def _open_frame(self, data: Any, *declared: Any) -> None:
         names = list(data.columns)
@@ -78,9 +75,6 @@ class DaskSource(Source):
         lengths = [delayed(len)(part) for part in self._parts]
         return sum(quietly("Dask", lambda: compute(lengths)[0]))
 
-    def partition_rows(self) -> list[int] | None:
-        return self._lengths if self.fixed_order else None
-
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Partitions one after the other, brought here."""
         from dask.base import compute
@@ -92,26 +86,14 @@ class DaskSource(Source):
             if len(block):
                 yield block
 
-    def whole_blocks(self) -> Iterator[NDArray[Any]]:
-        return by_row_number(self.blocks(), _WHOLE_ROWS)
-
     def reduce(self, statistic: S) -> S:
-        return self._reduced(statistic, [None] * len(self._parts))
-
-    def reduce_in_order(self, statistic: S, orders: Sequence[Order]) -> S:
-        return self._reduced(statistic, orders)
-
-    def _reduced(self, statistic: S, orders: Sequence[Order | None]) -> S:
         from dask.base import compute
         from dask.delayed import delayed
 
         empty = statistic.fresh()
         shared = delayed(empty, pure=False)
         step = delayed(_measured, pure=False)
-        found = [
-            step(shared, number, part, self._convert, order)
-            for number, (part, order) in enumerate(zip(self._parts, orders, strict=True))
-        ]
+        found = [step(shared, number, part, self._convert) for number, part in enumerate(self._parts)]
         add = delayed(combine, pure=False)
         while len(found) > 1:
             found = [add(found[at : at + _FAN]) for at in range(0, len(found), _FAN)]
@@ -120,8 +102,8 @@ class DaskSource(Source):
         return result(empty, packed, self.check_rows, len(self._parts))
 
 
-def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any], Any], order: Order | None) -> bytes:
-    return measure(empty, number, [part], convert, order)
+def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any], Any]) -> bytes:
+    return measure(empty, number, [part], convert)
 
 
 def _numbers(part: Any) -> NDArray[Any]:

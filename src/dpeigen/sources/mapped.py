@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from dpeigen.sources.base import Order, Source
+from dpeigen.sources.base import Source
 from dpeigen.stats import Statistic
 
 S = TypeVar("S", bound=Statistic)
@@ -18,7 +18,7 @@ class MappedSource(Source):
     def __init__(self, source: Source, function: RowMap, feature_names: list[str]) -> None:
         self._source, self._function = source, function
         self.n_features, self.feature_names, self.n_rows = len(feature_names), feature_names, source.n_rows
-        self.fixed_order, self.one_block = source.fixed_order, source.one_block
+        self.fixed_order = source.fixed_order
 
     def count_rows(self) -> int:
         return self._source.count_rows()
@@ -26,17 +26,12 @@ class MappedSource(Source):
     def blocks(self) -> Iterator[Any]:
         return map(self._function, self._source.blocks())
 
-    def whole_blocks(self) -> Iterator[Any]:
-        return map(self._function, self._source.whole_blocks())
-
-    def partition_rows(self) -> list[int] | None:
-        return self._source.partition_rows()
+    def in_memory(self) -> Any:
+        rows = self._source.in_memory()
+        return None if rows is None else self._function(rows)
 
     def reduce(self, statistic: S) -> S:
         return self._source.reduce(_Mapped(statistic.fresh(), self._function)).statistic
-
-    def reduce_in_order(self, statistic: S, orders: Sequence[Order]) -> S:
-        return self._source.reduce_in_order(_Mapped(statistic.fresh(), self._function), orders).statistic
 
 
 class _Mapped(Statistic):

@@ -25,8 +25,6 @@ def block_rows(n_features: int) -> int:
 class ArraySource(Source):
     """A two-dimensional array of numbers (any real dtype, any memory order, memory maps; never copied whole)."""
 
-    one_block = True
-
     def __init__(self, array: NDArray[np.generic], feature_names: list[str] | None = None) -> None:
         self._array = array
         self.n_rows, self.n_features = array.shape
@@ -37,18 +35,12 @@ class ArraySource(Source):
         for start in range(0, len(self._array), step):
             yield self._array[start : start + step]
 
-    def whole_blocks(self) -> Iterator[NDArray[np.generic]]:
-        yield self._array
-
-    def rows(self, start: int, stride: int) -> NDArray[np.generic]:
-        """Every so many rows from a start on; not copied."""
-        return self._array[start::stride]
+    def in_memory(self) -> NDArray[np.generic]:
+        return self._array
 
 
 class FrameSource(Source):
     """A pandas frame, turned into numbers a block at a time."""
-
-    one_block = True
 
     def __init__(self, frame: Any, columns: Columns) -> None:
         columns.check_pandas(frame)
@@ -60,8 +52,8 @@ class FrameSource(Source):
         for start in range(0, len(self._frame), step):
             yield _numbers(self._columns, self._frame.iloc[start : start + step])
 
-    def whole_blocks(self) -> Iterator[NDArray[np.float64]]:
-        yield _numbers(self._columns, self._frame)
+    def in_memory(self) -> NDArray[np.float64]:
+        return _numbers(self._columns, self._frame)
 
 
 def _numbers(columns: Columns, frame: Any) -> NDArray[np.float64]:

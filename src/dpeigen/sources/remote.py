@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from dpeigen.sources.base import Order, UnreadableRowsError, paired_blocks
+from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas
 
@@ -33,15 +33,15 @@ class Measurement:
     unreadable: bool = False
 
 
-def measure(
-    empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any], order: Order | None = None
-) -> bytes:
-    """The statistic of one partition's blocks; in a given order of its rows, if there is one."""
+def measure(empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any]) -> bytes:
+    """The statistic of one partition's blocks."""
     statistic, count = empty.fresh(), 0
     with single_blas():
         for block in blocks:  # what the engine itself raises here is its own affair
             try:
-                count += _taken(statistic, convert(block), order)
+                rows = convert(block)
+                statistic.update(rows)
+                count += len(rows)
                 continue
             except BadRowsError as error:
                 refusal, unreadable = str(error), isinstance(error, UnreadableRowsError)
@@ -49,15 +49,6 @@ def measure(
                 refusal, unreadable = f"A partition could not be read ({type(error).__name__})", True
             return _packed(Measurement(frozenset([partition]), None, 0, refusal, unreadable))
     return _packed(Measurement(frozenset([partition]), statistic, count))
-
-
-def _taken(statistic: Statistic, rows: Any, order: Order | None) -> int:
-    """Update the statistic and count the rows."""
-    if order is not None and len(order) != len(rows) // 2 * 2:
-        raise UnreadableRowsError("A partition does not have as many rows as it is said to have")
-    for piece in [rows] if order is None else paired_blocks(rows, order):
-        statistic.update(piece)
-    return len(rows)
 
 
 def combine(measurements: Iterable[bytes]) -> bytes:

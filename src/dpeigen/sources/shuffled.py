@@ -1,0 +1,89 @@
+"""All rows of a source once, in a uniformly random order over all of them; and random disjoint pairs of rows.
+
+Guarantee: the order is drawn without looking at a row, and every order of the rows is equally likely, however they lie.
+So what is done to the shuffled rows has a distribution that depends on which rows there are and not on their places: a
+table that is kept sorted by a private column, in which one changed value moves other rows, is treated like any other.
+Tables that differ in one row are then compared under orders in which that row stands in the same place.
+
+Rows in memory are picked in the new order. Others are written to unnamed temporary files, one for each stretch of the
+new order, and each file is put in order when it is read back: two sequential passes whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.privacy import Randomness
+from dpeigen.sources.base import Source
+
+_BLOCK_ROWS = 8192  # an even number, so that no block cuts a pair
+_MEMORY = 2**28  # bytes of rows that are put in order at a time
+_MOST_FILES = 512
+
+
+def shuffled(source: Source, rng: Randomness) -> Iterator[NDArray[Any]]:
+    """The rows in random order, in blocks of `_BLOCK_ROWS` (the last may be shorter)."""
+    rows = source.in_memory()
+    if rows is not None:
+        order = rng.permutation(source.check_rows(len(rows)))
+        for at in range(0, len(rows), _BLOCK_ROWS):
+            yield rows[order[at : at + _BLOCK_ROWS]]
+        return
+    for stretch in _stretches(source, rng):
+        for at in range(0, len(stretch), _BLOCK_ROWS):
+            yield stretch[at : at + _BLOCK_ROWS]
+
+
+def _stretches(source: Source, rng: Randomness) -> Iterator[NDArray[np.float64]]:
+    """The rows in random order, in stretches of `_MEMORY` bytes."""
+    n, d = source.count_rows(), source.n_features
+    places = np.empty(n, dtype=np.intp)
+    places[rng.permutation(n)] = np.arange(n)  # where each row goes: the same order as for rows in memory
+    size = -(-max(_MEMORY // (8 * d), n // _MOST_FILES, 1) // _BLOCK_ROWS) * _BLOCK_ROWS  # whole blocks
+    stretches = places // size
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(-(-n // size))]
+        at = 0
+        for block in source.blocks():
+            if at + len(block) <= n:
+                rows, which = np.asarray(block, dtype=np.float64), stretches[at : at + len(block)]
+                for number in np.unique(which):
+                    files[number].write(rows[which == number].tobytes())
+            at += len(block)
+        source.check_rows(at)
+        for number, file in enumerate(files):
+            inside = places[stretches == number] - number * size
+            file.seek(0)
+            ordered = np.empty((len(inside), d))
+            ordered[inside] = np.frombuffer(file.read()).reshape(len(inside), d)
+            file.close()
+            yield ordered
+
+
+class PairedSource(Source):
+    """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
+
+    Sorted data (by class, by date) would otherwise pair like with like. Every way to pair the rows up is equally
+    likely, so one changed row changes one pair, the others being drawn alike. Each pass draws an order of its own.
+    """
+
+    def __init__(self, source: Source, rng: Randomness) -> None:
+        self._source, self._rng = source, rng
+        self.n_features, self.feature_names = source.n_features, source.feature_names
+        self.n_rows = source.n_rows
+
+    def blocks(self) -> Iterator[Any]:
+        for block in shuffled(self._source, self._rng):
+            yield block[: len(block) // 2 * 2]  # of an odd number of rows, one sits out
+
+    def finished(self) -> None:
+        self._source.finished()
+
+    def check_rows(self, count: int) -> int:
+        return count  # of an odd number one sits out; the source behind counts its own
