@@ -42,6 +42,7 @@ from dpeigen.local.wire import MECHANISMS, Header, Limits, encode, size_of
 from dpeigen.privacy.randomness import DeviceRandomness, check_scale, randomness
 from dpeigen.stats.frame import BadRowsError, Frame
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
+from dpeigen.stats.products import exact_product
 
 if TYPE_CHECKING:
     from dpeigen.privacy.guarantee import Guarantee
@@ -279,7 +280,7 @@ class LocalRandomizer:
         return self.parameters.lattice.integers(np.where(good[:, None], table, 0.0))
 
     def _upper_gram(self, z: NDArray[np.float64]) -> Integers:
-        gram: Integers = (z.T @ z)[self._upper].astype(np.int64)  # integers below 2^53: exact
+        gram: Integers = exact_product(z.T, z)[self._upper].astype(np.int64)  # integers below 2^53
         return gram
 
     def _noisy(self, statistic: Integers) -> Integers:

@@ -34,6 +34,7 @@ from dpeigen.sources import PairedSource, Source
 from dpeigen.stats import BadRowsError, SecondMoment, unit_lattice
 from dpeigen.stats.elliptical import relative_variances
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
 Floats = NDArray[np.float64]
@@ -68,6 +69,7 @@ class Geodesic(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
+        check_blas(self.name)
         owner = type(self).__name__
         if task.relation is not Relation.REPLACE:
             remedy = "Use relation='replace', or method='spatial-sign'."

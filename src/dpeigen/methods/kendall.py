@@ -39,6 +39,7 @@ from dpeigen.stats import Frame, KendallTau, Lattice, ScoreFrame, project_eigenv
 from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.pairs import Scale, Table, Transform, pairs_per_row
+from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
@@ -120,6 +121,7 @@ class Kendall(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
+        check_blas(self.name)
         owner = type(self).__name__
         if task.relation is not Relation.REPLACE:
             remedy = "Use relation='replace', or method='spatial-sign'."

@@ -25,6 +25,7 @@ from dpeigen.privacy import Budget, PureCost, Relation, randomness
 from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, threshold
 from dpeigen.privacy.randomness import Randomness
 from dpeigen.stats.frame import Frame, exact_bits
+from dpeigen.stats.products import exact_product
 
 Floats = NDArray[np.float64]
 _ZERO = -1e6  # the label of the bin that holds 0 alone
@@ -97,7 +98,7 @@ def _log_spectra(groups: Floats, count: int = 1) -> Floats:
     exponents = np.maximum(exponents.astype(np.int64), -900)  # so that 2^(bits − exponent) is a number
     scaled = np.rint(groups * np.ldexp(1.0, bits - exponents)[:, None, None])
     across = scaled.transpose(0, 2, 1)
-    products = scaled @ across if size < d else across @ scaled
+    products = exact_product(scaled, across) if size < d else exact_product(across, scaled)
     values = np.linalg.eigvalsh(products)[:, ::-1]
     if values.shape[1] < count:
         values = np.pad(values, ((0, 0), (0, count - values.shape[1])))

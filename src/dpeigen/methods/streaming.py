@@ -34,6 +34,7 @@ from dpeigen.sources import Source
 from dpeigen.sources.shuffled import shuffled
 from dpeigen.stats import BadRowsError, Frame
 from dpeigen.stats.frame import LARGEST_FLOAT, exact_bits, row_norms
+from dpeigen.stats.products import exact_product
 from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
@@ -264,7 +265,7 @@ def exact_scores(rows: Floats, directions: Floats) -> Floats:
     exponents = np.maximum(exponents.astype(np.int64), -900)  # so that 2^(bits − exponent) is a number
     scaled = rows * np.ldexp(1.0, bits - exponents)[:, None]
     np.rint(scaled, out=scaled)
-    dots = scaled @ np.rint(directions * 2.0**bits).T
+    dots = exact_product(scaled, np.rint(directions * 2.0**bits).T)
     with np.errstate(over="ignore"):
         return np.clip(np.ldexp(dots, (exponents - 2 * bits)[:, None]), -LARGEST_FLOAT, LARGEST_FLOAT)
 

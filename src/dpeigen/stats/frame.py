@@ -13,6 +13,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.stats.products import exact_product
+
 Floats = NDArray[np.float64]
 OnBadRow = Literal["refuse", "drop-to-zero"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
@@ -157,7 +159,7 @@ def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
     """Scores of finite rows along k directions, each row's from that row alone, and the length of what is left over."""
     scaled, exponents, squared = normalised(rows)
     bits = exact_bits(rows.shape[1])
-    dots = np.rint(scaled) @ np.rint(directions * 2.0**bits).T  # integers below 2^53: exact
+    dots = exact_product(np.rint(scaled), np.rint(directions * 2.0**bits).T)  # integers below 2^53
     k = len(directions)
     scores = np.empty((len(dots), k + int(residual)))
     scores[:, :k] = dots * 2.0**-bits

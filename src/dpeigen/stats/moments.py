@@ -30,6 +30,7 @@ from dpeigen.stats.base import Statistic
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
+from dpeigen.stats.products import exact_product
 
 Integers = NDArray[np.int64]
 MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
@@ -96,10 +97,10 @@ class SecondMoment(_LatticeSum):
     def _take(self, rows: NDArray[np.float64]) -> None:
         if self._pending_rows + len(rows) > EXACT_ROWS:
             self._flush()
-        self._pending += rows.T @ rows  # every partial sum is an integer below 2^53, so BLAS is exact
+        self._pending += exact_product(rows.T, rows)  # every partial sum is an integer below 2^53
         self._pending_rows += len(rows)
         if self.center_weight:
-            self.total += (np.ones(len(rows)) @ rows).astype(np.int64)
+            self.total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
 
     def _flush(self) -> None:
         self._gram.add(self._pending.astype(np.int64))

@@ -1,0 +1,81 @@
+"""Products of integer matrices held in doubles, exact to the last bit, by BLAS where this machine's BLAS is exact.
+
+All proofs of sensitivity rest on sums of products of integers below 2^53 that come out exactly. A BLAS that forms each
+entry as a sum of products in double precision, in any order, with or without fused multiply-add, does that. One that
+saves time with half-sized numbers, with products of sums of blocks (Strassen), or with fewer bits does not. So the
+first product of a process is preceded by a test of the kernels (`blas_is_exact`): integers whose sums fill all 53
+bits, in the shapes that are used here, are compared with integer arithmetic. Where a sum is off, products are taken in
+64-bit integers instead, which NumPy does without BLAS: exact and many times slower, and a warning says so. Methods
+whose proof is about sums of other numbers (`stats.pairs`) are refused then.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_BITS = 53  # of a double's significand
+_INEXACT = (
+    "The BLAS library that NumPy uses on this machine does not sum products of integers exactly, as the proofs need."
+)
+_REMEDY = (
+    "Use NumPy with another BLAS (the wheels of PyPI and conda-forge bring OpenBLAS or MKL), and switch off "
+    "reduced-precision modes of the library."
+)
+_SHAPES = ((1, 1, 1), (1, 7, 300), (3, 2, 5), (17, 17, 8192), (33, 5, 4096), (64, 64, 1000), (130, 3, 512))
+
+
+def exact_product(left: Floats, right: Floats) -> Floats:
+    """``left @ right`` for integers in doubles whose sums of absolute products stay at or below 2^53."""
+    if blas_is_exact():
+        product: Floats = left @ right
+        return product
+    return _by_integers(left, right)
+
+
+@cache
+def blas_is_exact() -> bool:
+    """Whether this machine's BLAS passes the test; run once in each process, in about 20 ms."""
+    if passes(np.matmul):
+        return True
+    warnings.warn(f"{_INEXACT} Sums are taken in 64-bit integers instead, which is slower. {_REMEDY}", stacklevel=2)
+    return False
+
+
+def check_blas(method: str) -> None:
+    """Refuse a method whose proof is about sums of products in doubles that are no integers."""
+    if not blas_is_exact():
+        raise RuntimeError(f"method={method!r} cannot be used. {_INEXACT} {_REMEDY} Nothing was spent.")
+
+
+def passes(product: Callable[[Floats, Floats], Floats]) -> bool:
+    """Whether a product of matrices is exact for integers whose sums fill the bits of a double, in many shapes."""
+    for rows, columns, depth in _SHAPES:
+        left, right = _wide_integers((rows, depth), depth, 1), _wide_integers((depth, columns), depth, 2)
+        pairs = [
+            (left, right),
+            (right.T, right),  # NumPy has a kernel of its own for this
+            (np.ones((1, depth)), right),
+            (right.T[:, ::-1], left.T[::-1]),  # with strides
+        ]
+        if not all(np.array_equal(product(a, b), _by_integers(a, b)) for a, b in pairs):
+            return False
+    return True
+
+
+def _wide_integers(shape: tuple[int, int], depth: int, salt: int) -> Floats:
+    """Integers with many ones in their bits, as large as sums of ``depth`` products below 2^53 allow; none random."""
+    largest = math.isqrt(2**_BITS // depth)
+    numbers = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape) + salt
+    small = (numbers * 0x9E3779B1 + salt * 0x85EBCA6B) % max(1, largest // 8)
+    return (largest - small).astype(np.float64)
+
+
+def _by_integers(left: Floats, right: Floats) -> Floats:
+    return (left.astype(np.int64) @ right.astype(np.int64)).astype(np.float64)
