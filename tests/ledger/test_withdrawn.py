@@ -153,6 +153,26 @@ def test_each_refusal_after_rows_were_read_is_on_record_with_its_kind(path, name
     assert ledger.remaining() == Budget(1.0, 1e-5)
 
 
+def test_so_are_refusals_before_there_is_a_reservation(place, tmp_path):
+    """A CSV is read once to count its rows, before the price is known."""
+    ledger, table = Ledger.create(place, epsilon=1.0, delta=1e-5), tmp_path / "table.csv"
+    table.write_text('a,b\n1,2\n5,"987654.125\n3,4\n', encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(BadRowsError):
+            PrivatePCA(1, epsilon=0.5, bound=4.0, ledger=ledger).fit(str(table))
+    reason = "refused after data were read: rows that could not be read"
+    assert [(entry["state"], entry["reason"]) for entry in ledger.history()] == [("refused", reason)] * 2
+    assert ledger.verify().ok
+    assert ledger.verify().cautions == (f"2 entries refused before a reservation ({reason})",)
+    assert (ledger.state().accounting, ledger.remaining()) == ("auto", Budget(1.0, 1e-5))
+    outputs = [run(command, place).output for command in ("show", "history", "export", "verify")]
+    assert all(reason in text for text in outputs)
+    assert "2 refused" in outputs[0]
+    assert "987654" not in "".join(outputs)
+    PrivatePCA(1, epsilon=0.5, bound=4.0, ledger=ledger).fit(X)
+    assert ledger.verify().ok
+
+
 def test_so_are_those_of_regressions_and_maps(path):
     ledger = Ledger.create(path, epsilon=5.0, delta=1e-5)
     with pytest.raises(BadRowsError):

@@ -95,7 +95,9 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
         "spent_delta": delta,
         "remaining": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
         "gaussian_room": [{"delta": d, "epsilon": e} for d, e in rooms],
-        "entries": {s: sum(e["state"] == s for e in history) for s in ("committed", "reserved", "cancelled")},
+        "entries": {
+            s: sum(e["state"] == s for e in history) for s in ("committed", "reserved", "cancelled", "refused")
+        },
         "cautions": list(cautions(history)),
         "open": [{name: e[name] for name in kept} for e in history if e["state"] == "reserved"],
         "withdrawn": [{name: e[name] for name in (*kept, *_END)} for e in withdrawn(history)],
@@ -104,7 +106,7 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
 
 def _why(entry: Mapping[str, Any]) -> str:
     """How an entry ended whose end rests on somebody's word."""
-    how = "by hand" if entry["by_hand"] else "after the start"
+    how = "by hand" if entry["by_hand"] else "after the start" if entry["started"] else "before a reservation"
     return f" ({how}): {entry['reason'] or 'no reason was recorded'}"
 
 

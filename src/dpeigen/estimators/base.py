@@ -81,7 +81,7 @@ class PrivateEstimator(BaseEstimator):
         if self.ledger is not None:
             # Before a file is read to count its rows.
             Ledger.at(self.ledger).require(Budget(budget.epsilon), split_unknown=True)
-        n_rows = source.count_rows() if relation is Relation.REPLACE and count else None
+        n_rows = self._count(source) if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
             raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
         return Task(
@@ -96,6 +96,15 @@ class PrivateEstimator(BaseEstimator):
             on_bad_row=check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner),  # type: ignore[arg-type]
             shrink=shrink,
         )
+
+    def _count(self, source: Source) -> int:
+        """The number of rows, which is public here; that they could not be counted is written down."""
+        try:
+            return source.count_rows()
+        except BadRowsError as error:
+            if self.ledger is not None:
+                Ledger.at(self.ledger).refused("counting the rows", refusal(error))
+            raise
 
     def _release(self, source: Source, task: Task, kind: str) -> Release:
         """Reserve, read, spend, commit."""

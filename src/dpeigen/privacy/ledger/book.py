@@ -181,6 +181,16 @@ class Ledger:
         given = {} if reason is None else {"reason": _reason(reason, "Ledger.cancel")}
         self._settle(ticket, "cancel", given)
 
+    def refused(self, what: str, reason: str) -> None:
+        """Write down that rows were read and then refused before anything could be reserved; it costs nothing.
+
+        A refusal is an answer about the data, so whoever reviews the ledger must see how often there was one. The
+        reason says of which kind, and holds no value of the data.
+        """
+        body = {"id": uuid.uuid4().hex, "what": _text("what", what), "reason": _reason(reason, "Ledger.refused")}
+        with self._store.write() as db:
+            self._page(db, lock=True).add("refuse", body)
+
     def resolve(self, ticket: str, *, spent: bool, reason: str) -> None:
         """Close by hand a reservation that its process left open, as spent or as never drawn; the reason is recorded.
 

@@ -235,7 +235,7 @@ def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str,
             entry.started = True
         else:
             entry.state, entry.settled, reserved = settled_state(kind, body), event.number, bodies[name]
-    elif kind not in ("create", "decide"):
+    elif kind not in ("create", "decide", "refuse"):
         raise _BrokenError("this kind of event is unknown")
     elif kind == "decide" and state.accounting != "auto":
         raise _BrokenError("the accounting was decided before")

@@ -16,7 +16,7 @@ _TAKEN = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "
 
 
 def history_of(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """All reservations, oldest first, those that were cancelled or closed by hand included.
+    """All reservations, oldest first, those that were cancelled or closed by hand included; and refusals without one.
 
     Raises KeyError, TypeError, ValueError or RecursionError where the record is damaged.
     """
@@ -30,6 +30,18 @@ def history_of(events: Iterable[Event]) -> list[dict[str, Any]]:
             entry |= {"reason": None, "by_hand": False}
             latest[body["id"]] = entry
             found.append(entry)
+        elif event.kind == "refuse":
+            free: dict[str, Any] = {
+                "epsilon": 0.0,
+                "delta": 0.0,
+                "relation": None,
+                "split": None,
+                "about": {},
+                "state": "refused",
+            }
+            said = {"reason": body["reason"], "by_hand": False, "settled_at": event.at, "settled_by": body["by"]}
+            named = {name: body[name] for name in ("id", "what", "by", "host")}
+            found.append({"at": event.at, **named, **free, "started": False, **said})
         elif event.kind == "start":
             latest[body["id"]]["started"] = True
         elif event.kind in SETTLING:
@@ -44,8 +56,8 @@ def history_of(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 
 def withdrawn(history: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Entries whose end rests on somebody's word: cancelled after the start, or closed by hand."""
-    return [e for e in history if e["by_hand"] or (e["state"] == "cancelled" and e["started"])]
+    """Entries that cost nothing though rows may have been read, and those that were closed by hand."""
+    return [e for e in history if e["by_hand"] or e["state"] == "refused" or (e["state"], e["started"]) == _FREE]
 
 
 def cautions(history: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -60,9 +72,11 @@ def cautions(history: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
             counts[f"private under assumptions only (basis: {basis})"] += basis == "distributional"
             counts[f"not private (basis: {basis})"] += basis not in ("worst-case", "distributional")
     for entry in withdrawn(entries):
-        how = f"closed by hand as {_CLOSED[entry['state']]}" if entry["by_hand"] else "given back after the start"
+        how = f"closed by hand as {_CLOSED[entry['state']]}" if entry["by_hand"] else _UNPAID[entry["state"]]
         counts[f"{how} ({entry['reason'] or 'no reason was recorded'})"] += 1
     return tuple(f"{count} {'entry' if count == 1 else 'entries'} {what}" for what, count in counts.items() if count)
 
 
+_FREE = ("cancelled", True)
+_UNPAID = {"cancelled": "given back after the start", "refused": "refused before a reservation"}
 _CLOSED = {"committed": "spent", "cancelled": "cancelled, and given back"}
