@@ -270,7 +270,7 @@ def ledger_calls_case(rng: Generator) -> str:
         step = rng.integers(4)
         if step:
             try:
-                (ledger.start, ledger.commit, ledger.cancel)[step - 1](ticket)
+                (ledger.start, ledger.commit, lambda ticket: ledger.cancel(ticket, "why"))[step - 1](ticket)
             except (*LEDGER_ERRORS, KeyError) as error:
                 clear(error)
     assert granted <= cap * (1 + 1e-9) or accounting in ("mixed", "gaussian", "auto")

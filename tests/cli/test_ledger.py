@@ -81,7 +81,7 @@ def test_show_and_history(used):
 def test_verify_prints_a_head_and_finds_an_edit(used):
     first = run("verify", used)
     assert first.exit_code == 0
-    head = first.output.split("head ")[1].strip()
+    head = first.output.split("head ")[1].split()[0]
     assert run("verify", used, "--head", head).exit_code == 0
     Ledger(used).reserve(Budget(0.1), "later")
     assert run("verify", used, "--head", head).exit_code == 0

@@ -78,7 +78,7 @@ def test_columns_and_json(run, tmp_path):
         out = tmp_path / name
         result = run(name, "--epsilon", "1", "--bound", "12", "--columns", "dose, age", "--json", out=out)
         assert result.exit_code == 0, result.output
-        told = json.loads(result.output)
+        told = json.loads(result.stdout)
         assert told["feature_names"] == ["dose", "age"]
         assert told["guarantee"]["epsilon"] == 1
         np.testing.assert_allclose(told["components"], load_release(out).components)

@@ -93,7 +93,9 @@ def test_what_was_started_is_cancelled_by_the_one_who_started_it(ledger, place):
         with pytest.raises(RepeatedReleaseError, match="started by someone else"):
             other.cancel("w1")
     assert ledger.remaining().epsilon == pytest.approx(0.6)
-    ledger.named("any").cancel("w1")  # the same process, the same start
+    with pytest.raises(ValueError, match=r"'reason' parameter of Ledger\.cancel must be a text that says why 'w1'"):
+        ledger.cancel("w1")
+    ledger.named("any").cancel("w1", "the queue was closed")  # the same process, the same start
     ledger.start(ledger.reserve(Budget(0.4), "wave 1", id="w1"))
     ledger.resolve("w1", spent=False, reason="it never ran")
     others[0].start(others[0].reserve(Budget(0.4), "wave 1", id="w1"))
@@ -141,14 +143,16 @@ def test_a_fit_with_bad_rows_gives_back_and_can_be_retried(ledger):
         pca.fit(bad)
     assert ledger.remaining().epsilon == 1.0
     pca.fit(X)
-    assert [entry["state"] for entry in ledger.history()] == ["committed"]
+    assert [entry["state"] for entry in ledger.history()] == ["cancelled", "committed"]
+    assert ledger.history()[0]["reason"] == "refused after data were read: bad rows"
 
 
 def test_nothing_is_remembered_of_what_is_settled(path):
     """A service that makes releases for years keeps none of them in memory."""
     ledger = Ledger.create(path, epsilon=1.0)
     before = len(pickle.dumps(vars(ledger)))
-    for settle in (ledger.commit, ledger.cancel, lambda t: ledger.resolve(t, spent=True, reason="seen")):
+    ends = (ledger.commit, lambda t: ledger.cancel(t, "why"), lambda t: ledger.resolve(t, spent=True, reason="seen"))
+    for settle in ends:
         ticket = ledger.reserve(Budget(0.1), "x")
         ledger.start(ticket)
         assert len(pickle.dumps(vars(ledger))) > before

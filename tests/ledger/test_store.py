@@ -21,23 +21,23 @@ def test_the_file_has_a_log_and_nothing_else_is_left(path):
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     db.close()
-    assert os.listdir(path.parent) == [path.name]
+    assert sorted(os.listdir(path.parent)) == [path.name, f"{path.name}-lock"]
 
 
 def test_of_two_makers_one_wins(path, monkeypatch):
-    link = os.link
+    link, other = os.link, path.with_name("other")
+    Ledger.create(other, epsilon=7.0)
 
-    def slow(source, target):
-        Ledger.create(path, epsilon=7.0) if not path.exists() else None
+    def slow(source, target):  # another one, which knows of no lock, is quicker
+        other.rename(path)
         return link(source, target)
 
     with monkeypatch.context() as patched:
-        calls = iter([slow])
-        patched.setattr(os, "link", lambda a, b: next(calls, link)(a, b))
+        patched.setattr(os, "link", slow)
         with pytest.raises(FileExistsError, match="may hold what was spent"):
             Ledger.create(path, epsilon=1.0)
     assert Ledger(path).remaining() == Budget(7.0)
-    assert os.listdir(path.parent) == [path.name]
+    assert sorted(os.listdir(path.parent)) == ["other-lock", path.name, f"{path.name}-lock"]
 
 
 def test_a_file_system_without_links(path, monkeypatch):

@@ -19,6 +19,7 @@ from dpeigen.methods.mean import MeanShares, mean_of, vectors_needed
 from dpeigen.methods.score_map import MapTask, estimate_map
 from dpeigen.methods.spread import groups_needed, top_eigenvalue
 from dpeigen.privacy import ApproximateCost, Budget, PureCost, Randomness, Relation, Spend, shuffled_epsilon
+from dpeigen.privacy.ledger.requirement import made_up_rows
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource
@@ -103,7 +104,8 @@ def estimator_target(name: str, epsilon: float, kind: Kind) -> Target:
 
     def fit(rows: Floats, rng: Randomness) -> Release:
         model = PrivatePCA(1, epsilon=epsilon, delta=kind.delta, random_state=rng, **given)
-        return model.fit(rows).release_
+        with made_up_rows():
+            return model.fit(rows).release_
 
     n = 120
     sample = fit(np.eye(kind.d)[np.arange(n) % kind.d], made_up_randomness()).guarantee
@@ -119,7 +121,8 @@ def ridge_target(name: str, epsilon: float, kind: Kind) -> Target:
     def fit(rows: Floats, rng: Randomness) -> PrivateRidge:
         bounds: dict[str, Any] = {"bound": ([-1.0], [1.0]), "target_bounds": (-1.0, 1.0)}
         model = PrivateRidge("auto", epsilon=epsilon, delta=kind.delta, center=None, random_state=rng, **bounds)
-        return model.fit(rows[:, :1], rows[:, 1])
+        with made_up_rows():
+            return model.fit(rows[:, :1], rows[:, 1])
 
     def run(rows: Floats, rng: Randomness) -> Floats:
         model = fit(rows, rng)

@@ -32,6 +32,7 @@ SETTINGS = (
     "relation",
     "on_bad_row",
     "ledger",
+    "require_ledger",
 )
 COLUMN_KEYS = ("use", "type", "categories", "lower", "upper")
 _EPOCH = date(1970, 1, 1)
@@ -80,12 +81,20 @@ def read_study(path: Path | None) -> Study:
     _refuse_unknown(content, (*SETTINGS, "columns"), f"{path}")
     settings = {key: value for key, value in content.items() if key != "columns"}
     if "ledger" in settings:
-        if not isinstance(settings["ledger"], str):
-            raise ValueError(f"'ledger' in {path} must be the path of a file, in quotes.")
-        settings["ledger"] = path.parent / settings["ledger"]  # beside the file, wherever the command is run
-    if not isinstance(settings.get("rescale", False), bool):
-        raise ValueError(f"'rescale' in {path} must be true or false. Got {settings['rescale']!r} instead.")
+        settings["ledger"] = _ledger(settings["ledger"], path)
+    for name in ("rescale", "require_ledger"):
+        if not isinstance(settings.get(name, False), bool):
+            raise ValueError(f"'{name}' in {path} must be true or false. Got {settings[name]!r} instead.")
     return Study(settings, _columns(content.get("columns"), path))
+
+
+def _ledger(given: Any, path: Path) -> str:
+    """A URL as it is, and a path from beside the file, wherever the command is run."""
+    from dpeigen.privacy.ledger.places import is_url
+
+    if not isinstance(given, str):
+        raise ValueError(f"'ledger' in {path} must be the path of a file or a postgresql:// URL, in quotes.")
+    return given if is_url(given) else str(path.parent / given)
 
 
 def _columns(tables: Any, path: Path) -> dict[str, Column] | None:

@@ -31,6 +31,15 @@ def tell(message: object) -> None:
     typer.echo("dpeigen: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line), err=True)
 
 
+def say_if_unrecorded(ledger: object) -> None:
+    """A release without a ledger is nobody's to add up: say so."""
+    if ledger is None:
+        tell(
+            "no ledger records this release, so nothing adds up what releases of this data set cost together. Make one "
+            "with 'dpeigen ledger init' and give it with --ledger."
+        )
+
+
 def fail(code: int, message: object) -> NoReturn:
     """Print one line and leave."""
     tell(message)
@@ -69,10 +78,11 @@ def one_line_errors() -> Iterator[None]:
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
     """What the library warns of about its guarantee, as one line each; other packages' warnings may quote values."""
+    from dpeigen.privacy.ledger import UnverifiedServerWarning
     from dpeigen.privacy.randomness import NotPrivateWarning
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, NotPrivateWarning):
+        if issubclass(category, (NotPrivateWarning, UnverifiedServerWarning)):
             tell(f"warning: {message}")
 
     with warnings.catch_warnings():

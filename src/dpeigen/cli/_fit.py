@@ -64,6 +64,7 @@ class Fit:
 def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     """Everything that can be refused without opening rows is refused here, except what the estimators check."""
     from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
+    from dpeigen.privacy.ledger import ledger_for
 
     study = read_study(given["config"])
 
@@ -74,7 +75,9 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "on_bad_row")}
     shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can answer for, for example 1")
     shared["center"] = None if setting("center") == "none" else setting("center")
-    shared["ledger"] = None if setting("ledger") is None else str(setting("ledger"))
+    shared["ledger"] = setting("ledger")
+    insists = f"'require_ledger' in {given['config']} says so" if setting("require_ledger") else ""
+    ledger_for(shared["ledger"], f"dpeigen {command}", insists)
     source, box = _open(given, study)
     counts = source.n_rows is None and shared["relation"] == "replace"
     if given["rows"] is not None and not (given["dry_run"] and counts):

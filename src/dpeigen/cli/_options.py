@@ -110,8 +110,13 @@ ColumnType = Annotated[
     ),
 ]
 LedgerFile = Annotated[
-    Path | None,
-    typer.Option("--ledger", help="Ledger file that keeps the budget of this data set.", rich_help_panel=_BUDGET),
+    str | None,  # no path: a URL would lose its slashes
+    typer.Option(
+        "--ledger",
+        metavar="PATH",
+        help="Ledger that keeps the budget of this data set: its file, or its postgresql:// URL.",
+        rich_help_panel=_BUDGET,
+    ),
 ]
 OnBadRow = Annotated[
     str | None,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dpeigen.cli._errors import UNWRITTEN, USAGE, fail, one_line_errors, one_line_warnings, tell
+from dpeigen.cli._errors import UNWRITTEN, USAGE, fail, one_line_errors, one_line_warnings, say_if_unrecorded, tell
 
 if TYPE_CHECKING:
     from dpeigen.cli._fit import Fit
@@ -44,6 +44,7 @@ def run(command: str, given: Mapping[str, Any]) -> None:
             with show_progress():
                 release = fit.release()
             where = _save(release, out)
+        say_if_unrecorded(fit.estimator.ledger)
         unwritten = _card(release, where)
         with suppress(BrokenPipeError):  # a reader that has seen enough does not undo a release
             _print(command, release, where, given["as_json"])
@@ -166,7 +167,7 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     counted = ", and one more to count the rows" if fit.counts else ""
     console.print(f"passes     {plan.passes} over the data{counted}", markup=False)
     if left is not None and ledger is not None:
-        console.print(f"ledger     {ledger.path}: (ε, δ) = ({left.epsilon:g}, {left.delta:g}) left now", markup=False)
+        console.print(f"ledger     {ledger.place}: (ε, δ) = ({left.epsilon:g}, {left.delta:g}) left now", markup=False)
     if open_choice:
         console.print(
             "rows       not counted, because that would read them; method and split may change with their number. "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpeigen.cli._errors import REFUSED, USAGE, fail, one_line_errors
+from dpeigen.cli._errors import REFUSED, USAGE, fail, one_line_errors, one_line_warnings
 
 if TYPE_CHECKING:
     from dpeigen.privacy.ledger import Ledger
@@ -23,6 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 By = Annotated[str | None, typer.Option(help="Who does this, for the record; by default the system's user name.")]
 _COLUMNS = ("id", "at", "by", "host", "what", "epsilon", "delta", "relation", "state", "started", "settled_at",
             "settled_by", "by_hand", "reason")  # fmt: skip
+_END = ("state", "by_hand", "reason", "settled_at", "settled_by")
 
 
 @app.command()
@@ -36,7 +38,7 @@ def init(
     by: By = None,
 ) -> None:
     """Make a new ledger; never overwrites one."""
-    with one_line_errors():
+    with one_line_errors(), one_line_warnings():
         from dpeigen.privacy.ledger import Ledger
 
         ledger = Ledger.create(place, epsilon=epsilon, delta=delta, accounting=accounting, by=by)
@@ -47,7 +49,7 @@ def init(
 @app.command()
 def show(place: Place, as_json: Json = False) -> None:
     """The budget, what is spent and what is left."""
-    with one_line_errors():
+    with one_line_errors(), one_line_warnings():
         facts = _facts(_open(place))
         if as_json:
             typer.echo(json.dumps(facts, indent=2))
@@ -64,14 +66,18 @@ def show(place: Place, as_json: Json = False) -> None:
         counts = ", ".join(f"{count} {state}" for state, count in facts["entries"].items() if count)
         typer.echo(f"entries     {counts or 'none'}")
         for caution in facts["cautions"]:
-            typer.echo(f"caution     {caution}; the budget is no guarantee for that")
+            typer.echo(f"caution     {caution}")
+        for entry in facts["withdrawn"]:
+            typer.echo(
+                f"{entry['state']:<11} {entry['id']} by {entry['settled_by']}, {entry['settled_at']}{_why(entry)}"
+            )
         for entry in facts["open"]:
             begun = "started" if entry["started"] else "not started"
             typer.echo(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}")
 
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
-    from dpeigen.privacy.ledger.chain import cautions
+    from dpeigen.privacy.ledger.entries import cautions, withdrawn
     from dpeigen.privacy.ledger.rules import stated
 
     state, left, history = ledger.state(), ledger.remaining(), ledger.history()
@@ -89,16 +95,25 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
         "spent_delta": delta,
         "remaining": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
         "gaussian_room": [{"delta": d, "epsilon": e} for d, e in rooms],
-        "entries": {s: sum(e["state"] == s for e in history) for s in ("committed", "reserved", "cancelled")},
-        "cautions": list(cautions(e for e in history if e["state"] != "cancelled")),
+        "entries": {
+            s: sum(e["state"] == s for e in history) for s in ("committed", "reserved", "cancelled", "refused")
+        },
+        "cautions": list(cautions(history)),
         "open": [{name: e[name] for name in kept} for e in history if e["state"] == "reserved"],
+        "withdrawn": [{name: e[name] for name in (*kept, *_END)} for e in withdrawn(history)],
     }
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+    """How an entry ended whose end rests on somebody's word."""
+    how = "by hand" if entry["by_hand"] else "after the start" if entry["started"] else "before a reservation"
+    return f" ({how}): {entry['reason'] or 'no reason was recorded'}"
 
 
 @app.command()
 def history(place: Place, as_json: Json = False) -> None:
-    """Every release: who, when, what, at which cost, and what became of it."""
-    with one_line_errors():
+    """Every reservation there ever was: who, when, what, at which cost, and what became of it, and why."""
+    with one_line_errors(), one_line_warnings():
         entries = _open(place).history()
         if as_json:
             typer.echo(json.dumps(entries, indent=2))
@@ -107,7 +122,9 @@ def history(place: Place, as_json: Json = False) -> None:
             cost = f"ε={e['epsilon']:g}" + (f" δ={e['delta']:g}" if e["delta"] else "")
             state = e["state"] + (" (by hand)" if e["by_hand"] else "")
             state += " (started)" if e["state"] == "reserved" and e["started"] else ""
-            typer.echo(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}")
+            state += " (after the start)" if e["state"] == "cancelled" and e["started"] and not e["by_hand"] else ""
+            why = f"  reason: {e['reason']}" if e["reason"] else ""
+            typer.echo(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}{why}")
 
 
 @app.command()
@@ -118,25 +135,29 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every hash and total; exit code 4 if anything does not agree. Note the head it prints elsewhere."""
-    with one_line_errors():
+    """Recompute every hash and total, and say in words what was found; exit code 4 if anything does not agree.
+
+    Note the head it prints elsewhere.
+    """
+    with one_line_errors(), one_line_warnings():
         from dpeigen.privacy.ledger import DamagedLedgerError
 
         try:
             verdict = _open(place).verify(head)
         except DamagedLedgerError as error:
-            fail(REFUSED, error)
+            fail(REFUSED, f"verdict: not in order. {error}")
         if as_json:
-            facts = {"ok": verdict.ok, "events": verdict.events, "head": verdict.head}
+            facts = {"ok": verdict.ok, "verdict": verdict.words, "events": verdict.events, "head": verdict.head}
             lists = {"problems": list(verdict.problems), "cautions": list(verdict.cautions)}
             typer.echo(json.dumps({**facts, **lists}, indent=2))
         else:
             typer.echo(f"{verdict.events} events, head {verdict.head}")
             for caution in verdict.cautions:
-                typer.echo(f"caution: {caution}; the budget is no guarantee for that")
+                typer.echo(f"caution: {caution}")
+            if verdict.ok:
+                typer.echo(f"verdict: {verdict.words}")
         if not verdict.ok:
-            more = f" (and {len(verdict.problems) - 3} more)" if len(verdict.problems) > 3 else ""
-            fail(REFUSED, f"the record was changed: {'; '.join(verdict.problems[:3])}{more}")
+            fail(REFUSED, f"verdict: {verdict.words}")
 
 
 @app.command()
@@ -149,7 +170,7 @@ def export(
     ] = "csv",
 ) -> None:
     """Everything in the ledger, for an archive or a spreadsheet."""
-    with one_line_errors():
+    with one_line_errors(), one_line_warnings():
         if format not in ("csv", "json"):
             fail(USAGE, f"--format must be csv or json. Got {format!r}.")
         ledger = _open(place)
@@ -188,7 +209,7 @@ def resolve(
     by: By = None,
 ) -> None:
     """Close by hand a reservation that its process left open. Until then it counts as spent."""
-    with one_line_errors():
+    with one_line_errors(), one_line_warnings():
         if outcome not in ("spent", "cancelled"):
             fail(USAGE, f"--as must be spent or cancelled. Got {outcome!r}.")
         try:

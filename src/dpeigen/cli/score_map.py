@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
+from dpeigen.cli._errors import (
+    USAGE,
+    UnreadableError,
+    fail,
+    one_line_errors,
+    one_line_warnings,
+    say_if_unrecorded,
+)
+from dpeigen.cli._options import LedgerFile
 
 if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import Plan
@@ -32,7 +40,7 @@ def scoremap(
         list[str] | None,
         typer.Option(help="A feature column of categories as it was declared for the release: name=a|b|c."),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Ledger file that keeps the budget of this data set.")] = None,
+    ledger: LedgerFile = None,
     on_bad_row: Annotated[
         str, typer.Option(help="Rows that are not finite numbers: refuse or drop-to-zero.")
     ] = "refuse",
@@ -42,10 +50,12 @@ def scoremap(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Release a private map of the scores: a density, and with labels the centres of the classes."""
-    with one_line_errors():
+    with one_line_errors(), one_line_warnings():
         from dpeigen import PrivateScoreMap, load_release
+        from dpeigen.privacy.ledger import ledger_for
         from dpeigen.sources import show_progress
 
+        ledger_for(ledger, "dpeigen scoremap")
         plane = load_release(release)
         listed = None if labels is None else [name.strip() for name in labels.split(",")]
         source = _open(file, plane.feature_names, category or [], label, listed)
@@ -55,7 +65,7 @@ def scoremap(
             labels=listed,
             label=label,
             by_class=by_class,
-            ledger=None if ledger is None else str(ledger),
+            ledger=ledger,
             on_bad_row=on_bad_row,
         )
         if dry_run:
@@ -69,6 +79,7 @@ def scoremap(
         with show_progress():
             found = estimator.fit(source).map_
         found.save(out)
+        say_if_unrecorded(ledger)
         _draw(found, out)
         _print(found, out, as_json)
 

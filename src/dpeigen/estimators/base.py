@@ -24,11 +24,11 @@ from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, c
 from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, Floats
 from dpeigen.privacy import Budget, Relation, Spend, randomness
-from dpeigen.privacy.ledger import Ledger
+from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.ledger.rules import charge_of
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
-from dpeigen.sources import ArraySource, Source
+from dpeigen.sources import ArraySource, Source, UnreadableRowsError
 from dpeigen.sources.opening import open_if_known
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.stats import BadRowsError
@@ -36,6 +36,10 @@ from dpeigen.stats import BadRowsError
 
 class PrivateEstimator(BaseEstimator):
     """What the estimators share."""
+
+    def _ledger(self) -> Ledger | None:
+        """The ledger of this estimator; refuses where there must be one. Asked before a row is read."""
+        return ledger_for(self.ledger, type(self).__name__)
 
     def _open(self, X: Any) -> Source:
         """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
@@ -77,7 +81,7 @@ class PrivateEstimator(BaseEstimator):
         if self.ledger is not None:
             # Before a file is read to count its rows.
             Ledger.at(self.ledger).require(Budget(budget.epsilon), split_unknown=True)
-        n_rows = source.count_rows() if relation is Relation.REPLACE and count else None
+        n_rows = self._count(source) if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
             raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
         return Task(
@@ -93,11 +97,20 @@ class PrivateEstimator(BaseEstimator):
             shrink=shrink,
         )
 
+    def _count(self, source: Source) -> int:
+        """The number of rows, which is public here; that they could not be counted is written down."""
+        try:
+            return source.count_rows()
+        except BadRowsError as error:
+            if self.ledger is not None:
+                Ledger.at(self.ledger).refused("counting the rows", refusal(error))
+            raise
+
     def _release(self, source: Source, task: Task, kind: str) -> Release:
         """Reserve, read, spend, commit."""
         method, choice = resolve_with_reasons(self.method, task)
         rng = randomness(self.random_state)
-        ledger = None if self.ledger is None else Ledger.at(self.ledger)
+        ledger = self._ledger()
         cost = method.price(task)
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
@@ -143,13 +156,19 @@ def refunding(source: Source, ledger: Ledger | None, ticket: str) -> Iterator[No
     except BadRowsError as error:
         if source.passes == before:
             if ledger:
-                ledger.cancel(ticket)
+                ledger.cancel(ticket, refusal(error))
             raise
         kept = f" The reservation {ticket!r} counts as spent (see: dpeigen ledger resolve)." if ledger else ""
         text = str(error).replace("Nothing was spent.", "").strip()
         raise ValueError(
             f"{text} The rows were read before, and what was drawn from them then stays paid for.{kept}"
         ) from None  # of another kind than errors that cost nothing
+
+
+def refusal(error: BadRowsError) -> str:
+    """Why a reservation is given back, for the ledger's record: the kind of refusal, and no value."""
+    kind = "rows that could not be read" if isinstance(error, UnreadableRowsError) else "bad rows"
+    return f"refused after data were read: {kind}"
 
 
 def _planned_split(method: Method, task: Task, source: Source) -> tuple[Spend, ...] | None:

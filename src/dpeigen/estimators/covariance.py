@@ -79,6 +79,7 @@ class PrivateCovariance(PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
         """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
+        self._ledger()
         source = self._open(X)
         release = self._release(source, self._covariance_task(source), "covariance")
         self.covariance_ = release.covariance.copy()

@@ -100,6 +100,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
         """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
+        self._ledger()
         self._check_components()
         source = self._open(X)
         task = self._pca_task(source)

@@ -120,6 +120,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         X : array, data frame, Arrow table, or path of a Parquet, Feather or CSV file. y : one number a row, or the name
         of the column of X that is the target.
         """
+        self._ledger()
         source, names, scale = self._joint_source(X, y)
         task = self._task(source, None, shrink=True)
         release = self._release(source, task, "ridge")

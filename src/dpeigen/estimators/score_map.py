@@ -112,9 +112,9 @@ class PrivateScoreMap(PrivateEstimator):
         X is whatever `dpeigen.sources.open_source` takes, or a source that it made (then with the label's categories
         declared).
         """
+        ledger = self._ledger()
         source, task = self._prepare(X, y)
         rng = randomness(self.random_state)
-        ledger = None if self.ledger is None else Ledger.at(self.ledger)
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ""
         if ledger:

@@ -18,10 +18,10 @@ from sklearn.utils.metaestimators import available_if
 from dpeigen import io
 from dpeigen._validate import check_count, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import _about, _describe
+from dpeigen.estimators.base import _about, _describe, refusal
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
-from dpeigen.privacy.ledger import Ledger
+from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.sources import ArraySource, Source
 from dpeigen.stats import BadRowsError, Frame
 
@@ -75,8 +75,10 @@ class StreamMixin:
         there is something of everything in them, and hold what was paid for so far: a stream may stop at any time.
         ``n_samples_seen_`` is the number of rows in finished batches.
         """
-        source = self._block_source(X)
         fresh = "_stream" not in self.__dict__
+        if fresh:
+            self._ledger()  # type: ignore[attr-defined]
+        source = self._block_source(X)
         running: Running = self._start_stream(source) if fresh else self._stream  # type: ignore[assignment]
         self._stream, taken, stopped = running, 0, False
         try:
@@ -88,11 +90,11 @@ class StreamMixin:
                 taken += len(block)
                 if running.stream.spent:
                     running.settle()
-        except BadRowsError:
+        except BadRowsError as error:
             if fresh and not running.stream.spent:
                 self._end_stream()
                 if running.ledger is not None:
-                    running.ledger.cancel(running.ticket)
+                    running.ledger.cancel(running.ticket, refusal(error))
                 raise
             stopped = True
         finally:
@@ -134,7 +136,8 @@ class StreamMixin:
         names = getattr(self, "feature_names_in_", None)
         return ArraySource(array, None if names is None else list(names))
 
-    def _start_stream(self, source: Source) -> Running:
+    def _start_stream(self, source: Source, *, paid: bool = False) -> Running:
+        """A stream at its beginning; ``paid`` if its budget was reserved when it began, before it was saved."""
         me: Any = self
         owner = type(self).__name__
         k = check_count("n_components", me.n_components, owner, high=source.n_features)
@@ -143,7 +146,7 @@ class StreamMixin:
         if not isinstance(method, OnePassMethod):
             raise AssertionError("`partial_fit` is there for one-pass methods only")
         rng = randomness(me.random_state)
-        ledger = None if me.ledger is None else Ledger.at(me.ledger)
+        ledger = None if paid else me._ledger()
         what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "")
         ticket = ""
         if ledger:
@@ -217,6 +220,7 @@ class StreamMixin:
         resumed once: two streams that go on from it and see the same rows spend them twice. ``again=True`` says that
         the first one was never fed.
         """
+        ledger_for(ledger, cls.__name__)
         arrays, description = io.read_folder(path)
         marker = Path(path) / "resumed"
         if marker.exists() and not again:
@@ -245,7 +249,7 @@ class StreamMixin:
             if names is not None:
                 estimator.feature_names_in_ = np.array(names, dtype=object)
             source = ArraySource(np.empty((0, estimator.n_features_in_)), names)
-            running = estimator._start_stream(source)
+            running = estimator._start_stream(source, paid=True)
             running.stream.restore(arrays, description["facts"])
             running.seeded |= bool(description["seeded"])
         except (KeyError, TypeError, IndexError) as error:

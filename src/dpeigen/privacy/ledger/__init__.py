@@ -5,7 +5,8 @@ above the budget. Then it commits. A reservation that was neither committed nor 
 exclude each other, so parallel and cloned estimators cannot overdraw; nothing is kept in memory.
 
 What a total is, and why it is safe for analysts who choose the next release after seeing the last: `rules`. How the
-record shows edits: `chain`. Where it lies: `store`, `postgres`.
+record shows edits: `chain`. What became of every reservation: `entries`. Where it lies: `store`, `postgres`. When there
+must be one: `requirement`.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "study.ledger"
@@ -24,15 +25,21 @@ from dpeigen.privacy.ledger.chain import Verdict
 from dpeigen.privacy.ledger.errors import (
     BudgetExceededError,
     DamagedLedgerError,
+    LedgerRequiredError,
     LedgerUnavailableError,
     RepeatedReleaseError,
+    UnverifiedServerWarning,
 )
+from dpeigen.privacy.ledger.requirement import ledger_for
 
 __all__ = [
     "BudgetExceededError",
     "DamagedLedgerError",
     "Ledger",
+    "LedgerRequiredError",
     "LedgerUnavailableError",
     "RepeatedReleaseError",
+    "UnverifiedServerWarning",
     "Verdict",
+    "ledger_for",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import socket
 import uuid
 from collections.abc import Iterable, Mapping
@@ -22,9 +21,11 @@ from dpeigen._version import __version__
 from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import chain, rules
 from dpeigen.privacy.ledger.chain import Event, State, Verdict
+from dpeigen.privacy.ledger.entries import cautions, history_of
 from dpeigen.privacy.ledger.errors import BudgetExceededError, RepeatedReleaseError
 from dpeigen.privacy.ledger.page import Page, all_events
-from dpeigen.privacy.ledger.store import SqliteStore, Store, Transaction
+from dpeigen.privacy.ledger.places import store_at
+from dpeigen.privacy.ledger.store import SqliteStore, Transaction
 
 _LONGEST = 500  # characters of a text that is given
 
@@ -36,7 +37,7 @@ class Ledger:
     """
 
     def __init__(self, place: str | Path, *, by: str | None = None, host: str | None = None) -> None:
-        self._store = _store(place)
+        self._store = store_at(place)
         self._by = None if by is None else _text("by", by)
         self._host = None if host is None else _text("host", host)
         self._release_id: str | None = None
@@ -63,11 +64,11 @@ class Ledger:
             "dpeigen": __version__,
         }
         ledger = cls.__new__(cls)
-        ledger._store, ledger._by = _store(place), None if by is None else _text("by", by)
+        ledger._store, ledger._by = store_at(place), None if by is None else _text("by", by)
         ledger._host, ledger._release_id, ledger._started = None, None, {}
         with ledger._store.create() as db:
             empty = (1, chain.VERSION, 0, chain.START, State().to_text())
-            db.run("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", empty)
+            db.run(f"INSERT INTO {db.schema}budget VALUES (?, ?, ?, ?, ?)", empty)
             ledger._page(db).add("create", body)
         return ledger
 
@@ -146,6 +147,7 @@ class Ledger:
             self._check_room(page.state, cost, charge)
             self._check_relation(page.state, Relation(body["relation"]))
             page.add("reserve", body)
+        self._store.confirm(page.number, page.head)
         return name
 
     def require(self, cost: Budget, *, split_unknown: bool = False) -> None:
@@ -170,21 +172,32 @@ class Ledger:
         """The release was made."""
         self._settle(ticket, "commit")
 
-    def cancel(self, ticket: str) -> None:
-        """Nothing was drawn from the data: give the reservation back.
+    def cancel(self, ticket: str, reason: str | None = None) -> None:
+        """Nothing was drawn from the data: give the reservation back. The entry stays in the history.
 
-        After `start` only the object that started it can know that; everyone else needs a reason, and `resolve`.
+        After `start` data may have been read, so a reason is needed, which is recorded; it must hold no value of the
+        data. And only the object that started can know that nothing was drawn; everyone else needs `resolve`.
         """
-        self._settle(ticket, "cancel")
+        given = {} if reason is None else {"reason": _reason(reason, "Ledger.cancel")}
+        self._settle(ticket, "cancel", given)
+
+    def refused(self, what: str, reason: str) -> None:
+        """Write down that rows were read and then refused before anything could be reserved; it costs nothing.
+
+        A refusal is an answer about the data, so whoever reviews the ledger must see how often there was one. The
+        reason says of which kind, and holds no value of the data.
+        """
+        body = {"id": uuid.uuid4().hex, "what": _text("what", what), "reason": _reason(reason, "Ledger.refused")}
+        with self._store.write() as db:
+            self._page(db, lock=True).add("refuse", body)
 
     def resolve(self, ticket: str, *, spent: bool, reason: str) -> None:
         """Close by hand a reservation that its process left open, as spent or as never drawn; the reason is recorded.
 
-        ``spent=False`` gives the cost back. It is a statement that nobody has seen anything drawn for it.
+        ``spent=False`` gives the cost back. It is a statement that nobody has seen anything drawn for it. The entry
+        stays in the history, and `verify` counts it among its cautions.
         """
-        if not reason.strip():
-            raise ValueError(complain("reason", "Ledger.resolve", "a text that says how this is known", reason))
-        decision = {"as": "spent" if spent else "cancelled", "reason": _text("reason", reason)}
+        decision = {"as": "spent" if spent else "cancelled", "reason": _reason(reason, "Ledger.resolve")}
         self._settle(ticket, "resolve", decision)
 
     def state(self) -> State:
@@ -211,23 +224,15 @@ class Ledger:
         return max(best, 0.0)
 
     def history(self) -> list[dict[str, Any]]:
-        """All entries, oldest first: who reserved what and when, at which cost, and what became of it."""
-        with self._store.read() as db:
-            page = self._page(db)
-            rows = db.run(
-                "SELECT n.id, n.state, n.started, r.at, r.body, s.at, s.kind, s.body FROM entry n JOIN event r"
-                " ON r.number = n.number LEFT JOIN event s ON s.number = n.settled ORDER BY n.number"
-            )
-        found = []
-        for _, state, started, at, text, settled_at, settled_kind, settled_text in rows:
-            body, settled = page.values(text), page.values(settled_text) if settled_text else {}
-            order = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "about")
-            found.append(
-                {"id": body["id"], "at": at, **{name: body[name] for name in order[1:]}}
-                | {"state": state, "started": bool(started), "settled_at": settled_at, "settled_by": settled.get("by")}
-                | {"reason": settled.get("reason"), "by_hand": settled_kind == "resolve"}
-            )
-        return found
+        """All entries, oldest first: who reserved what and when, at which cost, and what became of it.
+
+        Made from the record, so nothing ever drops out: cancelled entries, those closed by hand, and each use of an id
+        that was cancelled and reserved again.
+        """
+        try:
+            return history_of(self.events())
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise self._store.damaged("an event cannot be read") from error
 
     def events(self) -> list[Event]:
         """The record itself, oldest first."""
@@ -242,12 +247,12 @@ class Ledger:
         """
         with self._store.read() as db:
             events = all_events(db)
-            entries = {
-                row[0]: tuple(row[1:]) for row in db.run("SELECT id, number, state, started, settled FROM entry")
-            }
-            stored, odd = db.run("SELECT version, number, head, state FROM budget"), db.oddities()
+            rows = db.run(f"SELECT id, number, state, started, settled FROM {db.schema}entry")
+            stored = db.run(f"SELECT version, number, head, state FROM {db.schema}budget")
+            odd, entries = db.oddities(), {row[0]: tuple(row[1:]) for row in rows}
         state, expected, problems, last = chain.replay(events)
         number = events[-1].number if events else 0
+        found = () if problems else cautions(history_of(events))  # of a broken record nothing is known
         problems.extend(f"there is what a ledger does not hold: {name}" for name in odd)
         if stored != [(chain.VERSION, number, last, state.to_text())]:
             problems.append("the stored totals are not those of the record")
@@ -255,9 +260,7 @@ class Ledger:
             problems.append("the stored entries are not those of the record")
         if head is not None and head not in {f"{e.number}:{e.hash}" for e in events}:
             problems.append("the head given is not in the record: events were removed or rewritten since it was noted")
-        counted = {entry.number for entry in expected.values() if entry.state != "cancelled"}
-        cautions = chain.cautions(event.values for event in events if event.number in counted)
-        return Verdict(tuple(problems), len(events), f"{number}:{last}", cautions)
+        return Verdict(tuple(problems), len(events), f"{number}:{last}", found, head is not None)
 
     # --- inside a transaction ---------------------------------------------------------------------------------------
 
@@ -303,8 +306,13 @@ class Ledger:
                     f"The release {ticket!r} was started by someone else; what was drawn may have been seen. Whoever "
                     "knows that nothing was can say how: Ledger.resolve(…, reason=…), or dpeigen ledger resolve."
                 )
-            page.add(kind, {"id": ticket, **(more or {})}, page.reservation(found))
+            reserved = page.reservation(found)
+            if kind == "cancel" and found[2] and not more:
+                must = f"a text that says why {ticket!r} is given back after its start, when data may have been read"
+                raise ValueError(complain("reason", "Ledger.cancel", must, None))
+            page.add(kind, {"id": ticket, **(more or {})}, reserved)
         if kind == "start":
+            self._store.confirm(page.number, page.head)
             self._started[ticket] = mine
         elif kind in chain.SETTLING:
             self._started.pop(ticket, None)
@@ -332,24 +340,6 @@ class Ledger:
             )
 
 
-def _store(place: str | Path) -> Store:
-    text = str(place)
-    if text.startswith(("postgresql:", "postgres:")):
-        from dpeigen.privacy.ledger.postgres import PostgresStore
-
-        scheme, rest = text.split(":", 1)
-        if not rest.startswith("//"):  # a Path has made one slash of two, or of three
-            if "/" not in rest.split("?")[0].strip("/"):
-                raise ValueError("The ledger's URL went through a Path, which drops slashes. Give it as text.")
-            rest = f"/{rest}"
-        return PostgresStore(f"{scheme}:{rest}")
-    if other := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", text):
-        raise ValueError(complain("ledger", "Ledger", "a path or a postgresql:// URL", f"{other[1]}://…"))
-    if "password=" in text.replace(" ", "").lower():
-        raise ValueError("A ledger in PostgreSQL is named by a URL, postgresql://user@host/database, not by key=value.")
-    return SqliteStore(place)
-
-
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -361,3 +351,9 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
         raise ValueError(complain(name, "Ledger", f"printable text of 1 to {_LONGEST} characters", value))
     return value
+
+
+def _reason(reason: Any, owner: str) -> str:
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError(complain("reason", owner, "a text that says how this is known", reason))
+    return _text("reason", reason)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -142,29 +141,40 @@ def settled_state(kind: str, body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `Ledger.verify` found. ``head`` is to be kept elsewhere; ``cautions`` say what the total does not cover."""
+    """What `Ledger.verify` found. ``head`` is to be kept elsewhere; ``cautions`` say what the total does not cover.
+
+    ``compared`` says whether a head noted earlier was given.
+    """
 
     problems: tuple[str, ...]
     events: int
     head: str
     cautions: tuple[str, ...] = ()
+    compared: bool = False
 
     @property
     def ok(self) -> bool:
         return not self.problems
 
-
-def cautions(entries: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Which entries that count are not private in the worst case, so that the total is no guarantee for them."""
-    counts: Counter[str] = Counter()
-    for entry in entries:
-        about = entry.get("about")
-        if isinstance(about, dict):
-            basis = about.get("basis", "worst-case")
-            counts["drawn with a seed: not private"] += bool(about.get("seeded"))
-            counts[f"private under assumptions only (basis: {basis})"] += basis == "distributional"
-            counts[f"not private (basis: {basis})"] += basis not in ("worst-case", "distributional")
-    return tuple(f"{count} {'entry' if count == 1 else 'entries'} {what}" for what, count in counts.items() if count)
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        if self.problems:
+            more = f" (and {len(self.problems) - 3} more)" if len(self.problems) > 3 else ""
+            found = "; ".join(self.problems[:3])
+            return (
+                f"not in order: the record was changed: {found}{more}. What it says was spent cannot be relied on; "
+                "restore a backup and verify that against the last head that was noted."
+            )
+        text = "in order. The record follows from its beginning, and every grant was within the budget."
+        if self.compared:
+            text += " The head given is in it, so nothing before that head was changed or removed."
+        else:
+            text += " Without a head noted earlier, a record that was cut off or rewritten as a whole looks the same."
+        if count := len(self.cautions):
+            what = "that the caution names" if count == 1 else f"that the {count} cautions name"
+            text += f" The budget is no guarantee for what was drawn in the entries {what}."
+        return text
 
 
 class _BrokenError(Exception):
@@ -225,7 +235,7 @@ def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str,
             entry.started = True
         else:
             entry.state, entry.settled, reserved = settled_state(kind, body), event.number, bodies[name]
-    elif kind not in ("create", "decide"):
+    elif kind not in ("create", "decide", "refuse"):
         raise _BrokenError("this kind of event is unknown")
     elif kind == "decide" and state.accounting != "auto":
         raise _BrokenError("the accounting was decided before")

@@ -17,3 +17,11 @@ class DamagedLedgerError(RuntimeError):
 
 class LedgerUnavailableError(RuntimeError):
     """The storage does not answer or cannot be written: locked, read-only, full, or out of reach."""
+
+
+class LedgerRequiredError(ValueError):
+    """A ledger is mandatory here and none was given; no data was read."""
+
+
+class UnverifiedServerWarning(UserWarning):
+    """A ledger is asked over a network without checking that the server is the right one."""

@@ -16,20 +16,22 @@ class Page:
 
     def __init__(self, store: Store, db: Transaction, by: str, host: str, *, lock: bool = False) -> None:
         self._store, self._db, self._who = store, db, {"by": by, "host": host}
-        rows = db.run("SELECT version, number, head, state FROM budget" + (db.lock if lock else ""))
+        rows = db.run(f"SELECT version, number, head, state FROM {db.schema}budget" + (db.lock if lock else ""))
         if len(rows) != 1:
             raise store.damaged("it holds no budget")
-        version, self._number, self._head, text = rows[0]
+        version, self.number, self.head, text = rows[0]
         if version != chain.VERSION:
             raise store.damaged(f"its version is {version}, this dpeigen writes {chain.VERSION}")
         if odd := db.oddities():
             raise store.damaged(f"it holds what a ledger does not: {', '.join(odd)}")
-        last = db.run("SELECT number, hash, body FROM event ORDER BY number DESC LIMIT 1") or [(0, chain.START, "")]
-        if last[0][:2] != (self._number, self._head):
+        last = db.run(f"SELECT number, hash, body FROM {db.schema}event ORDER BY number DESC LIMIT 1") or [
+            (0, chain.START, "")
+        ]
+        if last[0][:2] != (self.number, self.head):
             raise store.damaged("its totals are not those after its last event")
         try:
             self.state = State.from_text(text)
-            if self._number and self.values(last[0][2])["totals"] != chain.digest(text):
+            if self.number and self.values(last[0][2])["totals"] != chain.digest(text):
                 raise store.damaged("its totals are not those after its last event")
         except (ValueError, KeyError, TypeError) as error:
             raise store.damaged("its totals cannot be read") from error
@@ -42,11 +44,13 @@ class Page:
             raise self._store.damaged("an event cannot be read") from error
 
     def entry(self, ticket: str) -> tuple[Any, ...] | None:
-        rows = self._db.run("SELECT number, state, started, settled FROM entry WHERE id = ?", (ticket,))
+        rows = self._db.run(
+            f"SELECT number, state, started, settled FROM {self._db.schema}entry WHERE id = ?", (ticket,)
+        )
         return rows[0] if rows else None
 
     def reservation(self, entry: tuple[Any, ...]) -> dict[str, Any]:
-        rows = self._db.run("SELECT body FROM event WHERE number = ?", (entry[0],))
+        rows = self._db.run(f"SELECT body FROM {self._db.schema}event WHERE number = ?", (entry[0],))
         if not rows:
             raise self._store.damaged("an event is missing")
         return self.values(rows[0][0])
@@ -55,23 +59,26 @@ class Page:
         """One more event and all that follows from it."""
         self.state = self.state.after(kind, body, reserved)
         totals = self.state.to_text()
-        number, text = self._number + 1, chain.canonical({**body, **self._who, "totals": chain.digest(totals)})
+        number, text = self.number + 1, chain.canonical({**body, **self._who, "totals": chain.digest(totals)})
         # Whole minutes: how long a fit took may depend on the rows, and readers of the record need not know it.
         at = datetime.now(timezone.utc).replace(second=0, microsecond=0).isoformat()
-        head = chain.seal(self._head, number, at, kind, text)
-        self._db.run("INSERT INTO event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
-        if kind == "reserve":
-            self._db.run("DELETE FROM entry WHERE id = ?", (body["id"],))  # a cancelled one, which is free again
-            self._db.run("INSERT INTO entry VALUES (?, ?, 'reserved', 0, NULL)", (body["id"], number))
+        head = chain.seal(self.head, number, at, kind, text)
+        schema = self._db.schema
+        self._db.run(f"INSERT INTO {schema}event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
+        if kind == "reserve" and self.entry(body["id"]) is not None:  # a cancelled one, whose id is free again
+            again = f"UPDATE {schema}entry SET number = ?, state = 'reserved', started = 0, settled = NULL WHERE id = ?"
+            self._db.run(again, (number, body["id"]))
+        elif kind == "reserve":
+            self._db.run(f"INSERT INTO {schema}entry VALUES (?, ?, 'reserved', 0, NULL)", (body["id"], number))
         elif kind == "start":
-            self._db.run("UPDATE entry SET started = 1 WHERE id = ?", (body["id"],))
+            self._db.run(f"UPDATE {schema}entry SET started = 1 WHERE id = ?", (body["id"],))
         elif kind in chain.SETTLING:
             settled = (chain.settled_state(kind, body), number, body["id"])
-            self._db.run("UPDATE entry SET state = ?, settled = ? WHERE id = ?", settled)
-        self._number, self._head = number, head
-        self._db.run("UPDATE budget SET number = ?, head = ?, state = ?", (number, head, totals))
+            self._db.run(f"UPDATE {schema}entry SET state = ?, settled = ? WHERE id = ?", settled)
+        self.number, self.head = number, head
+        self._db.run(f"UPDATE {schema}budget SET number = ?, head = ?, state = ?", (number, head, totals))
 
 
 def all_events(db: Transaction) -> list[Event]:
     """The record, oldest first."""
-    return [Event(*row) for row in db.run("SELECT number, at, kind, body, hash FROM event ORDER BY number")]
+    return [Event(*row) for row in db.run(f"SELECT number, at, kind, body, hash FROM {db.schema}event ORDER BY number")]

@@ -2,7 +2,9 @@
 
 Each ledger is a schema ``dpeigen_<name>`` of the database with the same tables as a file. A writer locks the one row of
 the budget (``SELECT … FOR UPDATE``) before it looks at the totals, on whatever host it runs, and asks the server to
-have the commit on disk before it says yes (``synchronous_commit``, which some servers have switched off).
+have the commit on disk before it says yes (``synchronous_commit``, which some servers have switched off). Every table
+is named with its schema, and the server's own are looked for in its catalog first: in a session that a pool has lent to
+others before, a temporary table of the same name would be found instead.
 
 Secrets: a password in the URL is used to connect and appears in no message, entry or ``repr``. Better is none in the
 URL: libpq takes it from ~/.pgpass, PGPASSFILE or PGPASSWORD.
@@ -11,26 +13,30 @@ URL: libpq takes it from ~/.pgpass, PGPASSFILE or PGPASSWORD.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dpeigen._validate import complain
+from dpeigen.privacy.ledger.errors import UnverifiedServerWarning
 from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
 
 _NO_URL = (
     "PostgreSQL does not understand the ledger's URL (postgresql://user@host:port/database). In a password / is %2F, "
     "@ is %40, : is %3A, ? is %3F and # is %23."
 )
+_SHOWN = ("user", "host", "port", "dbname", "sslmode", "sslrootcert")
 _DEFAULTS = {"connect_timeout": "15", "application_name": "dpeigen"}
+_PATH = "SET LOCAL search_path TO pg_catalog, pg_temp"  # unless it is named, pg_temp comes before everything
 _SETTINGS = (
     "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '60s';"
     " SET LOCAL idle_in_transaction_session_timeout = '60s'"
 )
 
 
-_HERE = "c.relnamespace = current_schema()::regnamespace"
+_HERE = "c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = '{schema}')"
 _ODD = {
     "trigger": f"SELECT tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE {_HERE} AND NOT tgisinternal",
     "rule": f"SELECT rulename FROM pg_rewrite JOIN pg_class c ON c.oid = ev_class WHERE {_HERE}",
@@ -49,15 +55,16 @@ _ODD = {
 class _PostgresTransaction(Transaction):
     lock = " FOR UPDATE"
 
-    def __init__(self, db: Any) -> None:
-        self._db = db
+    def __init__(self, db: Any, schema: str) -> None:
+        self._db, self.schema, self._schema = db, f"{schema}.", schema
 
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         cursor = self._db.execute(sql.replace("?", "%s"), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
     def oddities(self) -> list[str]:
-        parts = (f"SELECT '{kind} ' || o.name FROM ({query}) AS o(name)" for kind, query in _ODD.items())
+        queries = {kind: query.format(schema=self._schema) for kind, query in _ODD.items()}
+        parts = (f"SELECT '{kind} ' || o.name FROM ({query}) AS o(name)" for kind, query in queries.items())
         return [name for (name,) in self.run(" UNION ALL ".join(parts))]
 
 
@@ -84,7 +91,7 @@ class PostgresStore(Store):
             facts = psycopg.conninfo.conninfo_to_dict(self._url)
         except psycopg.Error:  # likewise
             facts = None
-        shown = {name: str((facts or {}).get(name, "")) for name in ("user", "host", "port", "dbname")}
+        shown = {name: str((facts or {}).get(name, "")) for name in _SHOWN}
         misplaced = re.search("[@=]", shown["host"] + shown["dbname"]) or shown["port"].strip(",0123456789")
         if facts is None or misplaced:
             raise ValueError(_NO_URL)
@@ -92,6 +99,14 @@ class PostgresStore(Store):
         given = {name: value for name, value in shown.items() if value and name != "dbname"}
         self.place = f"postgresql:///{quote(shown['dbname'])}?" + urlencode({**given, "ledger": self.name}, safe="/,:")
         self._schema = f"dpeigen_{self.name}"
+        if host := _unverified(facts):
+            warnings.warn(
+                f"The ledger on {host} is asked over a network without sslmode=verify-full, so another machine could "
+                "answer in its place, read the password, and grant what is not there. Add sslmode=verify-full to the "
+                "URL or set PGSSLMODE=verify-full.",
+                UnverifiedServerWarning,
+                stacklevel=4,
+            )
 
     def check(self) -> None:
         """Nothing can be said without a connection; the first use says it."""
@@ -100,36 +115,34 @@ class PostgresStore(Store):
     def create(self) -> Iterator[Transaction]:
         psycopg = _psycopg()
         exists = f"{self.place} exists already, and may hold what was spent."
-        with self._transaction("") as db:
+        with self._transaction(_PATH) as db:
             try:
                 db.execute(f"CREATE SCHEMA {self._schema}")
             except (psycopg.errors.DuplicateSchema, psycopg.errors.UniqueViolation):
                 raise FileExistsError(exists) from None
-            db.execute(f"SET LOCAL search_path TO {self._schema}")
             for statement in SCHEMA:
-                db.execute(statement)
-            yield _PostgresTransaction(db)
+                db.execute(statement.replace("CREATE TABLE ", f"CREATE TABLE {self._schema}."))
+            yield _PostgresTransaction(db, self._schema)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         # Whatever the server's default is: who has waited for the lock must see what was done meanwhile.
-        begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO {self._schema}"
+        begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {_PATH}"
         with self._transaction(begin) as db:
-            yield _PostgresTransaction(db)
+            yield _PostgresTransaction(db, self._schema)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        begin = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {self._schema}"
+        begin = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; {_PATH}"
         with self._transaction(begin) as db:
-            yield _PostgresTransaction(db)
+            yield _PostgresTransaction(db, self._schema)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Any]:
         psycopg, refusal = _psycopg(), None  # type: Any, Exception | None
         try:
             with psycopg.connect(self._url, **self._options) as db:  # commits at the end, or rolls back
-                if begin:
-                    db.execute(begin)
+                db.execute(begin)
                 if "READ ONLY" not in begin:
                     db.execute(_SETTINGS)
                 yield db
@@ -150,6 +163,17 @@ class PostgresStore(Store):
             if facts.get(secret):
                 text = text.replace(str(facts[secret]), "•••")
         return text
+
+
+def _unverified(facts: dict[str, Any]) -> str:
+    """The first host on a network whose certificate would not be checked, or nothing. Asks the environment too."""
+    defaults = _psycopg().pq.Conninfo.get_defaults()
+    known = {option.keyword.decode(): (option.val or b"").decode() for option in defaults} | facts
+    if known.get("sslmode") == "verify-full":
+        return ""
+    hosts = str(known.get("hostaddr") or known.get("host") or "").split(",")
+    here = ("", "localhost", "::1")  # a name with a slash is the folder of a socket
+    return next((h for h in hosts if not (h in here or h.startswith(("/", "@", "127.")))), "")
 
 
 def _psycopg() -> Any:

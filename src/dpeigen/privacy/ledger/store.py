@@ -4,9 +4,9 @@ A writer holds the only lock from before it reads the totals until its changes a
 nothing behind. No connection outlives a call, so ledgers may be copied, pickled and used after a fork.
 
 SQLite finds a file's log and locks by the file's name. A file with two names (a hard link; a file that is mounted by
-itself, as into a container) would have two logs whose writers do not see each other, so such a file is refused. Locking
-the file itself would not do: closing a second handle of it drops SQLite's own locks, and a log that a killed process
-has left under one name stays unseen under the other.
+itself, as into a container) would have two logs whose writers do not see each other, so such a file is refused: a log
+that a killed process has left under one name stays unseen under the other. SQLite's own locks are not enough, see
+`sidecar`: each connection is the only one while it lasts, and what was granted is looked up again by another one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from dpeigen.privacy.ledger import sidecar
 from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableError
 
 SCHEMA = (
@@ -41,6 +42,7 @@ class Transaction(ABC):
     """SQL with ``?`` for parameters; all of it or nothing."""
 
     lock = ""  # what a SELECT needs at its end to keep other writers out
+    schema = ""  # stands before the name of every table, so that no other table of that name is taken for it
 
     @abstractmethod
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -72,6 +74,9 @@ class Store(ABC):
     @abstractmethod
     def read(self) -> AbstractContextManager[Transaction]:
         """A consistent look."""
+
+    def confirm(self, number: int, seal: str) -> None:  # noqa: B027
+        """Raise `LedgerUnavailableError` if an event that was written is not there; a server that said yes has it."""
 
     def damaged(self, why: object) -> DamagedLedgerError:
         return DamagedLedgerError(
@@ -127,27 +132,53 @@ class SqliteStore(Store):
                     for statement in SCHEMA:
                         transaction.run(statement)
                     yield transaction
-            try:
-                os.link(aside, self.path)
-                aside.unlink()
-            except FileExistsError:
-                raise FileExistsError(f"{self.path} exists already, and may hold what was spent.") from None
-            except OSError:  # file systems without links
-                with self.path.open("xb") as file:
-                    file.write(aside.read_bytes())
-                    file.flush()
-                    os.fsync(file.fileno())
-            _sync(self.path.parent)
+            with self._alone():
+                self._put(aside)
+
+    def _put(self, aside: Path) -> None:
+        """Give a finished file its name."""
+        try:
+            os.link(aside, self.path)
+            aside.unlink()
+        except FileExistsError:
+            raise FileExistsError(f"{self.path} exists already, and may hold what was spent.") from None
+        except OSError:  # file systems without links
+            with self.path.open("xb") as file:
+                file.write(aside.read_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+        _sync(self.path.parent)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._connected(self.path) as db, self._transaction(db, "BEGIN IMMEDIATE") as transaction:
+        self._check_name()
+        with self._alone(), self._connected(self.path) as db, self._transaction(db, "BEGIN IMMEDIATE") as transaction:
             yield transaction
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        with self._connected(self.path, reading=True) as db, self._transaction(db, "BEGIN") as transaction:
+        self._check_name()
+        look = self._connected(self.path, reading=True)
+        with self._alone(reading=True), look as db, self._transaction(db, "BEGIN") as transaction:
             yield transaction
+
+    def confirm(self, number: int, seal: str) -> None:
+        with self.read() as db:  # another connection, so another look at what lies on the disk
+            found = db.run("SELECT hash FROM event WHERE number = ?", (number,))
+        if found != [(seal,)]:
+            raise self.unavailable(
+                "what was written is not there any more; another program changes, restores or replaces the file"
+            )
+
+    @contextmanager
+    def _alone(self, *, reading: bool = False) -> Iterator[None]:
+        """The only connection to the ledger's file, of all threads and processes."""
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(sidecar.alone(self.path, reading=reading, wait=_WAIT))
+            except OSError as error:
+                raise self.unavailable(error.strerror or error) from error
+            yield
 
     @contextmanager
     def _transaction(self, db: sqlite3.Connection, begin: str) -> Iterator[Transaction]:
@@ -166,8 +197,6 @@ class SqliteStore(Store):
         frozen = reading and not _writable(path.parent) and not Path(f"{path}-wal").exists()
         mode = "ro&immutable=1" if frozen else "rw" if path == self.path else "rwc"
         address = f"{path.as_uri()}?mode={mode}"
-        if path == self.path:
-            self._check_name()
         db = None
         try:
             db = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)

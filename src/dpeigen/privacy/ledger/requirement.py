@@ -1,0 +1,53 @@
+"""Whether a release may do without a ledger: the one check, for all estimators and commands.
+
+``DPEIGEN_REQUIRE_LEDGER=1`` in the environment makes a ledger mandatory for every fit, stream and score map of the
+process. It keeps people from forgetting one. It does not keep them from unsetting it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from dpeigen._validate import complain
+from dpeigen.privacy.ledger.book import Ledger
+from dpeigen.privacy.ledger.errors import LedgerRequiredError
+
+VARIABLE = "DPEIGEN_REQUIRE_LEDGER"
+_NO = ("", "0", "false", "no", "off")
+_made_up: ContextVar[bool] = ContextVar("rows are made up", default=False)
+
+
+def why_required() -> str:
+    """What makes a ledger mandatory here, or nothing. Any value of the variable but a plain no does."""
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    return "" if value in _NO or _made_up.get() else f"{VARIABLE} is set in the environment"
+
+
+def ledger_for(ledger: Ledger | str | Path | None, owner: str, because: str = "") -> Ledger | None:
+    """The ledger of a release, or None; raises `LedgerRequiredError` where there must be one.
+
+    Asked before a row is read. ``because`` is a further reason, such as a setting.
+    """
+    if ledger is not None:
+        return Ledger.at(ledger)
+    if reason := because or why_required():
+        remedy = (
+            "Make one with 'dpeigen ledger init PATH --epsilon …' or take the data set's, and give it: ledger=PATH in "
+            "Python, --ledger PATH or 'ledger' in the file of settings. Nothing was read or spent."
+        )
+        raise LedgerRequiredError(complain("ledger", owner, f"a ledger, because {reason}", None, remedy))
+    return None
+
+
+@contextmanager
+def made_up_rows() -> Iterator[None]:
+    """For audits, whose rows belong to nobody: no ledger is asked for inside."""
+    token = _made_up.set(True)
+    try:
+        yield
+    finally:
+        _made_up.reset(token)
