@@ -61,6 +61,7 @@ class Source(ABC):
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
     one_block: bool = False
+    row_note: str = ""  # what a row is, for guarantees that bad rows were counted in, where that may surprise
     paired_in_place: bool = False  # set when pairs were drawn within blocks: their guarantee needs the fixed order
     passes: int = 0
     _rows_read: int | None = None  # by the first pass
