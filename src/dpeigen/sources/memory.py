@@ -56,7 +56,7 @@ class RefusedSource(ArraySource):
 
     def blocks(self) -> Iterator[NDArray[np.generic]]:
         raise MisfitError(
-            "X must hold real numbers: an entry's argument must be a string of digits or a number, and rows must not "
+            "X must hold real numbers. An entry is none (its argument must be a string of digits or a number), or rows "
             "differ in length. Nothing was spent. This refusal itself says something about the data. Encode text and "
             "dates as numbers, leave those columns out, or set on_bad_row='drop-to-zero'."
         )
