@@ -207,11 +207,12 @@ def test_a_dry_run_says_how_often_the_data_are_read(name, options, passes, folde
     if "--method" not in options:
         call += ["--method", "laplace" if "--bound" in options else "spatial-sign"]
     from dpeigen.sources.arrow import ArrowSource
+    from dpeigen.sources.csv_rows import CsvSource
 
-    reads = []
+    reads, kind = [], CsvSource if name == "table.csv" else ArrowSource
     for reader in ("blocks", "_count"):  # a CSV is counted by its lines
-        real = getattr(ArrowSource, reader)
-        monkeypatch.setattr(ArrowSource, reader, lambda self, real=real: (reads.append(1), real(self))[1])
+        real = getattr(kind, reader)
+        monkeypatch.setattr(kind, reader, lambda self, real=real: (reads.append(1), real(self))[1])
     done = CliRunner().invoke(app, [*call, "--dry-run", "--json"])
     assert done.exit_code == 0, done.output
     plan = json.loads(done.stdout)

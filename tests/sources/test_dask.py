@@ -156,10 +156,10 @@ def _text(part):
     return part.assign(b="secret") if part.index[0] > 0 else part
 
 
-@pytest.mark.parametrize("change", [_other, _text])
-def test_partitions_that_are_not_what_the_frame_says(change, tmp_path):
+@pytest.mark.parametrize(("change", "error"), [(_other, UnreadableRowsError), (_text, BadRowsError)])
+def test_partitions_that_are_not_what_the_frame_says(change, error, tmp_path):
     data = dd.from_pandas(frame(), npartitions=4).map_partitions(change, meta=frame().iloc[:0])
-    refuse(data, tmp_path, UnreadableRowsError, "could not (be read|compute)")
+    refuse(data, tmp_path, error, "could not (be read|compute)|count as NaN")
 
 
 def test_collections_that_are_not_rows():

@@ -312,8 +312,8 @@ def open_and_read(path):
 )
 def test_unreadable_csv_files_do_not_leak_values(text, tmp_path):
     (tmp_path / "rows.csv").write_text(text)
-    with pytest.raises(UnreadableRowsError, match=r"could not be read.*Nothing was spent") as caught:
-        open_and_read(tmp_path / "rows.csv")
+    with pytest.raises(BadRowsError, match=r"count as NaN.*line of a CSV") as caught:
+        arrow.open_files(tmp_path / "rows.csv").reduce(SecondMoment(Lattice(Frame(2), 1.0)))
     shown = "".join(traceback.format_exception(caught.value))
     for value in ("secret", "31337"):
         assert value not in str(caught.value)
@@ -479,7 +479,7 @@ def test_a_blank_line_is_a_row(tmp_path):
 def test_errors_carry_no_value_in_their_context(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b\n1,secret-diagnosis\n")
     with pytest.raises(ValueError) as caught:
-        list(arrow.open_files(tmp_path / "rows.csv").blocks())
+        arrow.open_files(tmp_path / "rows.csv").reduce(SecondMoment(Lattice(Frame(2), 1.0)))
     chain, error = [], caught.value
     while error is not None:
         chain.append(str(error))

@@ -29,7 +29,8 @@ from dpeigen.privacy.ledger.rules import charge_of
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source, UnreadableRowsError
-from dpeigen.sources.opening import open_if_known
+from dpeigen.sources.memory import RefusedSource
+from dpeigen.sources.opening import as_table, open_if_known
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.stats import BadRowsError
 
@@ -47,18 +48,23 @@ class PrivateEstimator(BaseEstimator):
         if source is None:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
-            fewest = 0 if self.relation == Relation.ADD_REMOVE else 2
-            array = self._table(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=fewest)
-            if array.dtype.kind not in "fiub":
-                raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
-            names = getattr(self, "feature_names_in_", None)
-            return ArraySource(array, None if names is None else list(names))
+            return self._array_source(X, ensure_min_samples=0 if self.relation == Relation.ADD_REMOVE else 2)
         self.n_features_in_ = source.n_features
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return source
+
+    def _array_source(self, X: Any, **options: Any) -> Source:
+        """A source for what scikit-learn reads as a table; cells of lists and of objects are read one by one."""
+        table, misfits = as_table(X)
+        array = self._table(table, dtype="numeric", ensure_all_finite=False, **options)
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
+        names = getattr(self, "feature_names_in_", None)
+        kind = RefusedSource if misfits and self.on_bad_row == "refuse" else ArraySource
+        return kind(array, None if names is None else list(names))
 
     def _table(self, X: Any, **options: Any) -> Any:
         """X as scikit-learn reads tables, but with errors that quote no entry of X."""
@@ -231,7 +237,8 @@ def _describe(
     seeded: bool,
     choice: Choice | None = None,
 ) -> Release:
-    guarantee = promise(estimate, method, task, cost)
+    notes = (source.row_note,) if source.row_note and task.on_bad_row != "refuse" else ()
+    guarantee = promise(estimate, method, task, cost).with_notes(*notes)
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
     paid = any(spend.purpose == "radius" for spend in estimate.split)

@@ -51,7 +51,8 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     random_state : int, Generator or None, default=None
         For tests and papers only: a seeded release is not private, and says so.
     on_bad_row : {"refuse", "drop-to-zero"}, default="refuse"
-        Rows with NaN or infinite entries stop the fit before anything is spent, or each count as a row at the centre.
+        Rows with NaN or infinite entries, or cells that do not fit their column's type, stop the fit before anything is
+        spent, or each count as a row at the centre.
 
     Attributes
     ----------

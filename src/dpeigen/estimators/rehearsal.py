@@ -18,6 +18,10 @@ from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import Source
 
 _ROWS = 64
+_NONE_BAD = (
+    "Tables with missing or unreadable cells are refused, without noise: this release tells that there were none. "
+    "on_bad_row='drop-to-zero' does not."
+)
 
 
 @dataclass(frozen=True)
@@ -71,5 +75,10 @@ def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Gua
         basis=method.basis,
         assumptions=method.assumptions(task),
         reference=method.reference,
-        notes=estimate.notes,
+        notes=estimate.notes + refusal_notes(task.on_bad_row),
     )
+
+
+def refusal_notes(on_bad_row: str) -> tuple[str, ...]:
+    """What it tells that there is a release, where bad rows are refused."""
+    return (_NONE_BAD,) if on_bad_row == "refuse" else ()

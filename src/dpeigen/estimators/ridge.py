@@ -34,6 +34,7 @@ from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release, check_alphas
 from dpeigen.sources import Source
 from dpeigen.sources.mapped import MappedSource
+from dpeigen.sources.objects import numbers_of, table_of
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -246,7 +247,10 @@ def _joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:
 
 
 def _numbers(y: Any) -> Floats:
-    """y as one column of numbers; no error quotes an entry."""
+    """y as one column of numbers, NaN where an entry is none; no error quotes an entry."""
+    if isinstance(y, (list, tuple)):  # NumPy would take their type from the entries
+        found = table_of(y) if y and isinstance(y[0], (list, tuple, np.ndarray)) else (numbers_of(list(y)), False)
+        y = y if found is None else found[0]
     try:
         column = column_or_1d(y, warn=True)
         shape = ""
@@ -255,13 +259,12 @@ def _numbers(y: Any) -> Floats:
     if shape:
         shape = shape if shape.startswith("y should be a 1d array") else "y must be one column of real numbers."
         raise ValueError(shape)
-    try:
-        if column.dtype.kind in "fiubO":
-            with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
-                return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError("y must hold real numbers.")
+    if column.dtype == object:
+        return numbers_of(column.tolist())
+    if column.dtype.kind not in "fiub":
+        raise ValueError("y must hold real numbers.")
+    with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
+        return np.asarray(column, dtype=np.float64)
 
 
 def _joined(rows: Source, target: Floats | int, names: list[str], scale: float) -> Source:
@@ -296,6 +299,7 @@ class _JoinedRows(Source):
     def __init__(self, rows: Source, target: Floats, names: list[str], scale: float) -> None:
         self._rows, self._target, self._scale = rows, target, scale
         self.n_features, self.feature_names, self.n_rows = len(names), names, rows.n_rows
+        self.row_note = rows.row_note
         if self.n_rows is not None:
             self.count_rows()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator, refunding
-from dpeigen.estimators.rehearsal import Plan
+from dpeigen.estimators.rehearsal import Plan, refusal_notes
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
@@ -288,6 +288,7 @@ class PrivateScoreMap(PrivateEstimator):
             notes += ("That release is not private, so the two together are not.",)
         elif self.release.guarantee.basis != "worst-case":
             notes += ("That release is private under its assumptions only, so the two together are.",)
+        notes += refusal_notes(self.on_bad_row)
         return Guarantee(
             epsilon=task.epsilon,
             delta=0.0,

@@ -128,13 +128,8 @@ class StreamMixin:
                         f"X must have the {running.task.n_features} columns of the stream, in their order."
                     )
             return source
-        array = self._table(  # type: ignore[attr-defined]
-            X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, reset=running is None
-        )
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
-        names = getattr(self, "feature_names_in_", None)
-        return ArraySource(array, None if names is None else list(names))
+        found: Source = self._array_source(X, ensure_min_samples=0, reset=running is None)  # type: ignore[attr-defined]
+        return found
 
     def _start_stream(self, source: Source, *, paid: bool = False) -> Running:
         """A stream at its beginning; ``paid`` if its budget was reserved when it began, before it was saved."""

@@ -1,24 +1,24 @@
-"""Rows in Arrow tables and in Parquet, Feather and CSV files or folders, read a batch at a time.
+"""Rows in Arrow tables and in Parquet and Feather files or folders, read a batch at a time; files of all kinds by name.
 
-The schema is public, values are not: what a column is read as depends on its declared type (CSV columns are numbers
-unless something else is declared), and a value that does not parse is reported without being shown. Arrow reads ahead
-in threads of its own while statistics are computed.
+The schema is public, values are not: what a column is read as depends on its type and the declared one, and a cell that
+does not fit is NaN. Arrow reads ahead in threads of its own while statistics are computed.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.sources import cells
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Categories, Columns, Types
-from dpeigen.sources.csv_lines import count_lines
+from dpeigen.sources.csv_rows import CsvSource, csv_header
 from dpeigen.sources.memory import ArraySource
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _BATCH_ROWS = 2**16
 _BATCH_NUMBERS = 2**20
 _PAGE_BYTES = 2**18
 _AHEAD = 2  # batches read ahead, and files: enough to overlap reading with computing, few enough to stay small
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows that have no value
 T = TypeVar("T")
 
 
@@ -50,29 +51,26 @@ class ArrowSource(Source):
         *,
         fixed_order: bool = False,
         parquet: Sequence[Path] = (),
-        lines: Sequence[Path] = (),
+        keys: Sequence[str] = (),
     ) -> None:
         import pyarrow.dataset as ds
 
         self._dataset = data if isinstance(data, ds.Dataset) else ds.dataset(data)
         schema = self._dataset.schema
         self._columns = Columns(schema.names, columns, categories, types)
+        self._keys = keys  # columns of text, to be read as those of a CSV file are
+        for name in self._keys:
+            schema = schema.set(
+                schema.get_field_index(name), schema.field(name).with_type(self._columns.csv_type(name))
+            )
         self._columns.check_arrow(schema)
         self.feature_names, self.n_features = self._columns.features, len(self._columns.features)
         self._in_memory = isinstance(self._dataset, ds.InMemoryDataset)
         self.fixed_order = fixed_order or self._in_memory
         self._parquet = parquet  # the files, where their columns are all there is to read
-        self._lines = lines  # the files, where each of their lines but the first is a row
         self.n_rows = _rows_by_metadata(self._dataset)
 
-    def _count(self) -> int:
-        if not self._lines:
-            return super()._count()
-        return _discreetly(lambda: sum(count_lines(path) - 1 for path in self._lines))
-
     def blocks(self) -> Iterator[NDArray[Any]]:
-        if self._lines:
-            self.count_rows()  # refuses files whose lines are not records; `check_rows` compares at the end of a pass
         size = min(_BATCH_ROWS, max(2**10, _BATCH_NUMBERS // self.n_features))
         names, files = self._columns.names, self._parquet
         read = (lambda: _parquet_batches(files, names, size)) if files else lambda: _batches(self._dataset, names, size)
@@ -82,7 +80,13 @@ class ArrowSource(Source):
                 yield block
 
     def _block(self, batch: Any) -> NDArray[Any] | None:
-        return None if batch is None else self._columns.from_arrow(batch)
+        if batch is None:
+            return None
+        for name in self._keys:
+            place, kind = batch.schema.get_field_index(name), self._columns.csv_kind(name)
+            if kind is not None:
+                batch = batch.set_column(place, name, cells.from_text(batch.column(place), kind))
+        return self._columns.from_arrow(batch)
 
     def in_memory(self) -> NDArray[Any] | None:
         return np.concatenate([np.empty((0, self.n_features)), *self.blocks()]) if self._in_memory else None
@@ -118,8 +122,7 @@ def _discreetly(call: Callable[[], T]) -> T:
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
     raise UnreadableRowsError(  # outside the handler: the error does not carry Arrow's as its context
-        "The data could not be read: a file is damaged, lines differ in length, or a column holds something that "
-        "is not a number. Nothing was spent. Leave such a column out, or declare its type or its categories."
+        "The data could not be read: a file is damaged or gone. Nothing was spent. Write it anew."
     )
 
 
@@ -157,14 +160,16 @@ def open_files(
     kind = _kind(path, files)
     keys = _partition_keys(path, files)
     schema = None if kind == "csv" else _schema(files[0])
-    header = _csv_header(files[0]) if schema is None else list(schema.names)
+    header = csv_header(files[0]) if schema is None else list(schema.names)
     names = [name for name in header if name not in keys]
     chosen = Columns([*names, *keys], names if columns is None else columns, categories, types)
     _check_alike(files, header, schema, [name for name in chosen.names if name not in keys])
-    dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema, chosen))
-    plain = files if kind == "parquet" and not set(keys) & set(chosen.names) else ()
-    lines = files if kind == "csv" else ()
-    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain, lines=lines)
+    if schema is None:
+        return CsvSource(files, header, chosen, [_partition(path, file) for file in files])
+    dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema))
+    used = [key for key in keys if key in chosen.names]
+    plain = files if kind == "parquet" and not used else ()
+    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain, keys=used)
 
 
 def open_dataset(data: Any, *declared: Any) -> Source:
@@ -207,7 +212,7 @@ def columns_of(path: str | Path) -> dict[str, Any]:
     files = _files_in(path) if path.is_dir() else [path]
     kind, keys = _kind(path, files), _partition_keys(path, files)
     schema = None if kind == "csv" else _schema(files[0])
-    header = _csv_header(files[0]) if schema is None else list(schema.names)
+    header = csv_header(files[0]) if schema is None else list(schema.names)
     if len(set(header)) < len(header):
         raise ValueError(f"Column names must differ from each other. Got {header}. Rename columns in the file.")
     names = [*header, *(key for key in keys if key not in header)]
@@ -290,7 +295,7 @@ def _check_alike(files: list[Path], header: list[str], schema: pa.Schema | None,
     """Refuse a folder whose schema changes half-way: Arrow would fill columns that a file lacks with nothing."""
     for number, file in enumerate(files[1:], 2):
         if schema is None:
-            alike = _csv_header(file) == header
+            alike = csv_header(file) == header
         else:
             other = _schema(file)
             alike = all(other.names.count(n) == 1 and other.field(n).type == schema.field(n).type for n in names)
@@ -301,49 +306,20 @@ def _check_alike(files: list[Path], header: list[str], schema: pa.Schema | None,
             )
 
 
-def _dataset(
-    files: list[Path], kind: str, names: list[str], keys: list[str], schema: pa.Schema | None, chosen: Columns
-) -> Any:
+def _partition(path: Path, file: Path) -> dict[str, str | None]:
+    """What the names of a file's folders say of the columns kept in them."""
+    found = (
+        part.partition("=") for part in (file.relative_to(path).parts[:-1] if path.is_dir() else ()) if "=" in part
+    )
+    return {key: None if value == _NOTHING else unquote(value) for key, _, value in found}
+
+
+def _dataset(files: list[Path], kind: str, names: list[str], keys: list[str], schema: pa.Schema) -> Any:
+    """Columns that are told by the names of folders are read as text: one of a wrong type must not be an error."""
     import pyarrow as pa
-    import pyarrow.csv
     import pyarrow.dataset as ds
 
-    reader: Any = kind
-    fields = [] if schema is None else [schema.field(name) for name in names]
-    if schema is None:
-        fields = [pa.field(name, chosen.csv_type(name)) for name in names]
-        # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
-        reader = ds.CsvFileFormat(
-            parse_options=pyarrow.csv.ParseOptions(ignore_empty_lines=False),
-            convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=False),  # "NA" may be a category
-        )
-    used = [pa.field(key, chosen.csv_type(key) if key in chosen.names else pa.string()) for key in keys]
-    partitioning = ds.partitioning(pa.schema(used), flavor="hive") if keys else None
-    paths = [str(file) for file in files]
-    return ds.dataset(paths, format=reader, schema=pa.schema([*fields, *used]), partitioning=partitioning)
-
-
-def _csv_header(path: Path) -> list[str]:
-    """The names in the header line, which says what the columns are called and nothing about their types."""
-    with path.open("rb") as lines:
-        header = lines.readline()
-    try:
-        names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
-    except (UnicodeDecodeError, csv.Error):
-        names = []
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise UnreadableRowsError(f"The columns of {path.name!r} must be separated by commas.")
-    if not names or any(_is_number(name) for name in names):
-        raise UnreadableRowsError(
-            f"The first line of {path.name!r} must hold column names in UTF-8 with commas between, not numbers: they "
-            "are public, and a row must not become so."
-        )
-    return names
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    used = pa.schema([pa.field(key, pa.string()) for key in keys])
+    partitioning = ds.partitioning(used, flavor="hive") if keys else None
+    fields = pa.schema([*(schema.field(name) for name in names), *used])
+    return ds.dataset([str(file) for file in files], format=kind, schema=fields, partitioning=partitioning)

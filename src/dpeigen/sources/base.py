@@ -53,6 +53,7 @@ class Source(ABC):
     feature_names: list[str] | None = None
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
+    row_note: str = ""  # what a row is, for guarantees that bad rows were counted in, where that may surprise
     passes: int = 0
     _rows_read: int | None = None  # by the first pass
 

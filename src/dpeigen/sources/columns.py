@@ -2,7 +2,8 @@
 
 A number, a decimal or a truth value is itself. Text that stands for a number, dates and times need a declared type. A
 category becomes one column of 0 and 1 for each name on a declared list; a value that is not on it (or is missing) gives
-0 in all of them, so that no list is ever made from the data and an unheard-of value is no answer about them.
+0 in all of them, so that no list is ever made from the data and an unheard-of value is no answer about them. Any other
+cell that is not what its column is declared to be gives NaN, which makes a bad row (`sources.cells`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, complain
+from dpeigen.sources import cells, frames
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,11 +91,13 @@ class Columns:
         """The type that a column of a CSV file is read as."""
         import pyarrow as pa
 
+        return pa.string() if self.csv_kind(name) is None else cells.arrow_type(self.csv_kind(name) or "number")
+
+    def csv_kind(self, name: str) -> str | None:
+        """What the cells of a column of text stand for; None: for themselves, as categories."""
         if name in self.categories:
-            numbers = all(isinstance(value, (int, float)) for value in self.categories[name])
-            return pa.float64() if numbers else pa.string()
-        declared = {"bool": pa.bool_(), "date": pa.date32(), "timestamp": pa.timestamp("s")}
-        return declared.get(self.types.get(name, "number"), pa.float64())
+            return "number" if all(isinstance(value, (int, float)) for value in self.categories[name]) else None
+        return self.types.get(name, "number")
 
     def from_arrow(self, batch: pa.RecordBatch | pa.Table) -> NDArray[Any]:
         """The rows of a batch that holds the columns in order; single precision where all columns are."""
@@ -112,26 +116,17 @@ class Columns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if name not in self.categories:
+            return [cells.numbers(column, self.types.get(name))]
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if name in self.categories:
-            found = [pc.equal(column, pa.scalar(value, type=column.type)) for value in self.categories[name]]
-            return [pc.fill_null(equal, False).to_numpy(zero_copy_only=False) for equal in found]
-        kind = self.types.get(name)
-        if kind == "bool":
-            column = column.cast("bool")
-        elif kind == "date":
-            column = column.cast("date32").cast("int32")
-        elif kind == "timestamp":
-            column = column.cast(pa.timestamp("s"), safe=False).cast("int64")
-        if column.type not in (pa.float32(), pa.float64()):
-            column = column.cast("float64", safe=False)
-        return [column.to_numpy(zero_copy_only=False)]
+        found = [pc.equal(column, pa.scalar(value, type=column.type)) for value in self.categories[name]]
+        return [pc.fill_null(equal, False).to_numpy(zero_copy_only=False) for equal in found]
 
     # --- pandas ----------------------------------------------------------------------------------------------------
 
     def check_pandas(self, frame: Any) -> None:
-        """Refuse, by the types of a frame, columns that nothing turns into numbers."""
+        """Refuse, by the types of a frame, columns that nothing turns into numbers; objects are read cell by cell."""
         from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
         def fits(name: str, kind: Any) -> bool:
@@ -141,7 +136,8 @@ class Columns:
                 import pyarrow as pa
 
                 return self._fits(name, pa.field(name, pa.from_numpy_dtype(kind)))
-            return name in self.categories or name in self.types or is_numeric_dtype(kind) or is_bool_dtype(kind)
+            declared = name in self.categories or name in self.types
+            return declared or kind == np.dtype("O") or is_numeric_dtype(kind) or is_bool_dtype(kind)
 
         _refuse([f"{name} ({frame[name].dtype})" for name in self.names if not fits(name, frame[name].dtype)])
 
@@ -151,32 +147,13 @@ class Columns:
         at = 0
         for name in self.names:
             column = frame[name]
-            plain = isinstance(column.dtype, np.dtype)
-            if plain and column.dtype.kind == "c":
-                raise TypeError("complex numbers")
-            if name in self.categories:
-                numbers = plain and column.dtype.kind in "fiub"
-                for value in self.categories[name]:
-                    # A number is compared in the column's own precision, as Arrow does.
-                    rows[at] = (column == column.dtype.type(value) if numbers else column.isin([value])).to_numpy(bool)
-                    at += 1
-                continue
-            if name in self.types:
-                import pyarrow as pa
-
-                rows[at] = self._arrow_column(name, pa.array(column, type=self._text_or_time(column)))[0]
-            else:
-                with np.errstate(over="ignore"):
-                    rows[at] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            at += 1
+            for value in self.categories.get(name, ()):
+                rows[at] = frames.column_is(column, value)
+                at += 1
+            if name not in self.categories:
+                rows[at] = frames.column_numbers(column, self.types.get(name))
+                at += 1
         return rows.T
-
-    @staticmethod
-    def _text_or_time(column: Any) -> Any:
-        """An object column is text, whatever the first entries look like."""
-        import pyarrow as pa
-
-        return pa.string() if column.dtype == object else None
 
 
 def _refuse(bad: list[str]) -> None:

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.objects import table_of
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result
 from dpeigen.stats import Statistic
@@ -107,7 +107,8 @@ def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any],
 
 
 def _numbers(part: Any) -> NDArray[Any]:
-    rows = np.asarray(part)
-    if rows.dtype.kind not in "fiub":
-        raise TypeError("not real numbers")
-    return rows
+    """A partition, whose own type may follow from the values in it."""
+    found = table_of(part)
+    if found is None:
+        raise TypeError("not a table")
+    return found[0]

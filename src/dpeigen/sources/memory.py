@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from dpeigen._validate import check_count
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
+from dpeigen.sources.frames import plain_frame
+from dpeigen.sources.objects import table_of
 
 T = TypeVar("T")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread
@@ -39,6 +41,24 @@ class ArraySource(Source):
         return self._array
 
 
+class MisfitError(UnreadableRowsError, TypeError):
+    """Cells of a table in memory that are no numbers, and the caller asked to refuse them."""
+
+
+class RefusedSource(ArraySource):
+    """A table with cells that are no numbers, refused where it is read: the ledger then has a record of it."""
+
+    def blocks(self) -> Iterator[NDArray[np.generic]]:
+        raise MisfitError(
+            "X must hold real numbers. An entry is none (its argument must be a string of digits or a number), or rows "
+            "differ in length. Nothing was spent. This refusal itself says something about the data. Encode text and "
+            "dates as numbers, leave those columns out, or set on_bad_row='drop-to-zero'."
+        )
+
+    def in_memory(self) -> NDArray[np.generic]:
+        return next(self.blocks())
+
+
 class FrameSource(Source):
     """A pandas frame, turned into numbers a block at a time."""
 
@@ -50,18 +70,10 @@ class FrameSource(Source):
     def blocks(self) -> Iterator[NDArray[np.float64]]:
         step = block_rows(self.n_features)
         for start in range(0, len(self._frame), step):
-            yield _numbers(self._columns, self._frame.iloc[start : start + step])
+            yield self._columns.from_pandas(self._frame.iloc[start : start + step])
 
     def in_memory(self) -> NDArray[np.float64]:
-        return _numbers(self._columns, self._frame)
-
-
-def _numbers(columns: Columns, frame: Any) -> NDArray[np.float64]:
-    try:
-        return columns.from_pandas(frame)
-    except (ValueError, TypeError, OverflowError):  # their messages quote the entry; Arrow's errors are of these kinds
-        pass
-    raise UnreadableRowsError("A column holds something that is not what its type says. Nothing was spent.")
+        return self._columns.from_pandas(self._frame)
 
 
 class BlockSource(Source):
@@ -145,22 +157,20 @@ def _masked(call: Callable[[], T]) -> T:
 
 
 def _block(given: Any) -> tuple[NDArray[Any], list[str] | None]:
-    """A block as an array of real numbers, and its names of columns."""
+    """A block as an array of real numbers, and its names of columns.
+
+    The types of one block may follow from the values in it, so none is refused: what is not a number is NaN.
+    """
     kind = type(given).__module__.split(".")[0]
     if kind == "polars":
         given, kind = given.to_arrow(), "pyarrow"
     if kind == "pyarrow":
         columns = Columns(given.schema.names)
-        columns.check_arrow(given.schema)
         return columns.from_arrow(given), columns.features
     if kind == "pandas" and all(isinstance(name, str) for name in given.columns):
         columns = Columns(list(given.columns))
-        columns.check_pandas(given)
-        return _numbers(columns, given), columns.features
-    try:
-        rows = np.asarray(given)
-    except (ValueError, TypeError):
-        rows = np.empty(0)
-    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        return columns.from_pandas(given), columns.features
+    found = table_of(plain_frame(given) if kind == "pandas" else given)
+    if found is None:
         raise UnreadableRowsError("A block must be a table of real numbers, rows × features. Nothing was spent.")
-    return rows, None
+    return found[0], None

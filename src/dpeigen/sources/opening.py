@@ -8,7 +8,9 @@ from typing import Any
 
 from dpeigen.sources.base import Source
 from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.memory import ArraySource, BlockSource, FrameSource
+from dpeigen.sources.objects import is_real, table_of
 
 
 def open_source(
@@ -38,13 +40,8 @@ def open_source(
     declared = (columns, categories, types)
     source = open_if_known(data, *declared)
     if source is None:
-        import numpy as np
-
-        try:
-            array = np.asarray(data)
-        except (ValueError, TypeError):  # its message may quote an entry
-            array = np.empty(0)
-        if array.ndim != 2 or array.dtype.kind not in "fiub":
+        array = _array(data)
+        if array.ndim != 2 or not is_real(array):
             raise ValueError(
                 f"The data must be a table of real numbers. Got {type(data).__name__} of {array.ndim} dimensions."
             )
@@ -77,6 +74,27 @@ def open_if_known(
     return None
 
 
+def as_table(X: Any) -> tuple[Any, bool]:
+    """Lists, arrays and frames of objects as tables of numbers, anything else as it is.
+
+    And whether a cell of theirs was neither a number nor missing. Types of other arrays and frames are public.
+    """
+    if type(X).__module__.split(".")[0] == "pandas":
+        return (plain_frame(X) if getattr(X, "ndim", 0) == 2 else X), False
+    objects = getattr(getattr(X, "dtype", None), "kind", "") == "O" and getattr(X, "ndim", 0) == 2
+    found = table_of(X) if objects or isinstance(X, (list, tuple)) else None
+    return (X, False) if found is None else found
+
+
+def _array(data: Any) -> Any:
+    import numpy as np
+
+    try:
+        return np.asarray(as_table(data)[0])
+    except (ValueError, TypeError):  # its message may quote an entry
+        return np.empty(0)
+
+
 def _pyarrow(data: Any, *declared: Any) -> Source:
     from dpeigen.sources.arrow import open_dataset
 
@@ -87,7 +105,8 @@ def _pandas(data: Any, columns: Any, categories: Any, types: Any) -> Source | No
     names = list(getattr(data, "columns", []))
     if getattr(data, "ndim", 0) != 2 or not names or not all(isinstance(name, str) for name in names):
         return None
-    if columns is None and not categories and not types and len(set(data.dtypes)) == 1:
+    undeclared = columns is None and not categories and not types
+    if undeclared and len(set(data.dtypes)) == 1 and data.dtypes.iloc[0].kind != "O":
         return None  # one array already, of one type
     return FrameSource(data, Columns(names, columns, categories, types))
 

@@ -118,9 +118,11 @@ class Frame:
             return None
         if self.on_bad_row == "refuse":
             raise BadRowsError(
-                "The data hold NaN or infinite entries; nothing was spent. This refusal itself says something about "
-                "the data. Clean the rows first, or set on_bad_row='drop-to-zero' to count such a row as a row "
-                "at the centre."
+                "The data hold NaN or infinite entries; nothing was spent. Cells that are not real numbers, or not "
+                "what their column is declared to be, count as NaN, and so does a line of a CSV that is not a record "
+                "of as many fields as the header. This refusal itself says something about the data. Clean the rows "
+                "first, leave columns of text out or declare their types or categories, or set "
+                "on_bad_row='drop-to-zero' to count such a row as a row at the centre."
             )
         return bad
 

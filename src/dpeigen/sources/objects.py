@@ -1,0 +1,133 @@
+"""Lists and other containers of Python objects as numbers, cell by cell; NaN where a cell is not what it should be.
+
+The type that NumPy or pandas would give such a container follows from its values, so one cell could change how all
+others are read, or whether they are. Here each cell is read by itself: a real number is itself (an integer too large
+for a double is none), text is read as in files (`sources.cells`), and everything else is NaN.
+"""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.sources import cells
+
+Floats = NDArray[np.float64]
+_PLAIN = frozenset({bool, int, float, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_})
+_UNREADABLE = (TypeError, ValueError, ArithmeticError)  # of float(cell)
+
+
+def is_real(array: Any) -> bool:
+    """Whether an array's own type is one of real numbers."""
+    return isinstance(array.dtype, np.dtype) and array.dtype.kind in "fiub"
+
+
+def numbers_of(listed: list[Any], kind: str | None = None) -> Floats:
+    """Objects as doubles, by the declared type."""
+    if kind in (None, "number") and _PLAIN.issuperset(map(type, listed)):
+        try:
+            return np.array(listed, dtype=np.float64)
+        except OverflowError:
+            pass
+    read = _moment(kind) if kind in ("date", "timestamp") else _number
+    found = np.array([read(cell) for cell in listed], dtype=np.float64)
+    if kind == "bool":
+        found = cells.truth(found)
+    texts = np.array([isinstance(cell, str) for cell in listed], dtype=bool)
+    if texts.any():
+        found[texts] = _from_texts([cell for cell in listed if isinstance(cell, str)], kind)
+    return found
+
+
+def table_of(given: Any) -> tuple[NDArray[Any], bool] | None:
+    """Rows in lists, or an array of whatever type, as a table of real numbers; None if that is none.
+
+    And whether there was a cell that is neither a number nor missing, or a row that is none. The first row says how
+    many columns there are. A row of another length is a bad one.
+    """
+    try:
+        array = np.asarray(given)
+    except _UNREADABLE:
+        array = None
+    if array is not None and (array.ndim < 2 or (array.ndim == 2 and is_real(array))):
+        return (array, False) if array.ndim == 2 else None
+    rows = [_cells(row) for row in given] if isinstance(given, (list, tuple)) else []
+    width = next((len(row) for row in rows if row is not None), -1)
+    if width < 0:
+        return None if array is None or array.ndim != 2 else _from_array(array)
+    missing: list[Any] = [None] * width
+    listed = [cell for row in rows for cell in (missing if row is None or len(row) != width else row)]
+    found, odd = _judged(listed)
+    odd = odd or any(row is None or len(row) != width for row in rows)
+    return found.reshape(len(rows), width), odd
+
+
+def _from_array(array: NDArray[Any]) -> tuple[Floats, bool]:
+    """Cells of an array whose type is not one of real numbers; that type may follow from one of them."""
+    if array.dtype.kind == "c":
+        real = np.where(array.imag == 0, array.real, np.nan)
+        return real.astype(np.float64), bool((array.imag != 0).any())
+    found, odd = _judged(array.astype(object).ravel().tolist())
+    return found.reshape(array.shape), odd
+
+
+def _judged(listed: list[Any]) -> tuple[Floats, bool]:
+    """Numbers, and whether a cell was something else than a number or missing."""
+    found = numbers_of(listed)
+    return found, any(not _is_missing(listed[at]) for at in np.flatnonzero(np.isnan(found)))
+
+
+def _cells(row: Any) -> Sequence[Any] | None:
+    """The cells of a row; None if it is none."""
+    if isinstance(row, (list, tuple)):
+        return row
+    return list(row) if isinstance(row, np.ndarray) and row.ndim == 1 else None
+
+
+def _number(cell: Any) -> float:
+    """A real number as a double; text is not read here."""
+    known = isinstance(cell, (numbers.Real, Decimal, np.bool_))
+    if isinstance(cell, np.timedelta64) or not (known or (isinstance(cell, np.ndarray) and not cell.ndim)):
+        return np.nan
+    if isinstance(cell, np.ndarray) and not is_real(cell):
+        return np.nan
+    try:
+        return float(cell)
+    except _UNREADABLE:
+        return np.nan
+
+
+def _moment(kind: str) -> Callable[[Any], float]:
+    """What reads an object of a date or time: days, or seconds, since 1970-01-01."""
+    unit = "M8[D]" if kind == "date" else "M8[s]"
+
+    def read(cell: Any) -> float:
+        if not isinstance(cell, (datetime.date, np.datetime64)):
+            return np.nan
+        try:
+            if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
+                cell = cell.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+            moment = np.datetime64(cell).astype(unit)
+        except _UNREADABLE:
+            return np.nan
+        return np.nan if np.isnat(moment) else float(moment.astype(np.int64))
+
+    return read
+
+
+def _from_texts(texts: list[str], kind: str | None) -> Floats:
+    import pyarrow as pa
+
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]  # half a character is no text in UTF-8
+    return cells.numbers(pa.array(encoded, pa.large_binary()), kind)
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell is a missing or infinite number rather than something else."""
+    return cell is None or isinstance(cell, numbers.Real) or type(cell).__name__ in ("NAType", "NaTType")
