@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen.privacy import Randomness
 from dpeigen.sources.progress import meter
 from dpeigen.stats import BadRowsError, Statistic
@@ -39,7 +40,7 @@ def _counting(reduce: Callable[..., S]) -> Callable[..., S]:
 
     @wraps(reduce)
     def counted(source: Source, *arguments: Any, **options: Any) -> S:
-        found = reduce(source, *arguments, **options)
+        found = own_error_state(reduce)(source, *arguments, **options)
         source.finished()
         return found
 
@@ -61,6 +62,7 @@ class Source(ABC):
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
     one_block: bool = False
+    width_declared: bool = True  # False where only the rows have told the number of columns
     paired_in_place: bool = False  # set when pairs were drawn within blocks: their guarantee needs the fixed order
     passes: int = 0
     _rows_read: int | None = None  # by the first pass
@@ -70,6 +72,11 @@ class Source(ABC):
         for name in ("reduce", "reduce_in_order"):
             if name in vars(cls):
                 setattr(cls, name, _counting(vars(cls)[name]))
+
+    def check_width(self) -> None:
+        """Refuse a source whose number of columns is not known."""
+        if not self.width_declared and self.n_features < 1:
+            raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
 
     def finished(self) -> None:
         """A pass is over; to be called by those that read all blocks themselves, before they use what they read."""
@@ -115,6 +122,7 @@ class Source(ABC):
         source, lock = self._counted(self.blocks()), threading.Lock()
         with meter(self.n_rows) as advance:
 
+            @own_error_state
             def work() -> S:
                 part = statistic.fresh()
                 while True:
