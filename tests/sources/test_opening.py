@@ -188,7 +188,7 @@ def test_what_a_generator_raises_is_not_quoted():
     with pytest.raises(UnreadableRowsError, match="not the one that was declared"):
         rows_of(BlockSource(generator, n_rows=601))
     with pytest.raises(UnreadableRowsError, match="no blocks"):
-        BlockSource([])
+        PrivatePCA(1, epsilon=1.0, bound=1.0).fit(BlockSource([]))
 
 
 def test_memory_maps_are_not_copied(tmp_path):
