@@ -5,6 +5,7 @@ Everything that can be refused is refused before a row is read: parameters, the 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +45,6 @@ def scoremap(
     """Release a private map of the scores: a density, and with labels the centres of the classes."""
     with one_line_errors():
         from dpeigen import PrivateScoreMap, load_release
-        from dpeigen.sources import show_progress
 
         plane = load_release(release)
         listed = None if labels is None else [name.strip() for name in labels.split(",")]
@@ -63,14 +63,19 @@ def scoremap(
             return
         if out is None:
             fail(USAGE, "Give --out, a folder for the map, or --dry-run.")
-        if (out / "release.json").exists():
-            fail(USAGE, f"--out {out} already holds a release, which was paid for. Choose another folder.")
-        out.mkdir(parents=True, exist_ok=True)
-        with show_progress():
-            found = estimator.fit(source).map_
-        found.save(out)
-        _draw(found, out)
-        _print(found, out, as_json)
+        import dpeigen.plotting  # noqa: F401  (what the pictures need is there, or we stop here)
+        from dpeigen.cli._keep import FolderKeeper
+        from dpeigen.cli._run import pay_and_write
+
+        pay_and_write(
+            partial(estimator.fit, source),
+            FolderKeeper(out),
+            source.n_features,
+            others=("map.svg", "map.png"),
+            draw=_draw,
+            again="Draw it again, for free, in Python: dpeigen.plotting.ScoreMapDisplay.",
+            show=partial(_print, as_json=as_json),
+        )
 
 
 def _open(path: Path, features: list[str], declared: list[str], label: str | None, labels: list[str] | None) -> Source:
@@ -114,7 +119,7 @@ def _draw(found: ScoreMap, out: Path) -> None:
         figure.savefig(out / f"map.{ending}", dpi=150)
 
 
-def _print(found: ScoreMap, out: Path, as_json: bool) -> None:
+def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
     import json
 
     centroids = found.centroids()
