@@ -157,7 +157,7 @@ def test_a_generator_can_be_read_once():
     with pytest.raises(UnreadableRowsError, match="give n_rows"):
         PrivateCovariance(**FIT).fit(generator())
     PrivateCovariance(**FIT).fit(generator)  # a function makes it anew for each pass
-    PrivateCovariance(**{**FIT, "relation": "add_remove"}).fit(generator())
+    PrivateCovariance(**{**FIT, "relation": "add_remove"}).fit(BlockSource(generator(), n_features=3))
 
 
 @pytest.mark.parametrize(
