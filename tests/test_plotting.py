@@ -254,3 +254,24 @@ def test_a_long_ledger_shows_its_end(tmp_path):
     assert len(shown.ax_.patches) == 41
     assert shown.ax_.patches[0].get_x() == pytest.approx(0.5)
     assert "4.5 of ε = 10" in shown.ax_.get_title(loc="left")
+
+
+def test_names_are_never_read_as_formulas(source, tmp_path):
+    odd = r"$\frac{$"
+    rows = ArraySource(np.random.default_rng(0).normal(size=(800, 3)), [odd, "$x$", "b"])
+    release = PrivatePCA(2, epsilon=5.0, bound=5.0, random_state=0).fit(rows).release_
+    single = PrivatePCA(1, epsilon=5.0, bound=5.0, random_state=0).fit(rows).release_
+    labels = {"labels": [odd, "$y$"], "by_class": "density"}
+    found = PrivateScoreMap(release, epsilon=50.0, random_state=0, **labels).fit(rows, [odd, "$y$"] * 400).map_
+    results = [{"method": odd, "epsilon": float(e), "error": 1.0 / e} for e in range(1, 12)]
+    ledger = Ledger.create(tmp_path / "l", epsilon=1.0)
+    ledger.commit(ledger.reserve(Budget(0.5), odd))
+    for display in (
+        ScreeDisplay.from_release(release),
+        BiplotDisplay.from_release(release),
+        BiplotDisplay.from_release(single),
+        ScoreMapDisplay.from_map(found),
+        PrivacyUtilityDisplay.from_results(results),
+        LedgerDisplay.from_ledger(ledger),
+    ):
+        display.figure_.savefig(tmp_path / "picture.svg")

@@ -7,6 +7,7 @@ from dpeigen._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from dpeigen.estimators import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
+    from dpeigen.estimators.course import PaidError
     from dpeigen.privacy import Guarantee
     from dpeigen.privacy.ledger import Ledger
     from dpeigen.release import Release, RidgeFit, load_release
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Guarantee",
     "Ledger",
+    "PaidError",
     "PrivateCovariance",
     "PrivatePCA",
     "PrivateRidge",
@@ -31,6 +33,7 @@ __getattr__, __dir__ = lazy(
     {
         "Guarantee": "dpeigen.privacy.guarantee",
         "Ledger": "dpeigen.privacy.ledger",
+        "PaidError": "dpeigen.estimators.course",
         "PrivateCovariance": "dpeigen.estimators",
         "PrivatePCA": "dpeigen.estimators",
         "PrivateRidge": "dpeigen.estimators",

@@ -359,28 +359,6 @@ def test_a_full_disk_is_seen_before_paying(table, tmp_path, monkeypatch):
     assert ledger.remaining().epsilon == 1.0
 
 
-def test_a_release_that_was_paid_for_is_saved_somewhere(table, tmp_path, monkeypatch):
-    """The folder becomes a file while the data are read."""
-    from dpeigen import PrivatePCA
-
-    fit, out = PrivatePCA.fit, tmp_path / "out"
-
-    def then_break(self, X):
-        fitted = fit(self, X)
-        out.rmdir()
-        out.write_text("in the way", encoding="utf-8")
-        return fitted
-
-    monkeypatch.setattr(PrivatePCA, "fit", then_break)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    done = call("pca", table, *RELEASE, "--out", out, "--json")
-    assert done.exit_code == 5
-    where = json.loads(done.stdout)["out"]
-    assert where in done.stderr
-    assert load_release(where).guarantee.epsilon == 1
-
-
 def test_a_release_that_cannot_be_saved_anywhere_is_printed(table, tmp_path, monkeypatch):
     from dpeigen import Release
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from dpeigen import Ledger, PrivatePCA, load_release
+from dpeigen import Ledger, PaidError, PrivatePCA, load_release
 from dpeigen.io import DamagedReleaseError
 from dpeigen.methods import DPPCA, Oja
 from dpeigen.privacy.ledger import BudgetExceededError
@@ -247,3 +247,26 @@ def test_a_saved_stream_is_resumed_once(tmp_path):
     with pytest.raises(ValueError, match="resumed before"):
         PrivatePCA.resume_stream(tmp_path / "s")
     PrivatePCA.resume_stream(tmp_path / "s", again=True)
+
+
+def test_what_a_stream_released_is_there_when_the_ledger_is_gone(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=9.0, delta=1e-3)
+    pca, X = make("oja", ledger=ledger).partial_fit(rows(10)), rows()
+    ledger.path.rename(tmp_path / "away")
+    with pytest.raises(PaidError, match="counts as spent"):
+        pca.partial_fit(X[:6000])
+    assert pca.release_.facts["n_rows"] == pca.n_samples_seen_ > 0
+    (tmp_path / "away").rename(ledger.path)
+    assert [entry["state"] for entry in ledger.history()] == ["reserved"]
+    pca.partial_fit(X[6000:6010])
+    assert [entry["state"] for entry in ledger.history()] == ["committed"]
+
+
+def test_a_stream_by_a_method_of_ones_own_says_that_it_cannot_be_saved(tmp_path):
+    class Own(Oja):
+        name = "own"
+
+    pca = make("oja", method=Own(block=2000)).partial_fit(rows(4000))
+    with pytest.raises(ValueError, match="'method' parameter of save_stream"):
+        pca.save_stream(tmp_path / "state")
+    assert not (tmp_path / "state").exists()

@@ -439,14 +439,14 @@ def test_directions_that_are_not_unit_vectors_are_refused(factor):
         PrivateScoreMap(replace(release, facts={**release.facts, "n_rows": -3}), epsilon=1.0).fit(rows)
 
 
-def test_one_id_is_one_map_and_nothing_is_shown_before_it_is_booked(tmp_path, monkeypatch):
+def test_one_id_is_one_map_and_it_is_not_lost_if_the_ledger_fails(tmp_path, monkeypatch):
     rows, release = plane()
     ledger = Ledger.create(tmp_path / "ledger.db", epsilon=3.0)
     once = PrivateScoreMap(release, epsilon=1.0, ledger=ledger.named("map"))
     monkeypatch.setattr(type(ledger), "commit", lambda self, ticket: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(ValueError, match=r"full.*'map' counts as spent") as caught:
         once.fit(rows)
-    assert not hasattr(once, "map_")
+    assert caught.value.release is once.map_
     monkeypatch.undo()
     with pytest.raises(RuntimeError, match="map"):
         PrivateScoreMap(release, epsilon=1.0, ledger=ledger.named("map")).fit(rows)

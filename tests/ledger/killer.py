@@ -18,7 +18,7 @@ import numpy as np
 from dpeigen import Ledger, PrivatePCA, load_release
 from dpeigen.privacy.ledger import RepeatedReleaseError
 
-PARTS = ("/privacy/ledger/", "/estimators/base.py", "/dpeigen/release.py", "/dpeigen/io.py")
+PARTS = ("/privacy/ledger/", "/estimators/base.py", "/estimators/course.py", "/dpeigen/release.py", "/dpeigen/io.py")
 X = np.random.default_rng(0).normal(size=(50, 3))
 EPSILON, CAP = 0.5, 1.0
 

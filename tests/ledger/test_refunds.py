@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpeigen import Ledger, PrivatePCA, PrivateScoreMap
+from dpeigen import Ledger, PaidError, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap, Release
+from dpeigen.estimators.course import Course
 from dpeigen.methods import Kendall
 from dpeigen.privacy import GaussianCost, Spend
 from dpeigen.privacy.budget import Budget
@@ -105,6 +106,88 @@ def test_a_score_map_is_started_before_it_is_drawn(ledger):
         mapped.fit(Failing(1))
     mapped.fit(X)
     assert [(e["state"], e["started"]) for e in ledger.history()] == [("cancelled", True), ("committed", True)]
+
+
+# --- what was made is kept before it is committed -------------------------------------------------------------------
+
+
+class Interrupted(Failing):
+    """Ctrl-C in one of the passes."""
+
+    def blocks(self):
+        self.reads += 1
+        yield X[:2000]
+        if self.reads == self.fails:
+            raise KeyboardInterrupt
+        yield X[2000:]
+
+
+def test_an_interruption_costs_nothing_in_the_first_pass_only(ledger):
+    for fails, state in ((1, "cancelled"), (2, "reserved")):
+        with pytest.raises(KeyboardInterrupt):
+            fit(Interrupted(fails), ledger)
+        assert ledger.history()[-1]["state"] == state
+    assert ledger.remaining().epsilon == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("method", ["dp-pca", "oja"])
+def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method):
+    class Long(Source):
+        n_features, n_rows = 3, 120_000
+
+        def __init__(self, good: int) -> None:
+            self.good = good
+
+        def blocks(self):
+            for _ in range(self.good):
+                yield X
+            raise KeyboardInterrupt
+
+        def whole_blocks(self):
+            return self.blocks()
+
+    ledger = Ledger.create(path, epsilon=20.0, delta=1e-3)
+    for good, state in ((0, "cancelled"), (29, "reserved")):
+        with pytest.raises(KeyboardInterrupt):
+            fit(Long(good), ledger, method=method, bound=9.0 if method == "oja" else None, center=None, epsilon=5.0)
+        assert ledger.history()[-1]["state"] == state
+
+
+def estimators():
+    rows, options = X[:, :2], {"epsilon": 0.5, "random_state": 0, "bound": 9.0}
+    plane = PrivatePCA(2, **options).fit(X).release_
+    return {
+        "pca": (PrivatePCA(1, **options), (X,), "release_"),
+        "covariance": (PrivateCovariance(**options), (X,), "release_"),
+        "ridge": (PrivateRidge(**options), (rows, X[:, 2]), "release_"),
+        "map": (PrivateScoreMap(plane, epsilon=0.5, random_state=0), (X,), "map_"),
+    }
+
+
+@pytest.mark.parametrize("name", ["pca", "covariance", "ridge", "map"])
+def test_a_release_is_there_when_the_ledger_is_gone(ledger, name, monkeypatch):
+    model, data, attribute = estimators()[name]
+    deliver = Course.deliver
+
+    def lost(self, *arguments):
+        ledger.path.rename(ledger.path.with_suffix(".away"))
+        return deliver(self, *arguments)
+
+    monkeypatch.setattr(Course, "deliver", lost)
+    with pytest.raises(PaidError, match="counts as spent") as caught:
+        model.set_params(ledger=ledger).fit(*data)
+    assert caught.value.release is getattr(model, attribute)
+    ledger.path.with_suffix(".away").rename(ledger.path)
+    assert ledger.remaining().epsilon == pytest.approx(0.5)
+
+
+def test_a_release_that_cannot_be_finished_is_kept_as_it_was_drawn(ledger, monkeypatch):
+    model, data, _ = estimators()["ridge"]
+    monkeypatch.setattr(Release, "ridge", lambda *_: 1 / 0)
+    with pytest.raises(PaidError, match="could not be finished") as caught:
+        model.set_params(ledger=ledger).fit(*data)
+    assert caught.value.release.guarantee.epsilon == 0.5
+    assert ledger.history()[-1]["state"] == "committed"
 
 
 # --- shares that are not the rehearsed ones ---------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_a_generator_can_be_read_once():
     with pytest.raises(UnreadableRowsError, match="give n_rows"):
         PrivateCovariance(**FIT).fit(generator())
     PrivateCovariance(**FIT).fit(generator)  # a function makes it anew for each pass
-    PrivateCovariance(**{**FIT, "relation": "add_remove"}).fit(generator())
+    PrivateCovariance(**{**FIT, "relation": "add_remove"}).fit(BlockSource(generator(), n_features=3))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_a_generator_raises_is_not_quoted():
     with pytest.raises(UnreadableRowsError, match="not the one that was declared"):
         rows_of(BlockSource(generator, n_rows=601))
     with pytest.raises(UnreadableRowsError, match="no blocks"):
-        BlockSource([])
+        PrivatePCA(1, epsilon=1.0, bound=1.0).fit(BlockSource([]))
 
 
 def test_memory_maps_are_not_copied(tmp_path):

@@ -1,11 +1,13 @@
 """How the commands fail: one line on standard error, an exit code that says whose move it is, and no value of the data.
 
 0: done · 2: the call must be changed · 3: the data cannot be read · 4: the ledger refuses · 5: a release was made and
-paid for, but not everything could be written where it was asked for · 1: a bug.
+paid for, but not everything could be written where it was asked for; or noise was drawn and no release came of it ·
+130, 143: stopped by Ctrl-C or SIGTERM · 1: a bug.
 """
 
 from __future__ import annotations
 
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +16,12 @@ from typing import Any, NoReturn
 import typer
 
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
+STOPPED = 128  # and the number of the signal
 EXIT_CODES = (
     "Exit codes: 0 done; 2 the call must be changed, nothing was spent; 3 the data cannot be read, nothing was spent; "
     "4 the ledger refuses, nothing was spent; 5 a release was made and paid for, but not everything could be written "
-    "(the message says where it is); 1 a bug."
+    "(the message says where it is); 130 stopped by Ctrl-C before a release was made (the message says what became of "
+    "the reservation); 1 a bug."
 )
 
 
@@ -62,6 +66,8 @@ def one_line_errors() -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort):
         raise
+    except KeyboardInterrupt:
+        fail(STOPPED + signal.SIGINT, "Stopped.")
     except (BudgetExceededError, RepeatedReleaseError, LedgerUnavailableError) as error:
         fail(REFUSED, error)
     except (UnreadableError, BadRowsError, DatasetError) as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,17 +48,28 @@ class Fit:
         plan: Plan = self.estimator.explain(*self._data(), count=False)
         return plan
 
-    def release(self) -> Release:
-        """Pay and compute."""
+    def release(self) -> None:
+        """Pay and compute; the release goes to whoever keeps it."""
+        self.estimator.fit(*self._data())
+
+    def completed(self, release: Release) -> Release:
+        """The release with what the columns were rescaled by."""
         from dataclasses import replace
 
-        release: Release = self.estimator.fit(*self._data()).release_
-        if self.units is None:
+        if self.rescaled is None:
             return release
+        return replace(release, facts={**release.facts, "rescaled": self.rescaled})  # type: ignore[arg-type]
+
+    @cached_property
+    def rescaled(self) -> dict[str, list[float]] | None:
+        """The bounds that every column was rescaled by, if it was, in the order of the release: the target last."""
+        if self.units is None:
+            return None
         box = dict(zip(self.source.feature_names or (), zip(*self.units, strict=True), strict=True))
-        lower, upper = zip(*(box[name] for name in release.feature_names), strict=True)  # a target comes last
-        units = {"lower": list(lower), "upper": list(upper)}
-        return replace(release, facts={**release.facts, "rescaled": units})  # type: ignore[arg-type]
+        if self.target is not None:
+            box[self.target] = box.pop(self.target)
+        lower, upper = zip(*box.values(), strict=True)
+        return {"lower": list(lower), "upper": list(upper)}
 
 
 def prepare(command: str, given: Mapping[str, Any]) -> Fit:

@@ -1,7 +1,8 @@
-"""The course of `pca`, `covariance` and `ridge`: refuse, or plan, or pay, write and show.
+"""The course of `pca`, `covariance`, `ridge` and `scoremap`: refuse, or plan, or pay, write and show.
 
 What can be refused is refused before a row is read or anything is spent: parameters, the ledger, a folder that cannot
-be written to. Once paid for, a release is written before anything else is tried, and elsewhere if its folder fails.
+be written to. Once drawn, a release is saved before the ledger commits and before anything else is tried, and
+elsewhere if its folder fails.
 """
 
 from __future__ import annotations
@@ -9,27 +10,35 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dpeigen.cli._errors import UNWRITTEN, USAGE, fail, one_line_errors, one_line_warnings, say_if_unrecorded, tell
+from dpeigen.cli._errors import (
+    STOPPED,
+    UNWRITTEN,
+    USAGE,
+    fail,
+    one_line_errors,
+    one_line_warnings,
+)
 
 if TYPE_CHECKING:
     from dpeigen.cli._fit import Fit
+    from dpeigen.cli._keep import FolderKeeper
     from dpeigen.release import Release
 
-OURS = ("release.json", "release.safetensors", "card.html", "card.md", "figures")
+_RELEASE = ("release.json", "release.safetensors")
 
 
 def run(command: str, given: Mapping[str, Any]) -> None:
     """One of the commands with its options, by their names."""
     with one_line_errors(), one_line_warnings():
         from dpeigen.cli._fit import prepare
-        from dpeigen.sources import show_progress
 
         fit = prepare(command, given)
         out: Path | None = given["out"]
@@ -38,28 +47,109 @@ def run(command: str, given: Mapping[str, Any]) -> None:
             return
         if out is None:
             fail(USAGE, "Give --out, a folder for the release, or --dry-run to see what would be done.")
-        import dpeigen.report  # noqa: F401  (what the card needs is there, or we stop here)
+        import dpeigen.report  # (what the card needs is there, or we stop here)
+        from dpeigen.cli._keep import FolderKeeper
 
-        with _folder(out, fit.source.n_features):
-            with show_progress():
-                release = fit.release()
-            where = _save(release, out)
-        say_if_unrecorded(fit.estimator.ledger)
-        unwritten = _card(release, where)
-        with suppress(BrokenPipeError):  # a reader that has seen enough does not undo a release
-            _print(command, release, where, given["as_json"])
-        if unwritten or where != out:
-            fail(UNWRITTEN, unwritten or f"--out {out} could not be written to. The release is in {where}: copy it.")
+        pay_and_write(
+            fit.release,
+            FolderKeeper(out, fit.completed),
+            fit.source.n_features,
+            others=("card.html", "card.md", "figures"),
+            draw=dpeigen.report.write_card,
+            again="Try again, for free: dpeigen card {folder}",
+            show=partial(_print, command, as_json=given["as_json"]),
+        )
+
+
+def pay_and_write(
+    work: Callable[[], object],
+    keeper: FolderKeeper,
+    n_features: int,
+    *,
+    others: tuple[str, ...],
+    draw: Callable[[Any, Path], object],
+    again: str,
+    show: Callable[[Any, Path], None],
+) -> None:
+    """Pay, save, draw, show. From the first noise on, whatever fails, the release is kept and the message names it.
+
+    ``others`` are the files that ``draw`` writes beside the release; ``again`` says how to draw once more.
+    """
+    from dpeigen.cli._keep import Stopped, signals_wait
+
+    with signals_wait(keeper):
+        try:
+            with _folder(keeper.out, n_features, others):
+                wrong = _paid(work, keeper)
+            if keeper.where is not None:
+                wrong += _drawn(keeper, draw, again)
+                with suppress(BrokenPipeError):  # a reader that has seen enough does not undo a release
+                    show(keeper.release, keeper.where)
+        except KeyboardInterrupt as stop:
+            number = stop.number if isinstance(stop, Stopped) else 2
+            if keeper.release is None:
+                fail(STOPPED + number, f"Stopped. {keeper.words}")
+            wrong = ["Stopped after the release was made."]
+    if keeper.where is None:
+        wrong.append("The release, which was paid for, could not be saved anywhere. It was printed: keep it.")
+    elif keeper.where != keeper.out:
+        wrong.append(f"--out {keeper.out} could not be written to. The release is in {keeper.where}: copy it.")
+    elif wrong and not any(str(keeper.where) in text for text in wrong):
+        wrong.append(f"The release is in {keeper.where}.")
+    if wrong:
+        fail(UNWRITTEN, " ".join(wrong))
+
+
+def _paid(work: Callable[[], object], keeper: FolderKeeper) -> list[str]:
+    """Make the release, which the keeper then holds; what went wrong after it was made."""
+    from dpeigen.estimators.course import PaidError, kept_by
+    from dpeigen.sources import show_progress
+
+    try:
+        with show_progress(), kept_by(keeper):
+            work()
+    except PaidError as error:
+        if keeper.release is None:
+            fail(UNWRITTEN, error)
+        return [str(error).replace(" This error holds it as its attribute 'release'.", "")]
+    except Exception as error:
+        if keeper.release is None and (keeper.course is None or not keeper.course.drawn):
+            raise
+        # The message is not shown: it was written by code that does not know it may be looking at private data.
+        text = f"Unexpected {type(error).__name__} after noise was drawn; this is a bug, please report. {keeper.words}"
+        if keeper.release is None:
+            fail(UNWRITTEN, text)
+        return [text]
+    return []
+
+
+def _drawn(keeper: FolderKeeper, draw: Callable[[Any, Path], object], again: str) -> list[str]:
+    """Draw, unless a signal waits; what to do if that fails. The release is safe by then."""
+    from dpeigen.cli._show import error_console
+
+    folder, why = keeper.where, "stopped by a signal"
+    if folder is None:
+        raise AssertionError("a release that is nowhere has no pictures")
+    if not keeper.signal:
+        try:
+            with error_console().status("Drawing"):
+                draw(keeper.release, folder)
+            return []
+        except Exception as error:
+            why = type(error).__name__
+        except KeyboardInterrupt:
+            pass
+    return [f"The release is in {folder}, but its pictures could not be written ({why}). {again.format(folder=folder)}"]
 
 
 @contextmanager
-def _folder(out: Path, n_features: int) -> Iterator[None]:
+def _folder(out: Path, n_features: int, others: tuple[str, ...]) -> Iterator[None]:
     """A folder that can be written to, made before anything is spent and removed again if nothing was released."""
     if out.exists() and not out.is_dir():
         fail(USAGE, f"--out {out} is a file. Give the path of a folder.")
-    there = [name for name in OURS if (out / name).exists()]
+    there = [name for name in (*_RELEASE, *others) if (out / name).exists()]
     if there:
-        holds = "already holds a release, which was paid for" if there[0] in OURS[:2] else f"already holds {there[0]}"
+        holds = "already holds a release, which was paid for" if there[0] in _RELEASE else f"already holds {there[0]}"
         fail(USAGE, f"--out {out} {holds}. Choose another folder.")
     made = not out.exists()
     try:
@@ -85,39 +175,7 @@ def _remove(folder: Path, made: bool) -> None:
         folder.rmdir()
 
 
-def _save(release: Release, out: Path) -> Path:
-    """The folder the release is in: the one asked for, else a temporary one, else none but standard output."""
-    try:
-        return release.save(out)
-    except Exception as error:  # whatever it is, what was paid for must not be lost
-        why = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
-        tell(f"The release could not be saved in {out}: {why}.")
-    try:
-        return release.save(tempfile.mkdtemp(prefix="dpeigen-release-"))
-    except Exception:
-        from dpeigen.cli import _show
-
-        typer.echo(json.dumps(_show.as_json(release, ""), ensure_ascii=False))
-        fail(UNWRITTEN, "The release, which was paid for, could not be saved anywhere. It was printed: keep it.")
-
-
-def _card(release: Release, folder: Path) -> str:
-    """Write the card; what to do if that fails. The release is safe by then."""
-    from dpeigen.cli._show import error_console
-    from dpeigen.report import write_card
-
-    try:
-        with error_console().status("Drawing the card"):
-            write_card(release, folder)
-    except Exception as error:
-        return (
-            f"The release is in {folder}, but its card could not be written ({type(error).__name__}). "
-            f"Try again, for free: dpeigen card {folder}"
-        )
-    return ""
-
-
-def _print(command: str, release: Release, out: Path, as_json: bool) -> None:
+def _print(command: str, release: Release, out: Path, *, as_json: bool) -> None:
     from dpeigen.cli import _show
 
     if as_json:

@@ -5,6 +5,7 @@ Everything that can be refused is refused before a row is read: parameters, the 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,6 @@ from dpeigen.cli._errors import (
     fail,
     one_line_errors,
     one_line_warnings,
-    say_if_unrecorded,
 )
 from dpeigen.cli._options import LedgerFile
 
@@ -53,7 +53,6 @@ def scoremap(
     with one_line_errors(), one_line_warnings():
         from dpeigen import PrivateScoreMap, load_release
         from dpeigen.privacy.ledger import ledger_for
-        from dpeigen.sources import show_progress
 
         ledger_for(ledger, "dpeigen scoremap")
         plane = load_release(release)
@@ -73,15 +72,19 @@ def scoremap(
             return
         if out is None:
             fail(USAGE, "Give --out, a folder for the map, or --dry-run.")
-        if (out / "release.json").exists():
-            fail(USAGE, f"--out {out} already holds a release, which was paid for. Choose another folder.")
-        out.mkdir(parents=True, exist_ok=True)
-        with show_progress():
-            found = estimator.fit(source).map_
-        found.save(out)
-        say_if_unrecorded(ledger)
-        _draw(found, out)
-        _print(found, out, as_json)
+        import dpeigen.plotting  # noqa: F401  (what the pictures need is there, or we stop here)
+        from dpeigen.cli._keep import FolderKeeper
+        from dpeigen.cli._run import pay_and_write
+
+        pay_and_write(
+            partial(estimator.fit, source),
+            FolderKeeper(out),
+            source.n_features,
+            others=("map.svg", "map.png"),
+            draw=_draw,
+            again="Draw it again, for free, in Python: dpeigen.plotting.ScoreMapDisplay.",
+            show=partial(_print, as_json=as_json),
+        )
 
 
 def _open(path: Path, features: list[str], declared: list[str], label: str | None, labels: list[str] | None) -> Source:
@@ -125,7 +128,7 @@ def _draw(found: ScoreMap, out: Path) -> None:
         figure.savefig(out / f"map.{ending}", dpi=150)
 
 
-def _print(found: ScoreMap, out: Path, as_json: bool) -> None:
+def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
     import json
 
     centroids = found.centroids()

@@ -8,17 +8,18 @@ is read once before, to count them.) A refusal up to the end of the first pass o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpeigen._validate import check_choice, check_delta, check_epsilon
+from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
 from dpeigen._version import __version__
+from dpeigen.estimators.course import Course, refusal
 from dpeigen.estimators.rehearsal import Plan, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
@@ -28,11 +29,13 @@ from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.ledger.rules import charge_of
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
-from dpeigen.sources import ArraySource, Source, UnreadableRowsError
+from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.memory import RefusedSource
 from dpeigen.sources.opening import as_table, open_if_known
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.stats import BadRowsError
+
+Finish = Callable[[Release, Method], Release]
 
 
 class PrivateEstimator(BaseEstimator):
@@ -44,11 +47,13 @@ class PrivateEstimator(BaseEstimator):
 
     def _open(self, X: Any) -> Source:
         """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
+        self._refuse_unknown_width(X)
         source = open_if_known(X)
         if source is None:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
             return self._array_source(X, ensure_min_samples=0 if self.relation == Relation.ADD_REMOVE else 2)
+        source.check_width()
         self.n_features_in_ = source.n_features
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
@@ -66,6 +71,24 @@ class PrivateEstimator(BaseEstimator):
         kind = RefusedSource if misfits and self.on_bad_row == "refuse" else ArraySource
         return kind(array, None if names is None else list(names))
 
+    def _refuse_unknown_width(self, X: Any) -> None:
+        """Under add/remove refuse, whatever is in it, what tells its number of columns by its rows only.
+
+        A table without rows and one with a single row are neighbours there, and must not be told apart by an error.
+        """
+        if isinstance(X, Source):
+            by_rows = not X.width_declared
+        else:  # asked of the type, because a lazy table would compute its answer
+            told = any(hasattr(type(X), name) for name in ("__array__", "shape", "columns", "schema"))
+            by_rows = not told and not isinstance(X, (str, Path))
+        if by_rows and self.relation == Relation.ADD_REMOVE:
+            must = "a table that tells its number of columns without its rows, under relation='add_remove'"
+            remedy = (
+                "Give an array of shape (rows, columns), a data frame or a file; blocks as "
+                "dpeigen.sources.BlockSource(blocks, n_features=…)."
+            )
+            raise ValueError(complain("X", type(self).__name__, must, f"a {type(X).__name__}", remedy))
+
     def _table(self, X: Any, **options: Any) -> Any:
         """X as scikit-learn reads tables, but with errors that quote no entry of X."""
         try:
@@ -81,8 +104,8 @@ class PrivateEstimator(BaseEstimator):
     def _task(self, source: Source, n_components: int | None, shrink: bool, *, count: bool = True) -> Task:
         owner, d = type(self).__name__, source.n_features
         relation = Relation.parse(self.relation, owner)
-        check_method(self.method, owner)
         budget = Budget(check_epsilon(self.epsilon, owner), check_delta(self.delta, owner))
+        check_method(self.method, owner, budget.delta)
         bound, center = self._bound_and_center(d, owner)
         if self.ledger is not None:
             # Before a file is read to count its rows.
@@ -112,8 +135,8 @@ class PrivateEstimator(BaseEstimator):
                 Ledger.at(self.ledger).refused("counting the rows", refusal(error))
             raise
 
-    def _release(self, source: Source, task: Task, kind: str) -> Release:
-        """Reserve, read, spend, commit."""
+    def _release(self, source: Source, task: Task, kind: str, finish: Finish) -> Release:
+        """Reserve, read, spend, keep, commit. ``finish`` puts the release in its last form and on the estimator."""
         method, choice = resolve_with_reasons(self.method, task)
         rng = randomness(self.random_state)
         ledger = self._ledger()
@@ -122,24 +145,19 @@ class PrivateEstimator(BaseEstimator):
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
-        ticket, planned = "", None
-        if ledger:
-            planned = _planned_split(method, task, source) if ledger.wants_split else None
-            ticket = ledger.reserve(
-                cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded)
-            )
-            ledger.start(ticket)  # from here on a second attempt is a second release
-        with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
-            estimate = method.estimate(source, task, rng)
+        course = Course(source, ledger)
+        planned = _planned_split(method, task, source) if ledger and ledger.wants_split else None
+        course.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded))
+        with rows_are_public(task.relation is Relation.REPLACE):
+            estimate = course.measure(lambda: method.estimate(source, task, rng))
         if planned is not None and not charge_of(cost, estimate.split) <= charge_of(cost, planned):
             raise RuntimeError(
                 f"method={method.name!r} spent otherwise than it was priced. This is a bug; please report."
             )
         release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
         if ledger:
-            ledger.commit(ticket)
-            release = replace(release, facts={**release.facts, "release_id": ticket})  # type: ignore[arg-type]
-        return release
+            release = replace(release, facts={**release.facts, "release_id": course.ticket})  # type: ignore[arg-type]
+        return course.deliver(release, lambda made: finish(made, method))
 
     def _plan(self, source: Source, task: Task) -> Plan:
         """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
@@ -148,33 +166,6 @@ class PrivateEstimator(BaseEstimator):
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
-
-
-@contextmanager
-def refunding(source: Source, ledger: Ledger | None, ticket: str) -> Iterator[None]:
-    """Give the reservation back when rows cannot be read, but only while no pass over them was finished.
-
-    From then on the numbers of that pass may have been released, if only to the workers that read the rows again.
-    """
-    before = source.passes
-    try:
-        yield
-    except BadRowsError as error:
-        if source.passes == before:
-            if ledger:
-                ledger.cancel(ticket, refusal(error))
-            raise
-        kept = f" The reservation {ticket!r} counts as spent (see: dpeigen ledger resolve)." if ledger else ""
-        text = str(error).replace("Nothing was spent.", "").strip()
-        raise ValueError(
-            f"{text} The rows were read before, and what was drawn from them then stays paid for.{kept}"
-        ) from None  # of another kind than errors that cost nothing
-
-
-def refusal(error: BadRowsError) -> str:
-    """Why a reservation is given back, for the ledger's record: the kind of refusal, and no value."""
-    kind = "rows that could not be read" if isinstance(error, UnreadableRowsError) else "bad rows"
-    return f"refused after data were read: {kind}"
 
 
 def _planned_split(method: Method, task: Task, source: Source) -> tuple[Spend, ...] | None:
@@ -241,7 +232,8 @@ def _describe(
     guarantee = promise(estimate, method, task, cost).with_notes(*notes)
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
-    paid = any(spend.purpose == "radius" for spend in estimate.split)
+    public_bound = isinstance(task.bound, (float, tuple))
+    paid = not public_bound if estimate.radius_released is None else estimate.radius_released
     facts = {
         "method": method.name,
         "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,
@@ -249,7 +241,7 @@ def _describe(
         "noise_deviation": estimate.noise_deviation,
         "covariance_error": estimate.covariance_error,
         "radius": estimate.radius,
-        "radius_is": "public" if isinstance(task.bound, (float, tuple)) and not paid else "released",
+        "radius_is": "released" if paid else "public",
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         "details": dict(estimate.details),

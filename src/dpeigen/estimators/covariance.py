@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import pinvh
 from sklearn.covariance import log_likelihood
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_choice, check_flag
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
+from dpeigen.release import Release
 from dpeigen.sources import Source
 
 Floats = NDArray[np.float64]
@@ -77,17 +79,21 @@ class PrivateCovariance(PrivateEstimator):
         self.random_state = random_state
         self.on_bad_row = on_bad_row
 
+    @own_error_state
     def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
         """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
         self._ledger()
         source = self._open(X)
-        release = self._release(source, self._covariance_task(source), "covariance")
+        self._release(source, self._covariance_task(source), "covariance", self._publish)
+        return self
+
+    def _publish(self, release: Release, _: Method) -> Release:
         self.covariance_ = release.covariance.copy()
         self.precision_ = pinvh(release.covariance, check_finite=False)
         self.location_ = None if release.mean is None else release.mean.copy()
         self.guarantee_ = release.guarantee
         self.release_ = release
-        return self
+        return release
 
     def _covariance_task(self, source: Source, *, count: bool = True) -> Task:
         shrink = check_flag("shrink", self.shrink, type(self).__name__)
@@ -114,11 +120,13 @@ class PrivateCovariance(PrivateEstimator):
         size = size / len(error) if scaling else size
         return size if squared else float(np.sqrt(size))
 
+    @own_error_state
     def mahalanobis(self, X: Any) -> Floats:
         """Squared Mahalanobis distances of rows. Not private by itself: distances of private rows are private data."""
         centred = self._centred(X)
         return np.einsum("ij,jk,ik->i", centred, self.precision_, centred, optimize=True)
 
+    @own_error_state
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
         """Gaussian log-likelihood of rows under the release; of private rows it is private data."""
         centred = self._centred(X_test)

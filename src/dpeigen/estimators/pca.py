@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
@@ -99,6 +100,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.random_state = random_state
         self.on_bad_row = on_bad_row
 
+    @own_error_state
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
         """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
         self._ledger()
@@ -106,7 +108,8 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         source = self._open(X)
         task = self._pca_task(source)
         self._end_stream()
-        return self._publish(self._release(source, task, "pca"))
+        self._release(source, task, "pca", lambda release, _: self._publish(release).release_)
+        return self
 
     def _check_components(self, high: int | None = None) -> int | None:
         """The number of components, at most ``high``; None if it is private."""
@@ -142,6 +145,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         source = copy(self)._open(X)
         return self._plan(source, self._pca_task(source, count=count or source.n_rows is not None))
 
+    @own_error_state
     def transform(self, X: Any) -> Floats:
         """Scores of rows along the components. Not private by itself: scores of private rows are private data."""
         self._check_fitted()
@@ -149,6 +153,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         centred = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
         return centred @ self.components_.T.astype(rows.dtype)
 
+    @own_error_state
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Rows in the data's units from scores."""
         self._check_fitted()

@@ -18,6 +18,10 @@ from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import Source
 
 _ROWS = 64
+TRUNCATED = (
+    "Noise that is continuous is drawn in floating point. A Gaussian ends at 9.155 standard deviations: beyond them "
+    "lies a probability of 5.4e-20 for each number drawn, which δ does not include."
+)
 _NONE_BAD = (
     "Tables with missing or unreadable cells are refused, without noise: this release tells that there were none. "
     "on_bad_row='drop-to-zero' does not."
@@ -65,6 +69,7 @@ def rehearse(method: Method, task: Task, source: Source, *, counting: bool) -> P
 
 def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Guarantee:
     """The guarantee of an estimate by this method, drawn with the operating system's randomness."""
+    continuous = method.continuous_noise or task.budget.is_pure
     return Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
@@ -75,7 +80,11 @@ def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Gua
         basis=method.basis,
         assumptions=method.assumptions(task),
         reference=method.reference,
-        notes=estimate.notes + refusal_notes(task.on_bad_row),
+        notes=(
+            *estimate.notes,
+            *((TRUNCATED,) if continuous and estimate.numerics == "idealised" else ()),
+            *refusal_notes(task.on_bad_row),
+        ),
     )
 
 

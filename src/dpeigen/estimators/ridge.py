@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_vector, complain
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
-from dpeigen.methods import METHODS, Method, check_bound, check_center
+from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
 from dpeigen.methods.moment import MomentMethod
@@ -115,6 +116,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.random_state = random_state
         self.on_bad_row = on_bad_row
 
+    @own_error_state
     def fit(self, X: Any, y: Any) -> PrivateRidge:
         """Release the covariance of (X, y) and regress.
 
@@ -124,9 +126,13 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self._ledger()
         source, names, scale = self._joint_source(X, y)
         task = self._task(source, None, shrink=True)
-        release = self._release(source, task, "ridge")
+        self._release(source, task, "ridge", partial(self._publish, task, names, scale))
+        return self
+
+    def _publish(self, task: Task, names: list[str], scale: float, release: Release, method: Method) -> Release:
+        """Regress, and put everything on the estimator."""
         if isinstance(task.bound, tuple):
-            weighted = issubclass(METHODS[release.guarantee.mechanism], MomentMethod)
+            weighted = isinstance(method, MomentMethod)
             units = frame_rows(task)[0].unit if weighted else np.ones(len(names))
             release = _in_data_units(release, scale, units)
         fitted = release.ridge(len(names) - 1, self.alpha)
@@ -138,7 +144,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.coef_error_bound_ = fitted.error_bound
         self.guarantee_ = release.guarantee
         self.release_ = release
-        return self
+        return release
 
     def explain(self, X: Any, y: Any, *, count: bool = True) -> Plan:
         """What `fit` would do with X and y, as `PrivatePCA.explain`."""
@@ -153,6 +159,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         scale = self._joint_facts(len(names), owner)[2]
         return _joined(rows, target, names, scale), names, scale
 
+    @own_error_state
     def predict(self, X: Any) -> Floats:
         """Predictions for rows. Not private by itself: predictions for private rows are private data."""
         self._check_fitted()

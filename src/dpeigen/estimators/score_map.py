@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import PrivateEstimator, refunding
+from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.course import Course
 from dpeigen.estimators.rehearsal import Plan, refusal_notes
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
@@ -106,6 +108,7 @@ class PrivateScoreMap(PrivateEstimator):
         """That of the release: costs under different ones do not add up."""
         return self.release.guarantee.relation
 
+    @own_error_state
     def fit(self, X: Any, y: Any = None) -> PrivateScoreMap:
         """Release the map of X, the table of the release; ``y`` holds labels, one for each row, or `label` names them.
 
@@ -116,23 +119,17 @@ class PrivateScoreMap(PrivateEstimator):
         source, task = self._prepare(X, y)
         rng = randomness(self.random_state)
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
-        ticket = ""
-        if ledger:
-            about = {
-                "kind": "score map",
-                "basis": "worst-case",
-                "seeded": rng.seeded,
-                "columns": self.release.n_features,
-            }
-            ticket = ledger.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
-            ledger.start(ticket)  # from here on a second attempt is a second release
-        with refunding(source, ledger, ticket), rows_are_public(task.relation is Relation.REPLACE):
-            estimate = estimate_map(source, task, rng)
-        found = self._describe(estimate, task, seeded=rng.seeded)
-        if ledger:
-            ledger.commit(ticket)
-        self.map_, self.guarantee_ = found, found.guarantee
+        about = {"kind": "score map", "basis": "worst-case", "seeded": rng.seeded, "columns": self.release.n_features}
+        course = Course(source, ledger)
+        course.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
+        with rows_are_public(task.relation is Relation.REPLACE):
+            estimate = course.measure(lambda: estimate_map(source, task, rng))
+        course.deliver(self._describe(estimate, task, seeded=rng.seeded), self._publish)
         return self
+
+    def _publish(self, found: ScoreMap) -> ScoreMap:
+        self.map_, self.guarantee_ = found, found.guarantee
+        return found
 
     def explain(self, X: Any, y: Any = None) -> Plan:
         """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
@@ -222,6 +219,8 @@ class PrivateScoreMap(PrivateEstimator):
     def _source(self, X: Any, label: str | None) -> Source:
         """The table as a source: columns by name where table and release have names."""
         if isinstance(X, Source):
+            self._refuse_unknown_width(X)
+            X.check_width()
             return X
         names = self.release.facts.get("feature_names")
         categories = None if label is None else {label: self._labels()}

@@ -16,9 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from dpeigen import io
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_count, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import _about, _describe, refusal
+from dpeigen.estimators.base import _about, _describe
+from dpeigen.estimators.course import LEDGER_FAILS, PaidError, withdrawal
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
@@ -45,10 +47,20 @@ class Running:
     seeded: bool
 
     def settle(self) -> None:
-        """Commit the reservation, once."""
-        if self.ledger is not None and self.ticket:
+        """Commit the reservation, once something was drawn. What was released is on the estimator by then."""
+        if self.ledger is None or not self.ticket or not self.stream.spent:
+            return
+        try:
             self.ledger.commit(self.ticket)
+        except LEDGER_FAILS as error:
+            text = (
+                f"The rows were taken in, but the ledger could not record that: {error} The reservation "
+                f"{self.ticket!r} counts as spent. The next partial_fit or save_stream tries to record it again."
+            )
+        else:
             self.ticket = ""
+            return
+        raise PaidError(text)
 
 
 def _one_pass(estimator: Any) -> bool:
@@ -67,6 +79,7 @@ class StreamMixin:
     _stream: Running | None
 
     @available_if(_one_pass)  # type: ignore[untyped-decorator]
+    @own_error_state
     def partial_fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
         """Take in one more block of rows, of any size, and release anew whenever a batch has brought news.
 
@@ -88,18 +101,19 @@ class StreamMixin:
             for block in source.blocks():
                 running.stream.feed(block)
                 taken += len(block)
-                if running.stream.spent:
-                    running.settle()
-        except BadRowsError as error:
+        except (BadRowsError, KeyboardInterrupt) as error:
             if fresh and not running.stream.spent:
                 self._end_stream()
                 if running.ledger is not None:
-                    running.ledger.cancel(running.ticket, refusal(error))
+                    running.ledger.cancel(running.ticket, withdrawal(error))
+                raise
+            if isinstance(error, KeyboardInterrupt):
                 raise
             stopped = True
         finally:
             if "_stream" in self.__dict__:
                 self.n_samples_seen_ = running.stream.rows_used
+                self._keep_up(running, source)
         if stopped:  # outside the handler: the text of the first error may say that nothing was spent
             raise ValueError(
                 f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
@@ -107,9 +121,13 @@ class StreamMixin:
                 f"released stays paid for. Clean the rest and go on with row {taken} of it, or set "
                 "on_bad_row='drop-to-zero'."
             )
-        if running.stream.ready and running.stream.spent:
-            self._publish(_released(running, source))  # type: ignore[attr-defined]
         return self
+
+    def _keep_up(self, running: Running, source: Source) -> None:
+        """Show what was released so far, then commit it."""
+        if running.stream.ready and running.stream.spent and not running.stream.broken:
+            self._publish(_released(running, source))  # type: ignore[attr-defined]
+        running.settle()
 
     def _block_source(self, X: Any) -> Source:
         """A source for a block, checked against the columns of the first one; a single row is a block too."""
@@ -176,9 +194,12 @@ class StreamMixin:
             raise NotFittedError("There is no stream: call partial_fit first.")
         if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
             raise FileExistsError(f"{path} holds something already. Choose another folder, or overwrite=True.")
+        if METHODS.get(running.method.name) is not type(running.method):
+            known = [name for name, kind in METHODS.items() if issubclass(kind, OnePassMethod)]
+            remedy = "A saved stream names its method, and resume_stream could not find this one."
+            raise ValueError(complain("method", "save_stream", f"one of {known}", running.method.name, remedy))
         arrays, facts = running.stream.state()
-        if running.stream.spent:
-            running.settle()
+        running.settle()
         task = running.task
         public: dict[str, Any] = {}
         if isinstance(task.bound, tuple):

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_positive, complain
 from dpeigen.local.calibrate import CapParameters, check_range, gaussian_share
 from dpeigen.local.privunit import SCALE, direction, randomise
@@ -235,6 +236,7 @@ class LocalRandomizer:
 
         return local_guarantee(self.parameters, seeded=self._rng.seeded)
 
+    @own_error_state
     def report(self, x: ArrayLike) -> bytes:
         """The report of one row."""
         row = self._table(np.atleast_2d(np.asarray(x)), "x")
@@ -244,6 +246,7 @@ class LocalRandomizer:
         pure = self.parameters.mechanism == "privunit"
         return self._sealed(self._cap(z) if pure else self._noisy(self._upper_gram(z[None])), 1)
 
+    @own_error_state
     def report_rows(self, X: ArrayLike) -> bytes:
         """One report for all rows of a site: their sum with the noise of a single row. The number of rows is public.
 

@@ -67,6 +67,7 @@ class AnalyzeGaussPrinted(Method):
             mean=mean if frame.center is None else mean + frame.center,
             n_rows=float(n),
             radius=longest,
+            radius_released=True,  # read from the rows
             split=(),
             numerics="exact",
         )

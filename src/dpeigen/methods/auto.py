@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpeigen._validate import check_choice, complain
-from dpeigen.methods.base import Method, Task
+from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
 from dpeigen.methods.dp_pca import DPPCA
 from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.framing import RADIUS_SHARE
@@ -216,6 +216,8 @@ def _for_covariance(task: Task) -> Choice:
     candidates: list[MomentMethod] = [Laplace(), MatrixLaplace()]
     if not task.budget.is_pure:
         candidates.insert(0, Gaussian())
+    if 0 < task.budget.delta < LEAST_DELTA:
+        candidates = [m for m in candidates if not m.continuous_noise]
     noise = {m.name: m.deviation(task.n_features, task.budget, task.relation) for m in candidates}
     best = min(candidates, key=lambda m: noise[m.name])
     return Choice(
@@ -232,11 +234,15 @@ def _worth_tightening(task: Task) -> bool:
     return task.n_terms >= 1.5 * rows_needed(PureCost(RADIUS_SHARE * task.budget.epsilon))
 
 
-def check_method(method: Any, owner: str) -> None:
-    """A name or an instance; looked at before anything is read."""
+def check_method(method: Any, owner: str, delta: float = 0.0) -> None:
+    """A name or an instance, that can keep this δ; looked at before anything is read."""
     if isinstance(method, str):
         check_choice("method", method, ["auto", *METHODS], owner)
-    elif not isinstance(method, Method):
+        if method != "auto":
+            check_tail(METHODS[method], delta, owner)
+    elif isinstance(method, Method):
+        check_tail(method, delta, owner)
+    else:
         raise TypeError(complain("method", owner, "a method name or an instance from dpeigen.methods", method))
 
 

@@ -23,6 +23,9 @@ from dpeigen.stats.frame import LARGEST_FACT, BadRowsError, OnBadRow
 
 Floats = NDArray[np.float64]
 Box = tuple[Floats, Floats]
+# Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
+# 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
+LEAST_DELTA = 1e-18
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class Estimate:
     noise_deviation: float | None = None  # of an off-diagonal entry of the covariance, at most; public
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
     details: Mapping[str, Any] = field(default_factory=dict)  # what the method itself released or was told; JSON values
+    radius_released: bool | None = None  # whether a radius was paid for; None: it was unless the bound is public
 
     def __post_init__(self) -> None:
         # Products in floating point differ in the last bit across the diagonal.
@@ -90,6 +94,7 @@ class Method(ABC):
     needs_bound: ClassVar[bool] = True
     needs_delta: ClassVar[bool] = False
     uses_delta: ClassVar[bool] = True
+    continuous_noise: ClassVar[bool] = False  # whether noise is drawn in floating point where δ > 0 too
     basis: ClassVar[Basis] = "worst-case"
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
@@ -128,6 +133,7 @@ class Method(ABC):
         if self.needs_delta and task.budget.is_pure:
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
+        check_tail(self, task.budget.delta, task.owner)
         if self.needs_bound and task.bound is None:
             remedy = (
                 "Three remedies: bound=R, a public bound on the norm of a row; bound=(lower, upper), public bounds of "
@@ -152,6 +158,14 @@ class Method(ABC):
     @abstractmethod
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         """Read, spend, return."""
+
+
+def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
+    """Refuse a δ > 0 that is smaller than the part of continuous noise that floating point cannot draw."""
+    if method.continuous_noise and 0 < delta < LEAST_DELTA:
+        must = f"0 or at least {LEAST_DELTA:g} for method={method.name!r}, whose noise is drawn in floating point"
+        remedy = "Give a larger delta, or use a method with exact discrete noise, such as 'gaussian' or 'spatial-sign'."
+        raise ValueError(complain("delta", owner, must, delta, remedy))
 
 
 def public_count(terms: int, rows_per_term: int) -> float:

@@ -42,4 +42,5 @@ class DataScaledGaussian(Gaussian):
         frame, _ = frame_rows(task)
         paired = PairedSource(source, rng) if task.pairs else source
         longest = max(paired.reduce(RawMoment(frame)).longest * float(frame.unit[0]), 1e-140)
-        return super().estimate(source, replace(task, bound=longest), rng)
+        found = super().estimate(source, replace(task, bound=longest), rng)
+        return replace(found, radius_released=True)  # read from the rows

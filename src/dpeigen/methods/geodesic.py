@@ -66,6 +66,7 @@ class Geodesic(Method):
     reference = "Maunu et al. 2022; Kim and Jung 2025"
     needs_bound = False
     needs_delta = True
+    continuous_noise = True
 
     def check(self, task: Task) -> None:
         super().check(task)
@@ -179,6 +180,7 @@ class Geodesic(Method):
             radius=None,
             split=spends(costs, {_STEPS: "Gaussian steps"}),
             numerics="idealised",
+            radius_released=False,
             notes=("Variances are relative: together they are 1.", "No centre was paid for: differences need none."),
             details={"variances": "relative"},
         )

@@ -281,6 +281,9 @@ class Kendall(Method):
             numerics="exact" if any(isinstance(s.cost, GaussianCost) for s in split) else "idealised",
             notes=tuple(notes),
             details=details,
+            radius_released=isinstance(self.radius, str)
+            if self.transform == "winsorized"
+            else any(spend.purpose == _SCORES for spend in split),
         )
 
 

@@ -33,6 +33,7 @@ class MatrixLaplace(MomentMethod):
     name = "matrix-laplace"
     reference = "dpeigen; cf. d'Orsi and Novikov 2025"
     uses_delta = False
+    continuous_noise = True
     numerics: ClassVar[Numerics] = "idealised"
 
     def noise_scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:

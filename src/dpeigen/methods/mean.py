@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_positive
 from dpeigen.methods.framing import spends
 from dpeigen.methods.radius import private_radius, rows_needed
@@ -193,6 +194,7 @@ def _noisy_mean(
     return noisy.astype(np.float64) * (unit / _ROW_UNIT), reach / gaussian_share(cost) * unit
 
 
+@own_error_state
 def private_mean(
     X: ArrayLike, top_eigenvalue: float, *, epsilon: float, delta: float, random_state: Any = None
 ) -> Floats:

@@ -196,6 +196,7 @@ class MomentMethod(Method):
             split=(),
             numerics=self.numerics,
             notes=CLIPPED if self._pays_for_radius(task) else (),
+            radius_released=self._pays_for_radius(task),
             noise_deviation=deviation * area * float(frame.unit.max()) ** 2,
             covariance_error=self._error(
                 values - noisy_values, deviation * area, mean, weight * lattice.step, frame, task

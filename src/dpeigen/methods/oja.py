@@ -80,6 +80,7 @@ class Oja(OnePassMethod):
 
     name = "oja"
     reference = "Liu, Kong, Jain, Oh 2022; Feldman, McMillan, Talwar 2021"
+    continuous_noise = True
 
     def check(self, task: Task) -> None:
         super().check(task)

@@ -72,6 +72,10 @@ class PrivateRank(Method):
         return self.inner.reference
 
     @property
+    def continuous_noise(self) -> bool:  # type: ignore[override]
+        return self.inner.continuous_noise
+
+    @property
     def basis(self) -> Basis:  # type: ignore[override]
         return self.inner.basis
 
@@ -146,6 +150,7 @@ class PrivateRank(Method):
             found,
             split=(*self._spends(task), *found.split),
             numerics="idealised",
+            radius_released=found.radius_released or not _public_bound(task),
             details={**found.details, "private_rank": k, "noisy_eigenvalues": values.tolist(),
                      "noisy_eigenvalues_deviation": deviation},
         )  # fmt: skip

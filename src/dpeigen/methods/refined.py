@@ -147,6 +147,7 @@ class Refined(Method):
             mean=mean,
             n_rows=rows,
             split=spends(costs, {}),
+            radius_released=_RADIUS in costs,
             notes=(note,) if mean is not None or not task.private_center else (note, NO_CENTRE),
             details={
                 "refined_directions": min(len(releases[-1].basis), wanted),

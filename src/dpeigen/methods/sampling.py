@@ -41,6 +41,7 @@ class SamplingMethod(Method):
     constants: str = "sharp"
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
+    continuous_noise: ClassVar[bool] = True
     halved: ClassVar[tuple[str, ...]] = (VECTORS,)  # of which published constants spend half of what they say
 
     @abstractmethod
@@ -135,6 +136,7 @@ class SamplingMethod(Method):
             radius=radius * float(frame.unit[0]),
             split=self.spends(task),
             numerics="idealised",
+            radius_released=task.private_bound,
             notes=("The time of the rejection sampler depends on the data.",),
         )
 

@@ -126,5 +126,6 @@ class SpatialSign(Method):
             radius=rest["radius"] * frame.unit[0],
             split=rest["split"],
             numerics="idealised" if pure else "exact",
+            radius_released=self._pays_for_radius(task),
             notes=("Variances are of scores clipped to the radius: robust, and low for heavy tails.",),
         )

@@ -219,6 +219,7 @@ class Spiked(Method):
             radius=None,
             split=spends(costs, {}),
             numerics="idealised",
+            radius_released=_RADIUS in costs,
             details={
                 "rank": rank,
                 "signal": model.signal,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_delta, check_epsilon, complain
 from dpeigen.privacy import Budget, PureCost, Relation, randomness
 from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, threshold
@@ -119,6 +120,7 @@ def _released(logs: Floats, per_doubling: float, budget: Budget, rng: Randomness
     return float(np.exp2(np.clip((label + 0.5) / per_doubling, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)))
 
 
+@own_error_state
 def private_top_eigenvalue(X: ArrayLike, *, epsilon: float, delta: float, random_state: Any = None) -> float | None:
     """The top eigenvalue of the covariance of the rows of X, within a factor of 2 or better. No bound is needed.
 

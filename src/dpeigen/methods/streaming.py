@@ -17,13 +17,14 @@ released, and may itself be published.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import complain
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import location
@@ -54,6 +55,7 @@ class Stream(ABC):
         self.spent = False  # whether anything was drawn from rows yet
         self.broken = False  # whether a batch failed after its rows were spent
         self.copied = False
+        self.before_spending: Callable[[], None] | None = None  # called once, before anything is drawn from rows
         self._buffer: Floats = np.empty((0, task.n_features))
         self._filled = 0
 
@@ -117,6 +119,7 @@ class Stream(ABC):
             radius=None if self.radius is None else self.radius * unit,
             split=(paid,),
             numerics=numerics,
+            radius_released=self.task.private_bound,
             notes=(
                 "Each row was used in one batch only and pays the whole budget there (parallel composition): this "
                 "holds if no row is fed twice, by another pass or after a resumption.",
@@ -130,6 +133,7 @@ class Stream(ABC):
         """Rows that wait for their batch to fill."""
         return self._filled
 
+    @own_error_state
     def feed(self, block: Any) -> None:
         """Take in rows. A bad row is refused before any of the block is used."""
         self._refuse_broken()
@@ -151,6 +155,8 @@ class Stream(ABC):
 
     def _finish(self) -> None:
         batch, self._filled = self._buffer, 0
+        if not self.spent and self.before_spending is not None:
+            self.before_spending()
         self.spent = self.broken = True
         self.rows_used += len(batch)  # whatever happens next, these rows are spent
         try:
@@ -228,6 +234,7 @@ class OnePassMethod(Method):
 
     def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
         stream = self.start(task, rng)
+        stream.before_spending = source.finished  # from here on a failure costs
         try:
             for block in shuffled(source, rng):
                 stream.feed(block)

@@ -118,6 +118,7 @@ class Whitened(Method):
             radius=None,
             split=spends(costs, dict.fromkeys((FIRST, LAST), mechanism_of(task).name)),
             numerics=mechanism_of(task).numerics,
+            radius_released=True,
             notes=(
                 "Rows longer than a paid radius were clipped to it: variances come out low for the heaviest tails.",
             ),

@@ -56,6 +56,7 @@ class Display(ABC):
             words = "seeded: not private" if guarantee.numerics == "seeded" else "not private"
             mark = ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", rotation=24)
             mark.set(fontsize=30, weight="bold", color=VERMILLION, alpha=0.6, zorder=10)
+        never_formulas(ax)
         self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
         return self
 
@@ -77,6 +78,14 @@ class Display(ABC):
         if g is None:
             return ""
         return f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {neighbours(g)}; method {g.mechanism}"
+
+
+def never_formulas(ax: Axes) -> None:
+    """Show all texts as they are: a column called ``$\\frac{$`` is a name, and as a formula it could not be drawn."""
+    from matplotlib.text import Text
+
+    for text in ax.findobj(Text):
+        text.set_parse_math(False)
 
 
 def neighbours(guarantee: Guarantee) -> str:

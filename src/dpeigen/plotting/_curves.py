@@ -82,6 +82,8 @@ class PrivacyUtilityDisplay(Display):
         if len(ticks) <= 8:
             ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.xaxis.minorticks_off()
+        else:
+            ax.xaxis.set_major_formatter(_plain)
         ax.yaxis.set_major_formatter(_plain)
         ax.yaxis.set_minor_formatter(_plain if self._narrow() else "")
         ax.grid(visible=True, which="major", color="#DDDDDD", linewidth=0.6)

@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dpeigen.plotting._base import BLUE, GREY, ORANGE, PALETTE, VERMILLION, Display, must_be, neighbours, short
+from dpeigen.plotting._base import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PALETTE,
+    VERMILLION,
+    Display,
+    must_be,
+    neighbours,
+    never_formulas,
+    short,
+)
 from dpeigen.privacy import Guarantee
 from dpeigen.score_map import Centroids, ScoreMap
 
@@ -59,6 +70,7 @@ class ScoreMapDisplay(Display):
         """Two panels on a figure: draws the loadings on the right one and returns the left one, for `plot`."""
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (2.4, 1)})
         self._draw_loadings(right)
+        never_formulas(right)
         axes: Axes = left
         return axes
 

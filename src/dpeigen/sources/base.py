@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen.sources.progress import meter
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas, workers
@@ -32,7 +33,7 @@ def _counting(reduce: Callable[..., S]) -> Callable[..., S]:
 
     @wraps(reduce)
     def counted(source: Source, *arguments: Any, **options: Any) -> S:
-        found = reduce(source, *arguments, **options)
+        found = own_error_state(reduce)(source, *arguments, **options)
         source.finished()
         return found
 
@@ -53,6 +54,7 @@ class Source(ABC):
     feature_names: list[str] | None = None
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
+    width_declared: bool = True  # False where only the rows have told the number of columns
     row_note: str = ""  # what a row is, for guarantees that bad rows were counted in, where that may surprise
     passes: int = 0
     _rows_read: int | None = None  # by the first pass
@@ -61,6 +63,11 @@ class Source(ABC):
         super().__init_subclass__(**options)
         if "reduce" in vars(cls):
             cls.reduce = _counting(vars(cls)["reduce"])  # type: ignore[method-assign]
+
+    def check_width(self) -> None:
+        """Refuse a source whose number of columns is not known."""
+        if not self.width_declared and self.n_features < 1:
+            raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
 
     def finished(self) -> None:
         """A pass is over; to be called by those that read all blocks themselves, before they use what they read."""
@@ -98,6 +105,7 @@ class Source(ABC):
         source, lock = self._counted(self.blocks()), threading.Lock()
         with meter(self.n_rows) as advance:
 
+            @own_error_state
             def work() -> S:
                 part = statistic.fresh()
                 while True:

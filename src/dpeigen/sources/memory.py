@@ -83,7 +83,8 @@ class BlockSource(Source):
     ----------
     blocks : a function without arguments that gives a fresh iterator of blocks, or an iterable of them. Most methods
         read more than once, which a generator does not allow; a function does.
-    n_features : public number of columns; by default that of the first block.
+    n_features : public number of columns; by default that of the first block. Needed under relation="add_remove", where
+        there may be no rows.
     n_rows : public number of rows, which saves a pass to count them under relation="replace".
     feature_names : public names of the columns.
     """
@@ -102,11 +103,15 @@ class BlockSource(Source):
         self._spent = False
         self._first: list[Any] = []  # of a generator, looked at for its width
         self.n_rows = None if n_rows is None else check_count("n_rows", n_rows, "BlockSource")
+        self.width_declared = n_features is not None
         if n_features is None:
-            n_features, names = self._look()
+            self.n_features, names = self._look()
             feature_names = feature_names or names
-        self.n_features = check_count("n_features", n_features, "BlockSource")
+        else:
+            self.n_features = check_count("n_features", n_features, "BlockSource")
         self.feature_names = feature_names
+        if not self.n_features:
+            return  # no rows to tell it: refused by `check_width`, where it is known whether that may be said
         if feature_names is not None and len(feature_names) != self.n_features:
             raise ValueError(f"Got {len(feature_names)} names for {self.n_features} columns.")
 
@@ -125,19 +130,19 @@ class BlockSource(Source):
         self.check_rows(count)
 
     def _look(self) -> tuple[int, list[str] | None]:
-        """The width and the names of the first block."""
+        """The width and the names of the first block; 0 where there is none."""
         block = _masked(lambda: next(iter(self._make() if self._make else self._blocks), None))
         if block is None:
-            raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
+            return 0, None
         self._first = [block] if self._once else []
-        rows, names = _masked(lambda: _block(block))
+        rows, names = _masked(lambda: _block(block, 0))
         return rows.shape[1], names
 
     def _next(self, blocks: Iterator[Any]) -> NDArray[Any] | None:
         given = next(blocks, None)
         if given is None:
             return None
-        rows, names = _block(given)
+        rows, names = _block(given, self.n_features)
         if rows.shape[1] == self.n_features and (not names or self.feature_names in (None, names)):
             return rows
         raise UnreadableRowsError(
@@ -156,8 +161,8 @@ def _masked(call: Callable[[], T]) -> T:
     raise UnreadableRowsError(f"The blocks could not be read: reading them raised {kind}. Nothing was spent.")
 
 
-def _block(given: Any) -> tuple[NDArray[Any], list[str] | None]:
-    """A block as an array of real numbers, and its names of columns.
+def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
+    """A block as an array of real numbers, and its names of columns. An empty list is no rows of this width.
 
     The types of one block may follow from the values in it, so none is refused: what is not a number is NaN.
     """
@@ -170,6 +175,8 @@ def _block(given: Any) -> tuple[NDArray[Any], list[str] | None]:
     if kind == "pandas" and all(isinstance(name, str) for name in given.columns):
         columns = Columns(list(given.columns))
         return columns.from_pandas(given), columns.features
+    if isinstance(given, (list, tuple)) and not given:
+        return np.empty((0, width)), None
     found = table_of(plain_frame(given) if kind == "pandas" else given)
     if found is None:
         raise UnreadableRowsError("A block must be a table of real numbers, rows × features. Nothing was spent.")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas
@@ -33,6 +34,7 @@ class Measurement:
     unreadable: bool = False
 
 
+@own_error_state
 def measure(empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any]) -> bytes:
     """The statistic of one partition's blocks."""
     statistic, count = empty.fresh(), 0

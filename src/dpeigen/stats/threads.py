@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from dpeigen._arithmetic import own_error_state
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -60,7 +62,7 @@ def single_blas(wanted: bool = True) -> Iterator[None]:
 
 def in_threads(work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:
     """``work`` of each piece, in the order of the pieces; the result does not depend on the number of threads."""
-    count = min(workers(), len(pieces))
+    count, work = min(workers(), len(pieces)), own_error_state(work)
     with single_blas(count > 1):
         if count <= 1:
             return [work(piece) for piece in pieces]

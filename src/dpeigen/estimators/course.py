@@ -1,0 +1,167 @@
+"""The course of a paid release, in one place: reserve, start, measure, keep, commit.
+
+A release is kept before the ledger hears that it was made. Keeping means: it is on the estimator, and whoever asked for
+it by `kept_by` (the command line) has saved it. So a process that dies in between leaves a reservation that counts as
+spent, and perhaps a saved release; never a release that is paid for and lost because the ledger could not be reached.
+A reservation is given back only while nothing was drawn for these rows, that is, before a pass over them was finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from dpeigen.privacy.ledger import DamagedLedgerError, Ledger, LedgerUnavailableError, RepeatedReleaseError
+from dpeigen.sources import Source, UnreadableRowsError
+from dpeigen.stats import BadRowsError
+
+T = TypeVar("T")
+LEDGER_FAILS = (LedgerUnavailableError, DamagedLedgerError, RepeatedReleaseError, OSError, KeyError)
+
+
+class PaidError(ValueError):
+    """Something failed when the budget counted as spent. ``release`` is what was made, if anything was."""
+
+    def __init__(self, message: str, release: Any = None) -> None:
+        super().__init__(message)
+        self.release = release
+
+
+class Keeper:
+    """Keeps releases before they are committed, and can ask how far one has come."""
+
+    course: Course | None = None
+
+    def keep(self, release: Any) -> None:
+        """Save a release; must not raise for what can be dealt with otherwise."""
+
+
+_keeper: ContextVar[Keeper | None] = ContextVar("keeper", default=None)
+
+
+@contextmanager
+def kept_by(keeper: Keeper) -> Iterator[None]:
+    """Releases of estimators fitted in this context go to the keeper before they are committed."""
+    token = _keeper.set(keeper)
+    try:
+        yield
+    finally:
+        _keeper.reset(token)
+
+
+class Course:
+    """One release on its way."""
+
+    def __init__(self, source: Source, ledger: Ledger | None) -> None:
+        self._source, self._ledger, self._before = source, ledger, source.passes
+        self.ticket = ""
+        self.over = False  # kept, and committed if there is a ledger that can be reached
+        self._state = "none"  # of the reservation: none, asked for, open, returned, stuck, committed
+        self._keeper = _keeper.get()
+        if self._keeper is not None:
+            self._keeper.course = self
+
+    @property
+    def drawn(self) -> bool:
+        """Whether anything may have been drawn for these rows."""
+        return self._source.passes > self._before
+
+    def reserve(self, *arguments: Any, **options: Any) -> None:
+        """Set the cost aside and say that noise is about to be drawn: a second attempt is a second release."""
+        if self._ledger is None:
+            return
+        self._state = "asked for"
+        self.ticket = self._ledger.reserve(*arguments, **options)
+        self._state = "open"
+        try:
+            self._ledger.start(self.ticket)
+        except KeyboardInterrupt as stop:
+            self._give_back(stop)
+            raise
+
+    def measure(self, call: Callable[[], T]) -> T:
+        """What the call reads and draws. Gives the reservation back if it fails while nothing was drawn."""
+        try:
+            return call()
+        except KeyboardInterrupt as stop:
+            if not self.drawn:
+                self._give_back(stop)
+            raise
+        except ValueError as error:
+            if self.drawn:
+                text = str(error).replace("Nothing was spent.", "").strip()
+                text += " The rows were read before, and what was drawn from them then stays paid for."
+            else:
+                if isinstance(error, BadRowsError):
+                    self._give_back(error)
+                if self._state != "stuck":
+                    raise
+                text = "The rows could not be read."
+        # Of another kind than errors that cost nothing, and without them as its context.
+        raise PaidError(text if self._ledger is None else f"{text} {self.words}")
+
+    def deliver(self, made: T, finish: Callable[[T], T]) -> T:
+        """Finish a release, keep it, commit. A release that cannot be finished is kept as it was drawn."""
+        done, failed = made, ""
+        try:
+            done = finish(made)
+        except Exception as error:  # whatever it is, what was paid for must not be lost
+            failed = f"The release was made, but could not be finished ({type(error).__name__})."
+        if self._keeper is not None:
+            self._keeper.keep(done)
+        try:
+            if self._ledger is not None:
+                self._ledger.commit(self.ticket)
+                self._state = "committed"
+        except LEDGER_FAILS as error:
+            failed += f" The release was made, but the ledger could not record that: {_sentence(error)} {self.words}"
+        self.over = True
+        if failed:
+            raise PaidError(f"{failed.strip()} This error holds it as its attribute 'release'.", done)
+        return done
+
+    def _give_back(self, why: BaseException) -> None:
+        if self._ledger is None:
+            return
+        try:
+            self._ledger.cancel(self.ticket, withdrawal(why))
+            self._state = "returned"
+        except LEDGER_FAILS:
+            self._state = "stuck"
+
+    @property
+    def words(self) -> str:
+        """What became of the reservation, as a sentence for the caller."""
+        if self._ledger is None or self._state == "none":
+            return "The budget is spent." if self.drawn else "Nothing was spent."
+        place, name = self._ledger.place, f"The reservation {self.ticket!r}"
+        if self._state == "asked for":
+            return f"Whether a reservation was made is not known. See: dpeigen ledger show {place}"
+        if self._state == "returned":
+            return f"{name} was given back: nothing was spent."
+        if self._state == "committed":
+            return "The ledger has recorded the release."
+        if self.drawn:
+            return f"{name} counts as spent (see: dpeigen ledger resolve {place} {self.ticket} --as spent --reason …)."
+        return (
+            f"Nothing was drawn, but {name[0].lower()}{name[1:]} is still open and counts as spent until someone "
+            f"closes it: dpeigen ledger resolve {place} {self.ticket} --as cancelled --reason …"
+        )
+
+
+def withdrawal(why: BaseException) -> str:
+    """Why a reservation is given back, for the ledger's record: the kind of refusal, and no value."""
+    return "interrupted before anything was drawn" if isinstance(why, KeyboardInterrupt) else refusal(why)
+
+
+def refusal(error: BaseException) -> str:
+    """The kind of a refusal after rows were read."""
+    kind = "rows that could not be read" if isinstance(error, UnreadableRowsError) else "bad rows"
+    return f"refused after data were read: {kind}"
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return text if text.endswith(".") else f"{text}."
