@@ -54,6 +54,7 @@ def run(command: str, given: Mapping[str, Any]) -> None:
             fit.release,
             FolderKeeper(out, fit.completed),
             fit.source.n_features,
+            ledger=fit.estimator.ledger,
             others=("card.html", "card.md", "figures"),
             draw=dpeigen.report.write_card,
             again="Try again, for free: dpeigen card {folder}",
@@ -66,6 +67,7 @@ def pay_and_write(
     keeper: FolderKeeper,
     n_features: int,
     *,
+    ledger: object,
     others: tuple[str, ...],
     draw: Callable[[Any, Path], object],
     again: str,
@@ -81,6 +83,7 @@ def pay_and_write(
         try:
             with _folder(keeper.out, n_features, others):
                 wrong = _paid(work, keeper)
+            say_if_unrecorded(ledger)
             if keeper.where is not None:
                 wrong += _drawn(keeper, draw, again)
                 with suppress(BrokenPipeError):  # a reader that has seen enough does not undo a release

@@ -80,6 +80,7 @@ def scoremap(
             partial(estimator.fit, source),
             FolderKeeper(out),
             source.n_features,
+            ledger=ledger,
             others=("map.svg", "map.png"),
             draw=_draw,
             again="Draw it again, for free, in Python: dpeigen.plotting.ScoreMapDisplay.",
