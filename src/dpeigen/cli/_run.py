@@ -25,6 +25,7 @@ from dpeigen.cli._errors import (
     fail,
     one_line_errors,
     one_line_warnings,
+    say_if_unrecorded,
 )
 
 if TYPE_CHECKING:
