@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from dpeigen import Ledger, PrivatePCA, load_release, load_score_map
 from dpeigen.cli.app import app
 from dpeigen.estimators.course import Course
-from dpeigen.sources.arrow import ArrowSource
+from dpeigen.sources.csv_rows import CsvSource
 
 NAMES = [r"$\frac{$", "dose", "y"]
 
@@ -146,13 +146,13 @@ def test_a_signal_after_the_draw_waits_for_the_release(command, ledger, tmp_path
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_the_first_pass_costs_nothing(command, ledger, tmp_path, monkeypatch, number, code):
-    blocks, before = ArrowSource.blocks, signal.getsignal(number)
+    blocks, before = CsvSource.blocks, signal.getsignal(number)
 
     def then(self):
         os.kill(os.getpid(), number)
         return blocks(self)
 
-    monkeypatch.setattr(ArrowSource, "blocks", then)
+    monkeypatch.setattr(CsvSource, "blocks", then)
     result = call(command, tmp_path / "out", ledger)
     assert result.exit_code == code, result.output
     assert "was given back: nothing was spent" in result.stderr
@@ -166,7 +166,7 @@ def test_a_stop_says_what_to_do_where_the_ledger_cannot_be_told(command, ledger,
         ledger.path.rename(tmp_path / "elsewhere")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ArrowSource, "blocks", then)
+    monkeypatch.setattr(CsvSource, "blocks", then)
     result = call(command, tmp_path / "out", ledger)
     assert result.exit_code == 130, result.output
     assert "Nothing was drawn, but" in result.stderr

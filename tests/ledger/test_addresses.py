@@ -37,7 +37,7 @@ def pca(*options):
 
 
 def test_a_url_in_a_file_of_settings_elsewhere(study, database, monkeypatch, tmp_path):
-    monkeypatch.setattr("dpeigen.cli._run._card", lambda release, where: "")  # pictures take seconds
+    monkeypatch.setattr("dpeigen.report.write_card", lambda release, where: None)  # pictures take seconds
     url = f"{database}&ledger=settings"
     ledger = Ledger.create(url, epsilon=1.0)
     study(url.replace("analyst@", "analyst:hunter2@"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from dpeigen.privacy import GaussianCost, Spend
 from dpeigen.privacy.budget import Budget
 from dpeigen.privacy.ledger.rules import charge_of
 from dpeigen.sources import PairedSource, Source, UnreadableRowsError
+from dpeigen.sources.shuffled import shuffled
 from dpeigen.stats import BadRowsError
 
 X = np.random.default_rng(0).normal(size=(4000, 3)) * [3, 1, 1]
@@ -131,7 +134,7 @@ def test_an_interruption_costs_nothing_in_the_first_pass_only(ledger):
 
 
 @pytest.mark.parametrize("method", ["dp-pca", "oja"])
-def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method):
+def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method, monkeypatch):
     class Long(Source):
         n_features, n_rows = 3, 120_000
 
@@ -141,13 +144,17 @@ def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method):
         def blocks(self):
             for _ in range(self.good):
                 yield X
-            raise KeyboardInterrupt
+            if self.good < 30:
+                raise KeyboardInterrupt
 
-        def whole_blocks(self):
-            return self.blocks()
+    def interrupted(source, rng):
+        yield from islice(shuffled(source, rng), 12)
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr("dpeigen.methods.streaming.shuffled", interrupted)
     ledger = Ledger.create(path, epsilon=20.0, delta=1e-3)
-    for good, state in ((0, "cancelled"), (29, "reserved")):
+    # All rows are read before the first batch is used: an interruption of the reading costs nothing.
+    for good, state in ((0, "cancelled"), (29, "cancelled"), (30, "reserved")):
         with pytest.raises(KeyboardInterrupt):
             fit(Long(good), ledger, method=method, bound=9.0 if method == "oja" else None, center=None, epsilon=5.0)
         assert ledger.history()[-1]["state"] == state

@@ -138,7 +138,7 @@ def test_the_setting_is_true_or_false(table, tmp_path):
 
 
 def test_a_release_that_no_ledger_records_says_so(table, release, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpeigen.cli._run._card", lambda release, where: "")  # pictures take seconds
+    monkeypatch.setattr("dpeigen.report.write_card", lambda release, where: None)  # pictures take seconds
     monkeypatch.setattr("dpeigen.cli.score_map._draw", lambda found, out: None)
     Ledger.create(tmp_path / "l", epsilon=5.0)
     plane = PrivatePCA(2, epsilon=1.0, bound=9.0, center=[0, 0, 0], random_state=0).fit(table).release_

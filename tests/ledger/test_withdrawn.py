@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
 from dpeigen.cli.app import app
 from dpeigen.privacy import Budget
-from dpeigen.sources import Source, UnreadableRowsError
+from dpeigen.sources import Source, UnreadableRowsError, open_source
 from dpeigen.stats import BadRowsError
 
 X = np.random.default_rng(0).normal(size=(80, 3))
@@ -156,10 +156,12 @@ def test_each_refusal_after_rows_were_read_is_on_record_with_its_kind(path, name
 def test_so_are_refusals_before_there_is_a_reservation(place, tmp_path):
     """A CSV is read once to count its rows, before the price is known."""
     ledger, table = Ledger.create(place, epsilon=1.0, delta=1e-5), tmp_path / "table.csv"
-    table.write_text('a,b\n1,2\n5,"987654.125\n3,4\n', encoding="utf-8")
+    table.write_text("a,b\n1,2\n5,987654.125\n3,4\n", encoding="utf-8")
+    source = open_source(table)
+    table.unlink()
     for _ in range(2):
         with pytest.raises(BadRowsError):
-            PrivatePCA(1, epsilon=0.5, bound=4.0, ledger=ledger).fit(str(table))
+            PrivatePCA(1, epsilon=0.5, bound=4.0, ledger=ledger).fit(source)
     reason = "refused after data were read: rows that could not be read"
     assert [(entry["state"], entry["reason"]) for entry in ledger.history()] == [("refused", reason)] * 2
     assert ledger.verify().ok
