@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 ARRAYS, DESCRIPTION = "release.safetensors", "release.json"
 FORMAT = 1
+_PARTS, _PART_NAMES = count(), 1000
 
 
 class DamagedReleaseError(ValueError):
@@ -51,13 +54,31 @@ def _rendered(content: dict[str, Any]) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is there complete or not at all."""
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """Write a file that is there complete or not at all.
+
+    What is half written has a name of its own in the same folder. It must not exist before: a link or a file that
+    somebody put there is neither followed nor written to.
+    """
+    handle, temporary = _fresh_part(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _fresh_part(path: Path) -> tuple[int, Path]:
+    """A new file beside ``path``, open for writing, with the permissions that any new file would have."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    for _ in range(_PART_NAMES):
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{next(_PARTS)}.part")
+        with suppress(FileExistsError):
+            return os.open(temporary, flags, 0o666), temporary
+    raise FileExistsError(f"{path.parent} is full of unfinished files (NAME.part). Remove them.")
 
 
 def digests(folder: str | Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen import io
 from dpeigen.io import DamagedReleaseError
 from dpeigen.local.wire import RefusedReportError
 
@@ -22,12 +23,7 @@ _BATCH = 4096
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file that is complete or not there, and on the disk when this returns."""
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    io.replace_file(path, content)
     sync_folder(path.parent)
 
 
