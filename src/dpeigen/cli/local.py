@@ -253,7 +253,8 @@ def post(
     """Send reports to the service. Sending them again is safe."""
     with one_line_errors():
         from dpeigen.local.post import post_reports
-        from dpeigen.local.store import report_files, reports_in
+        from dpeigen.local.containers import reports_in
+        from dpeigen.local.store import report_files
 
         if not reports.exists():
             raise UnreadableError(f"No such file or folder: {reports}")

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from dpeigen._validate import check_count
 from dpeigen.local.client import LocalParameters
-from dpeigen.local.store import replace_file, reports_in, sync_folder, write_reports
+from dpeigen.local.containers import reports_in
+from dpeigen.local.store import replace_file, sync_folder, write_reports
 
 _LENGTH = struct.Struct("<I")
 PARAMETERS = "parameters.json"

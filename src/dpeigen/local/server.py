@@ -33,10 +33,11 @@ from dpeigen._validate import check_count, check_delta, complain
 from dpeigen._version import __version__
 from dpeigen.io import DamagedReleaseError
 from dpeigen.local.client import LocalParameters, LocalRandomizer
+from dpeigen.local.containers import reports_in
 from dpeigen.local.journal import unfinished
 from dpeigen.local.promise import local_guarantee, shuffled_guarantee
 from dpeigen.local.sparse import default_penalty, sparse_components
-from dpeigen.local.store import read_state, report_files, reports_in, write_state
+from dpeigen.local.store import read_state, report_files, write_state
 from dpeigen.local.wire import REASONS, Limits, RefusedReportError, Report, decode, peek_rows, size_of
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.release import Release
