@@ -1,4 +1,4 @@
-"""Files of reports, from anyone: Parquet and Arrow files whose declared sizes are looked at before anything is unpacked.
+"""Files of reports, from anyone: Parquet and Arrow files, whose declared sizes are read before they are unpacked.
 
 A report is mostly noise, which does not compress. So a file of n reports is not much smaller than n reports, and one
 that declares more rows or more bytes than would fit its size is refused before a byte of it is unpacked. Parquet files
@@ -26,7 +26,7 @@ _ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"
 
 
 def reports_in(file: Path) -> Iterator[list[Any]]:
-    """Batches of what the column ``report`` of a file holds; `RefusedReportError` where it cannot or may not be read."""
+    """Batches of what the column ``report`` of a file holds; `RefusedReportError` where it may not be read."""
     import pyarrow as pa
 
     read = _parquet if FORMATS[file.suffix.lower()] == "parquet" else _arrow
