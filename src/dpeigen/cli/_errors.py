@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from dpeigen._text import clean
+
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
 EXIT_CODES = (
     "Exit codes: 0 done; 2 the call must be changed, nothing was spent; 3 the data cannot be read, nothing was spent; "
@@ -27,8 +29,7 @@ class UnreadableError(Exception):
 
 def tell(message: object) -> None:
     """One line on standard error, without control characters: names from a file may hold what moves a terminal."""
-    line = " ".join(str(message).split())
-    typer.echo("dpeigen: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line), err=True)
+    typer.echo("dpeigen: " + clean(" ".join(str(message).split())), err=True)
 
 
 def fail(code: int, message: object) -> NoReturn:

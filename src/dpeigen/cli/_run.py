@@ -6,7 +6,6 @@ be written to. Once paid for, a release is written before anything else is tried
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dpeigen._text import clean, json_text
 from dpeigen.cli._errors import UNWRITTEN, USAGE, fail, one_line_errors, one_line_warnings, tell
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _save(release: Release, out: Path) -> Path:
     except Exception:
         from dpeigen.cli import _show
 
-        typer.echo(json.dumps(_show.as_json(release, ""), ensure_ascii=False))
+        typer.echo(json_text(_show.as_json(release, ""), None))
         fail(UNWRITTEN, "The release, which was paid for, could not be saved anywhere. It was printed: keep it.")
 
 
@@ -120,7 +120,7 @@ def _print(command: str, release: Release, out: Path, as_json: bool) -> None:
     from dpeigen.cli import _show
 
     if as_json:
-        typer.echo(json.dumps(_show.as_json(release, str(out)), indent=2, ensure_ascii=False))
+        typer.echo(json_text(_show.as_json(release, str(out))))
         return
     console = _show.console()
     _show.show_release(console, release, f"Private {'PCA' if command == 'pca' else command}")
@@ -154,14 +154,14 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
             "guarantee": plan.guarantee.to_dict(),
             "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
         }
-        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        typer.echo(json_text(text))
         return
     console = _show.console()
     _show.show_guarantee(console, plan.guarantee, "What a release would promise", "What the budget would be spent on")
     names = fit.source.feature_names or []
     if names:
         console.print(
-            f"columns    {len(names)}: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}", markup=False
+            f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
     counted = ", and one more to count the rows" if fit.counts else ""
     console.print(f"passes     {plan.passes} over the data{counted}", markup=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpeigen._text import clean
 from dpeigen.cli._errors import REFUSED, USAGE, fail, one_line_errors
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def show(place: Place, as_json: Json = False) -> None:
             typer.echo(f"caution     {caution}; the budget is no guarantee for that")
         for entry in facts["open"]:
             begun = "started" if entry["started"] else "not started"
-            typer.echo(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}")
+            typer.echo(clean(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}"))
 
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def history(place: Place, as_json: Json = False) -> None:
             cost = f"ε={e['epsilon']:g}" + (f" δ={e['delta']:g}" if e["delta"] else "")
             state = e["state"] + (" (by hand)" if e["by_hand"] else "")
             state += " (started)" if e["state"] == "reserved" and e["started"] else ""
-            typer.echo(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}")
+            typer.echo(clean(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}"))
 
 
 @app.command()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpeigen._text import json_text
 from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors, tell
 
 if TYPE_CHECKING:
@@ -213,13 +214,11 @@ def _resumed(state: Path, asked: LocalAggregator) -> LocalAggregator:
 
 
 def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
-    import json
-
     from dpeigen.cli import _show
 
     if as_json:
         told = {**_show.as_json(release, str(out)), "reports": server.n_reports, "refused": dict(server.refused)}
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json_text(told))
         return
     console = _show.console()
     _show.show_release(console, release, "Local PCA")
