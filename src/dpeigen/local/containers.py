@@ -2,8 +2,9 @@
 
 A report is mostly noise, which does not compress. So a file of n reports is not much smaller than n reports, and one
 that declares more rows or more bytes than would fit its size is refused before a byte of it is unpacked. Parquet files
-are read if they are uncompressed or compressed with Snappy, whose ratio is bounded, and in batches that are small
-enough for the memory that they may take, whatever their pages hold. The arrays of Arrow files are validated.
+are read if they are uncompressed or compressed with Snappy, whose ratio is bounded, and in batches that stay small even
+if every value is as long as the file. That pages keep to what the metadata declares is not checked: batches and a limit
+for the sum of all values bound what a file that lies there is known to take. The arrays of Arrow files are validated.
 """
 
 from __future__ import annotations
