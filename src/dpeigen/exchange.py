@@ -100,6 +100,7 @@ def read_arrow(source: Any) -> Release:
     """A release from such a table or file. There is no digest here: `load_release` reads the form that has one."""
     import pyarrow.feather as feather
 
+    from dpeigen.facts import check_description
     from dpeigen.privacy import Guarantee
     from dpeigen.release import Release
 
@@ -108,6 +109,7 @@ def read_arrow(source: Any) -> Release:
         description = json.loads((table.schema.metadata or {})[_KEY])
         k = len(description["eigenvalues"])
         names = table["feature"].to_pylist()
+        check_description(description, len(names))
 
         def matrix(wanted: list[str]) -> Any:
             return np.array([np.asarray(table[name], dtype=np.float64) for name in wanted])

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 ARRAYS, DESCRIPTION = "release.safetensors", "release.json"
 FORMAT = 1
+_PARTS, _PART_NAMES = count(), 1000
 
 
 class DamagedReleaseError(ValueError):
@@ -52,10 +54,14 @@ def _rendered(content: dict[str, Any]) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is there complete or not at all, and still there after a power cut."""
-    temporary = path.with_name(path.name + ".part")
+    """Write a file that is there complete or not at all, and still there after a power cut.
+
+    What is half written has a name of its own in the same folder. It must not exist before: a link or a file that
+    somebody put there is neither followed nor written to.
+    """
+    handle, temporary = _fresh_part(path)
     try:
-        with temporary.open("wb") as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -65,6 +71,16 @@ def replace_file(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+def _fresh_part(path: Path) -> tuple[int, Path]:
+    """A new file beside ``path``, open for writing, with the permissions that any new file would have."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    for _ in range(_PART_NAMES):
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{next(_PARTS)}.part")
+        with suppress(FileExistsError):
+            return os.open(temporary, flags, 0o666), temporary
+    raise FileExistsError(f"{path.parent} is full of unfinished files (NAME.part). Remove them.")
 
 
 def _sync(folder: Path) -> None:

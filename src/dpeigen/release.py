@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpeigen import exchange, io
 from dpeigen._validate import check_count, complain
+from dpeigen.facts import check_description
 from dpeigen.privacy import Guarantee, gaussian_mu, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
 from dpeigen.stats.ridge import RidgePath, choose_penalty, lemma_one_bound
@@ -372,6 +373,7 @@ def load_release(path: str | Path) -> Release:
     """Read a saved release; refuses damaged, truncated or edited files."""
     arrays, description = io.read_folder(path)
     try:
+        check_description(description, arrays["covariance"].shape[-1])
         return Release(
             kind=description["kind"],
             components=arrays["components"],
@@ -382,5 +384,5 @@ def load_release(path: str | Path) -> Release:
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
         )
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise io.DamagedReleaseError(f"{path} does not hold a valid release: {error}") from None

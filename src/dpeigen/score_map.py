@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpeigen import io
 from dpeigen._validate import complain
+from dpeigen.facts import check_guarantee
 from dpeigen.privacy import Budget, Guarantee
 from dpeigen.stats.areas import drawn_to_regression
 from dpeigen.stats.smoothing import smooth
@@ -229,11 +230,12 @@ def load_score_map(path: str | Path) -> ScoreMap:
     try:
         if description["kind"] != "score-map":
             raise ValueError(f"it holds a {description['kind']!r}; read it with load_release")
+        check_guarantee(description["guarantee"])
         return ScoreMap(
             **{name: arrays[name] for name in ScoreMap._ARRAYS},
             labels=tuple(description["labels"]),
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
         )
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise io.DamagedReleaseError(f"{path} does not hold a valid score map: {error}") from None

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -67,13 +68,41 @@ def papers(tmp_path, monkeypatch):
     return folder.parent
 
 
-def test_reproduce_lists_from_a_folder_below(papers, tmp_path, monkeypatch):
-    (tmp_path / "deep" / "deeper").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "deep" / "deeper")
-    result = CliRunner().invoke(app, ["reproduce"])
+def test_reproduce_lists_a_folder_that_is_named(papers):
+    result = CliRunner().invoke(app, ["reproduce", "--papers", str(papers)])
     assert result.exit_code == 0
     assert "someone-2020" in result.output
     assert "Someone 2020: a table" in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["someone-2020"]])
+def test_reproduce_runs_nothing_from_the_working_folder_or_above(papers, tmp_path, monkeypatch, arguments):
+    """Whoever can write to /tmp/papers could otherwise have their code run by whoever works below /tmp."""
+    mark = tmp_path / "ran"
+    (papers / "someone-2020" / "run.py").write_text(f"open({str(mark)!r}, 'w')", encoding="utf-8")
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "deep" / "deeper"):
+        monkeypatch.chdir(folder)
+        result = CliRunner().invoke(app, ["reproduce", *arguments])
+        assert "Someone 2020" not in result.output
+        assert not mark.exists()
+
+
+def test_the_papers_of_a_source_checkout_are_those_of_the_imported_package(tmp_path, monkeypatch):
+    from dpeigen.cli import reproduce
+
+    package = Path(reproduce.__file__).resolve().parents[1]
+    found = reproduce.own_papers()
+    assert found is None or found == package.parents[1] / "papers"
+    for place in ("site-packages/dpeigen", "src/dpeigen"):  # an installed copy; the source of something else
+        copy = tmp_path / place / "cli" / "reproduce.py"
+        copy.parent.mkdir(parents=True)
+        (tmp_path / "papers").mkdir(exist_ok=True)
+        (tmp_path / "pyproject.toml").write_text('[project]\nname = "another"\n', encoding="utf-8")
+        monkeypatch.setattr(reproduce, "__file__", str(copy))
+        assert reproduce.own_papers() is None
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "dpeigen"\n', encoding="utf-8")
+    assert reproduce.own_papers() == tmp_path / "papers"
 
 
 def test_reproduce_runs_and_tells_disagreement(papers, monkeypatch):
@@ -93,6 +122,7 @@ def test_reproduce_unknown_key(papers, monkeypatch):
 
 def test_reproduce_without_a_checkout(tmp_path, monkeypatch):
     monkeypatch.delenv("DPEIGEN_PAPERS", raising=False)
+    monkeypatch.setattr("dpeigen.cli.reproduce.own_papers", lambda: None)
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["reproduce"])
     assert result.exit_code == 2

@@ -156,3 +156,38 @@ def test_unapproved_parameters_are_not_served(tmp_path):
     result = run("serve", tmp_path / "kept", "--parameters", path, "--approved", "0" * 64)
     assert result.exit_code == 2
     assert "approved" in result.output
+
+
+def test_a_robust_sum_is_asked_for_and_not_mixed_with_a_plain_one(table, tmp_path):
+    reports, state = tmp_path / "reports", tmp_path / "state.safetensors"
+    run("randomize", table, "--epsilon", 4, "--out", reports)
+    first = run("aggregate", reports, "-k", 1, "--robust", "--state", state)
+    assert first.exit_code == 0, first.output
+    assert "were shortened" in first.output
+    assert LocalAggregator.load(state).aggregate == "clipped"
+    plain = run("aggregate", reports, "-k", 1, "--state", state)
+    assert plain.exit_code == 2
+    assert "with --robust" in " ".join(plain.output.split())
+
+
+def test_a_rehearsal_is_declared_in_the_parameters(tmp_path):
+    path = tmp_path / "parameters.json"
+    assert run("parameters", "--features", 4, "--epsilon", 1, "--seeded-test", "--out", path).exit_code == 0
+    assert json.loads(path.read_text())["parameters"]["seeded_test"] is True
+
+
+def test_a_token_that_is_too_short_is_refused_and_not_shown(tmp_path):
+    path, token = tmp_path / "parameters.json", tmp_path / "token"
+    digest = run("parameters", "--features", 4, "--epsilon", 1, "--out", path).output.strip()
+    token.write_text("hush\n")
+    result = run("serve", tmp_path / "kept", "--parameters", path, "--approved", digest, "--token-file", token)
+    assert result.exit_code == 2
+    assert "token" in result.output
+    assert "hush" not in result.output
+
+
+def test_reports_are_not_posted_over_plain_http_to_another_machine(tmp_path):
+    write_reports(tmp_path / "r.parquet", [b"x"])
+    result = run("post", tmp_path / "r.parquet", "--url", "http://study.example")
+    assert result.exit_code == 2
+    assert "https://" in result.output

@@ -98,3 +98,17 @@ def test_a_mistake_is_one_line(options, word):
     assert done.exit_code == 2
     assert word in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["name,age\nAda Lovelace,36.25\n", "36.25,Ada Lovelace\n", "36.25,72.5,1\n", "36.25,1\n72.5,3\n",
+     "-36.25,0\n0,72.5\n", "36.25,nan\n1,72.5\n", "", "\x00\xff\n", "36.25\n72.5\n"],
+)  # fmt: skip
+def test_no_cell_of_a_file_that_is_no_covariance_is_shown(tmp_path, content):
+    """Somebody may have named a private table by mistake."""
+    (tmp_path / "table.csv").write_text(content, encoding="latin-1")
+    done = plan("--spectrum", str(tmp_path / "table.csv"))
+    assert done.exit_code == 2, done.output
+    assert not [cell for cell in ("Ada", "Lovelace", "36.25", "72.5") if cell in done.output]
+    assert "spectrum" in done.output

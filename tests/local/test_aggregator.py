@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dpeigen import load_release
 from dpeigen.evaluation import sin_theta
 from dpeigen.io import DamagedReleaseError
-from dpeigen.local import LocalAggregator, LocalParameters, write_reports
-from dpeigen.local.wire import REASONS, _checksum, size_of
+from dpeigen.local import LocalAggregator, LocalParameters, LocalRandomizer, write_reports
+from dpeigen.local.wire import REASONS, _checksum, encode, size_of
 from dpeigen.privacy import GaussianCost
 from dpeigen.privacy.shuffling import shuffled_epsilon
 
@@ -188,7 +188,7 @@ def test_files_and_folders(made, reports, tmp_path):
     seen = []
     server = LocalAggregator(made).add_files(tmp_path, progress=lambda done, total: seen.append((done, total)))
     assert server == LocalAggregator(made).add_many(reports)
-    assert server.refused == {"unreadable file": 2, "not bytes": 2}
+    assert server.refused == {"unreadable file": 3}
     assert seen == [(i, 5) for i in range(1, 6)]
     with pytest.raises(FileNotFoundError):
         server.add_files(tmp_path / "nowhere")
@@ -292,3 +292,96 @@ def test_the_grid_is_fine_beside_the_noise():
             limits = parameters.limits(rows)
             assert limits.units < 2**23
             assert 2.0**limits.exponent < max(parameters.scale / 2**16, rows * 2.0**40 / 2**21)
+
+
+# --- reports that would mark a study, and lies ---------------------------------------------------------------------
+
+
+def test_one_seeded_report_does_not_mark_a_study_as_not_private(client):
+    """A single flag byte, from anyone, was enough."""
+    agreed = LocalParameters(3, 2.0, 1e-6)
+    honest = LocalRandomizer.from_parameters(agreed)
+    forged = resealed(honest.report([0.1, 0.2, 0.3]), 6, b"\x01")
+    server = LocalAggregator(agreed).add_many([honest.report([0.1, 0.2, 0.3]), forged])
+    assert (server.n_reports, dict(server.refused)) == (1, {"seeded": 1})
+    assert server.guarantee.is_private
+    assert LocalAggregator(agreed).add(client(3).report([0.1, 0.2, 0.3])) is False
+
+
+def test_a_study_can_be_declared_a_seeded_test(client, tmp_path):
+    rehearsal = LocalParameters(3, 2.0, 1e-6, seeded_test=True)
+    assert rehearsal.digest != LocalParameters(3, 2.0, 1e-6).digest
+    assert client(3).parameters == rehearsal
+    server = LocalAggregator(rehearsal).add_many([client(3).report([0.1, 0.2, 0.3])])
+    assert server.n_reports == 1
+    assert not server.guarantee.is_private
+    assert LocalAggregator.load(server.save(tmp_path / "state")) == server
+    unseeded = LocalRandomizer.from_parameters(rehearsal)
+    assert not LocalAggregator(rehearsal).add_many([unseeded.report([0.1, 0.2, 0.3])]).guarantee.is_private
+
+
+def test_digests_of_other_studies_are_what_they_were():
+    """Approved digests stay valid: the new parameter is part of them only where it is set."""
+    assert set(LocalParameters(3, 1.0, 1e-6).to_dict()) == {
+        "n_features", "epsilon", "delta", "bound", "mechanism", "rows", "most_rows",
+    }  # fmt: skip
+
+
+def lies_of(made, count, rows=1):
+    """The largest report that is taken, all of it along one direction in the last two columns."""
+    parameters, limits = made.parameters, made.parameters.limits(rows)
+    p = parameters.n_features
+    u = np.r_[np.zeros(p - 2), 1.0, 1.0] / math.sqrt(2)
+    upper = np.triu_indices(p)
+    weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2) if parameters.mechanism == "privunit" else 1.0)
+    steps = np.trunc(np.outer(u, u)[upper] * weights * 0.999 * limits.norm).astype(np.int64)
+    return [
+        encode(steps, parameters.header, limits, rows=rows, seeded=False, name=i.to_bytes(16, "little"))
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize(("delta", "count"), [(1e-6, 65), (0.0, 130)])
+def test_lies_weigh_less_in_a_clipped_sum(client, delta, count):
+    """A few lies among 2000 reports: the plain component is theirs, the clipped one is that of the rows."""
+    made = client(16, epsilon=4.0, delta=delta)
+    X = np.random.default_rng(7).normal(size=(2000, 16)) * 0.05
+    X[:, 0] = 0.9
+    reports = [made.report(row) for row in X]
+    plain = LocalAggregator(made).add_many(reports).add_many(lies_of(made, count))
+    clipped = LocalAggregator(made, aggregate="clipped").add_many(reports).add_many(lies_of(made, count))
+    assert plain.n_reports == clipped.n_reports == 2000 + count
+    assert abs(plain.pca(1).components[0, 0]) < 0.5
+    assert abs(clipped.pca(1).components[0, 0]) > 0.8
+    assert count <= clipped.n_clipped <= count + 10
+    assert clipped.pca(1).facts["details"]["aggregate"] == "clipped"
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_honest_reports_are_clipped_no_more_often_than_is_said(client, delta):
+    """At most one in a thousand; of 3000, more than 13 with probability below 1e-5."""
+    made = client(2, epsilon=1.0, delta=delta)
+    server = LocalAggregator(made, aggregate="clipped")
+    server.add_many(made.report([1.0, 0.0]) for _ in range(3000))
+    assert server.n_clipped <= 13
+
+
+def test_clipped_sums_are_saved_merged_and_kept_apart_from_plain_ones(made, reports, tmp_path):
+    lies = lies_of(made, 40, rows=7)
+    whole = LocalAggregator(made, aggregate="clipped").add_many([*reports[:30], *lies])
+    first = LocalAggregator(made, aggregate="clipped").add_many(lies[:20])
+    second = LocalAggregator(made, aggregate="clipped").add_many([*reports[:30], *lies[20:]])
+    assert bits(first.merge(second)) == bits(whole)
+    assert (first, first.n_clipped) == (whole, 40)
+    again = LocalAggregator.load(whole.save(tmp_path / "state"))
+    assert (again, again.n_clipped) == (whole, 40)
+    with pytest.raises(ValueError, match="kinds"):
+        whole.merge(LocalAggregator(made).add_many(reports[30:40]))
+    with pytest.raises(ValueError, match="aggregate"):
+        LocalAggregator(made, aggregate="median")
+
+
+def test_released_facts_have_the_names_that_readers_look_for(made, reports):
+    facts = LocalAggregator(made).add_many(reports[:50]).pca(1).facts
+    assert facts["feature_names"] is None
+    assert "feature_seen" not in facts

@@ -76,7 +76,7 @@ def shuffled_target(name: str, epsilon: float, kind: Kind) -> Target:
     """Reports in a random order, seen by sums and counts; ε is a report's own, claimed is the shuffled one."""
     from dpeigen.local.server import LocalAggregator
 
-    made = LocalRandomizer(kind.d, epsilon=epsilon, delta=0.0)
+    made = LocalRandomizer(kind.d, epsilon=epsilon, delta=0.0, seeded_test=True)
     server = LocalAggregator(made)
     budget = Budget(shuffled_epsilon(PureCost(epsilon), _CLIENTS, _SHUFFLED_DELTA), _SHUFFLED_DELTA)
 

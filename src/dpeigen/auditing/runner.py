@@ -17,12 +17,12 @@ import hashlib
 import json
 import math
 import multiprocessing
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from dpeigen.auditing.claims import Finding
 from dpeigen.auditing.draws import BufferedRandomness
 from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
 from dpeigen.auditing.targets import TARGETS, Target, find_target
+from dpeigen.io import replace_file
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.audit import Event, find_events, scores
 from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_up_generator
@@ -246,13 +247,12 @@ class _Audit:
 
     def save(self, job: _Job, value: Any) -> None:
         """A piece on disk: whole, or not at all."""
-        partial = self.folder / f"{job.file}.partial-{os.getpid()}"
-        with partial.open("wb") as file:
-            if isinstance(value, dict):
-                np.savez(file, **value)
-            else:
-                np.save(file, value, allow_pickle=False)
-        partial.replace(self.folder / job.file)
+        file = BytesIO()
+        if isinstance(value, dict):
+            np.savez(file, **value)
+        else:
+            np.save(file, value, allow_pickle=False)
+        replace_file(self.folder / job.file, file.getvalue())
 
     def pair(self) -> Pair:
         with np.load(self.folder / "search.npz", allow_pickle=False) as found:
@@ -340,9 +340,7 @@ def _fix(plan: Plan, folder: Path) -> None:
         if json.loads(file.read_text(encoding="utf-8")) != json.loads(text):
             raise ValueError(f"{folder} holds an audit with another plan. Give the same options, or another folder.")
         return
-    partial = file.with_suffix(f".partial-{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(file)
+    replace_file(file, text.encode())
 
 
 class _Processes:

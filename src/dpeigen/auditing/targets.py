@@ -84,7 +84,7 @@ def _local(name: str, epsilon: float, kind: Kind) -> Target:
     from dpeigen.local.server import LocalAggregator
 
     budget = Budget(epsilon, kind.delta)
-    made = LocalRandomizer(kind.d, epsilon=epsilon, delta=kind.delta, **kind.options)
+    made = LocalRandomizer(kind.d, epsilon=epsilon, delta=kind.delta, seeded_test=True, **kind.options)
     server = LocalAggregator(made)
 
     def run(rows: Floats, rng: Randomness) -> Floats:

@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from dpeigen._text import clean
+
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
 STOPPED = 128  # and the number of the signal
 EXIT_CODES = (
@@ -31,8 +33,7 @@ class UnreadableError(Exception):
 
 def tell(message: object) -> None:
     """One line on standard error, without control characters: names from a file may hold what moves a terminal."""
-    line = " ".join(str(message).split())
-    typer.echo("dpeigen: " + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line), err=True)
+    typer.echo("dpeigen: " + clean(" ".join(str(message).split())), err=True)
 
 
 def say_if_unrecorded(ledger: object) -> None:

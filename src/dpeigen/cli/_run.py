@@ -7,7 +7,6 @@ elsewhere if its folder fails.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dpeigen._text import clean, json_text
 from dpeigen.cli._errors import (
     STOPPED,
     UNWRITTEN,
@@ -183,7 +183,7 @@ def _print(command: str, release: Release, out: Path, *, as_json: bool) -> None:
     from dpeigen.cli import _show
 
     if as_json:
-        typer.echo(json.dumps(_show.as_json(release, str(out)), indent=2, ensure_ascii=False))
+        typer.echo(json_text(_show.as_json(release, str(out))))
         return
     console = _show.console()
     _show.show_release(console, release, f"Private {'PCA' if command == 'pca' else command}")
@@ -217,14 +217,14 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
             "guarantee": plan.guarantee.to_dict(),
             "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
         }
-        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        typer.echo(json_text(text))
         return
     console = _show.console()
     _show.show_guarantee(console, plan.guarantee, "What a release would promise", "What the budget would be spent on")
     names = fit.source.feature_names or []
     if names:
         console.print(
-            f"columns    {len(names)}: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}", markup=False
+            f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
     counted = ", and one more to count the rows" if fit.counts else ""
     console.print(f"passes     {plan.passes} over the data{counted}", markup=False)

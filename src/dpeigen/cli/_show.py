@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from dpeigen._text import clean
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release, RidgeFit
 from dpeigen.report.results import asked_regression
@@ -35,10 +38,23 @@ def show_release(out: Console, release: Release, title: str) -> None:
 def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:
     """A promise, kept or planned, and what its budget goes to."""
     out.rule(f"[bold]{title}", align="left")
-    text = str(g).split("\nspent on", 1)[0]
+    g = visible(g)
+    text = str(replace(g, split=(), notes=())) if not g.split else str(g).split("\nspent on", 1)[0]
     out.print(text, markup=False)
     out.print("".join(f"note       {note}\n" for note in g.notes), markup=False, end="")
     out.print(_split_table(g, split))
+
+
+def visible(g: Guarantee) -> Guarantee:
+    """The same guarantee with texts that may be printed: those of a release from elsewhere could hold anything."""
+    return replace(
+        g,
+        mechanism=clean(g.mechanism),
+        reference=clean(g.reference),
+        assumptions=tuple(map(clean, g.assumptions)),
+        notes=tuple(map(clean, g.notes)),
+        split=tuple(replace(s, purpose=clean(s.purpose), mechanism=clean(s.mechanism)) for s in g.split),
+    )
 
 
 def _split_table(g: Guarantee, title: str) -> Table:
@@ -46,7 +62,7 @@ def _split_table(g: Guarantee, title: str) -> Table:
     for heading in ("purpose", "cost", "mechanism"):
         table.add_column(heading)
     for spend in g.split:
-        table.add_row(spend.purpose, str(spend.cost), spend.mechanism)
+        table.add_row(_plain(spend.purpose), str(spend.cost), _plain(spend.mechanism))
     return table
 
 
@@ -60,7 +76,7 @@ def components_table(release: Release) -> Table:
     total, names = float(np.trace(release.covariance)), release.feature_names
     for number, (component, value) in enumerate(zip(release.components, release.eigenvalues, strict=True), 1):
         largest = np.argsort(-np.abs(component), kind="stable")[:_LARGEST_LOADINGS]
-        loadings = ", ".join(f"{component[i]:+.2f} {names[i]}".replace("[", r"\[") for i in largest)
+        loadings = _plain(", ".join(f"{component[i]:+.2f} {names[i]}" for i in largest))
         share = f"{100 * value / total:.1f}%" if total > 0 else ""
         table.add_row(str(number), f"{value:.4g}", share, loadings)
     return table
@@ -104,8 +120,8 @@ def _variances_table(release: Release) -> Table:
 
 
 def _plain(name: str) -> str:
-    """Without rich's markup."""
-    return name.replace("[", r"\[")
+    """Visible characters without rich's markup."""
+    return escape(clean(name))
 
 
 def as_json(release: Release, folder: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpeigen._text import clean, json_text
 from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
 
 if TYPE_CHECKING:
@@ -203,19 +204,17 @@ def _draw(found: Comparison, path: Path, metric: str | None) -> None:
 
 
 def _print(found: Comparison, metric: str, written: list[Path], as_json: bool) -> None:
-    import json
-
     from dpeigen.cli import _show
 
     summary = found.summary()
     if as_json:
         text = {"setting": found.setting, "summary": summary, "written": [str(path) for path in written]}
-        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        typer.echo(json_text(text))
         return
     console = _show.console()
     console.print(_table(summary, metric, found.setting))
     for line in _reasons(summary):
-        console.print(line, markup=False)
+        console.print(clean(line), markup=False)
     console.print(f"Seed {found.setting['seed']}. Public or made-up data; the noise is seeded.", markup=False)
     for path in written:
         console.print(f"Written to {path}", markup=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpeigen._text import clean
 from dpeigen.cli._errors import REFUSED, USAGE, fail, one_line_errors, one_line_warnings
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def show(place: Place, as_json: Json = False) -> None:
             )
         for entry in facts["open"]:
             begun = "started" if entry["started"] else "not started"
-            typer.echo(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}")
+            typer.echo(clean(f"open        {entry['id']} ({begun}) by {entry['by']} on {entry['host']}, {entry['at']}"))
 
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def history(place: Place, as_json: Json = False) -> None:
             state += " (started)" if e["state"] == "reserved" and e["started"] else ""
             state += " (after the start)" if e["state"] == "cancelled" and e["started"] and not e["by_hand"] else ""
             why = f"  reason: {e['reason']}" if e["reason"] else ""
-            typer.echo(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}{why}")
+            typer.echo(clean(f"{e['at'][:19]}Z  {e['id']}  {state}  {cost}  {e['by']}@{e['host']}  {e['what']}{why}"))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
+from dpeigen._text import json_text
+from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors, tell
 
 if TYPE_CHECKING:
     from dpeigen.local.client import LocalParameters, LocalRandomizer
+    from dpeigen.local.server import LocalAggregator
 
 app = typer.Typer(help="Local privacy: clients randomise their own rows.", no_args_is_help=True)
 PARAMETERS = "parameters.json"
@@ -26,6 +29,10 @@ Bound = Annotated[float, typer.Option(help="Public bound on the length of a row;
 Mechanism = Annotated[str, typer.Option(help="auto, gaussian or privunit.")]
 Rows = Annotated[str, typer.Option("--rows", help="clip longer rows to the bound, or scale every row to it.")]
 MostRows = Annotated[int, typer.Option(help="Most rows behind one report; more than 1 if sites report sums.")]
+TOKEN = "DPEIGEN_TOKEN"
+TokenFile = Annotated[
+    Path | None, typer.Option(help=f"File with the token that senders share; {TOKEN} in the environment otherwise.")
+]
 Agreed = Annotated[Path, typer.Option("--parameters", help="File made by 'dpeigen local parameters'.")]
 
 
@@ -39,13 +46,16 @@ def parameters(
     mechanism: Mechanism = "auto",
     rows: Rows = "clip",
     most_rows: MostRows = 1,
+    seeded_test: Annotated[
+        bool, typer.Option("--seeded-test", help="A rehearsal: reports made with a seed are taken. NOT PRIVATE.")
+    ] = False,
 ) -> None:
     """Write the parameters that clients and server agree on, and print the digest to be approved."""
     with one_line_errors():
         from dpeigen.local.client import LocalParameters
         from dpeigen.local.journal import write_parameters
 
-        agreed = LocalParameters(features, epsilon, delta, bound, mechanism, rows, most_rows)
+        agreed = LocalParameters(features, epsilon, delta, bound, mechanism, rows, most_rows, seeded_test)
         if out.exists():
             fail(USAGE, f"--out {out} exists already, and reports may have been made with it. Choose another file.")
         write_parameters(out, agreed)
@@ -153,6 +163,9 @@ def aggregate(
     agreed: Annotated[
         Path | None, typer.Option("--parameters", help="File of the agreed parameters; beside the reports by default.")
     ] = None,
+    robust: Annotated[
+        bool, typer.Option("--robust", help="Shorten reports that are longer than honest ones: lies weigh less.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Add reports up and release the components that their average shows."""
@@ -167,16 +180,9 @@ def aggregate(
         if not reports.exists():
             raise UnreadableError(f"No such file or folder: {reports}")
         known = _agreed(agreed, reports)
-        server = LocalAggregator(known, shuffled_delta=shuffled_delta)
+        server = LocalAggregator(known, shuffled_delta=shuffled_delta, aggregate="clipped" if robust else "mean")
         if state is not None and state.exists():
-            resumed = LocalAggregator.load(state)
-            if resumed.parameters != known:
-                raise ValueError(f"--state {state} was made with other parameters.")
-            if shuffled_delta is not None and resumed.n_reports and resumed.shuffled_delta is None:
-                remedy = "Leave out --shuffled-delta, or begin another state."
-                raise ValueError(f"--state {state} holds reports that were not said to be shuffled. {remedy}")
-            resumed.shuffled_delta = server.shuffled_delta
-            server = resumed
+            server = _resumed(state, server)
         with Progress(console=_show.error_console(), transient=True, disable=as_json) as progress:
             task = progress.add_task("reports", total=None)
             server.add_files(reports, lambda done, total: progress.update(task, completed=done, total=total))
@@ -190,14 +196,29 @@ def aggregate(
         _tell(server, release, out, as_json)
 
 
-def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
-    import json
+def _resumed(state: Path, asked: LocalAggregator) -> LocalAggregator:
+    """The sum so far, if it is of the same kind as the one that is asked for."""
+    from dpeigen.local.server import LocalAggregator
 
+    found = LocalAggregator.load(state)
+    if found.parameters != asked.parameters:
+        raise ValueError(f"--state {state} was made with other parameters.")
+    if found.aggregate != asked.aggregate:
+        was = "with" if found.aggregate == "clipped" else "without"
+        raise ValueError(f"--state {state} was made {was} --robust. Do the same, or begin another state.")
+    if asked.shuffled_delta is not None and found.n_reports and found.shuffled_delta is None:
+        remedy = "Leave out --shuffled-delta, or begin another state."
+        raise ValueError(f"--state {state} holds reports that were not said to be shuffled. {remedy}")
+    found.shuffled_delta = asked.shuffled_delta
+    return found
+
+
+def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
     from dpeigen.cli import _show
 
     if as_json:
         told = {**_show.as_json(release, str(out)), "reports": server.n_reports, "refused": dict(server.refused)}
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json_text(told))
         return
     console = _show.console()
     _show.show_release(console, release, "Local PCA")
@@ -209,8 +230,17 @@ def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
     console.print(_show.components_table(release))
     refused = ", ".join(f"{n} {reason}" for reason, n in server.refused.items()) or "none"
     console.print(f"{server.n_reports} reports of {server.n_rows} rows taken; refused: {refused}", markup=False)
+    if server.aggregate == "clipped":
+        console.print(f"{server.n_clipped} reports were longer than honest ones and were shortened", markup=False)
     if out is not None:
         console.print(f"Release written to {out}", markup=False)
+
+
+def _token(file: Path | None) -> str | None:
+    """The token in a file or in the environment: never an argument, which every user of the machine can read."""
+    if file is None:
+        return os.environ.get(TOKEN) or None
+    return file.read_text(encoding="utf-8", errors="replace").strip()
 
 
 @app.command()
@@ -221,8 +251,18 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     largest_body: Annotated[int | None, typer.Option(help="Most bytes of a request; 4 MiB by default.")] = None,
-    reports_per_second: Annotated[float, typer.Option(help="Most reports a second from one address.")] = 10_000.0,
+    reports_per_second: Annotated[float, typer.Option(help="Most reports a second from one address.")] = 10.0,
+    reports_per_second_in_all: Annotated[
+        float | None, typer.Option(help="Most reports a second from all together; ten times the former by default.")
+    ] = None,
+    reports_per_request: Annotated[int, typer.Option(help="Most reports in one request.")] = 500,
     reports_per_file: Annotated[int, typer.Option(help="Reports in one Parquet file.")] = 20_000,
+    most_reports: Annotated[int | None, typer.Option(help="Take no more than this many reports in all.")] = None,
+    host_name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that clients use for the service, again for more; requests for others are refused."),
+    ] = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Take reports in over HTTP; what is acknowledged is on the disk."""
     with one_line_errors():
@@ -233,10 +273,17 @@ def serve(
             import uvicorn
         except ImportError:
             fail(USAGE, "The service needs uvicorn: pip install 'dpeigen[serve]'")
+        token = _token(token_file)
         application = ingestion_app(
             folder, read_parameters(agreed), approved=approved, largest_body=largest_body,
-            reports_per_second=reports_per_second, reports_per_file=reports_per_file,
+            reports_per_second=reports_per_second, reports_per_second_in_all=reports_per_second_in_all,
+            reports_per_request=reports_per_request, reports_per_file=reports_per_file, most_reports=most_reports,
+            token=token, hosts=(host, *(host_name or ())),
         )  # fmt: skip
+        if token is None:
+            tell(
+                "warning: without a token anyone who reaches this address may send reports, true or not (--token-file)"
+            )
         typer.echo(f"Listening on http://{host}:{port}; reports go to {folder}")
         uvicorn.run(
             application, host=host, port=port, access_log=False, log_level="warning", limit_concurrency=64,
@@ -249,16 +296,21 @@ def post(
     reports: Annotated[Path, typer.Argument(help="A Parquet or Arrow file of reports, or a folder of them.")],
     url: Annotated[str, typer.Option(help="Address of the service, http://… or https://…")],
     batch: Annotated[int, typer.Option(help="Reports in one request.")] = 500,
+    token_file: TokenFile = None,
+    allow_http: Annotated[
+        bool, typer.Option("--allow-http", help="Send over plain http:// to another machine; it can be changed there.")
+    ] = False,
 ) -> None:
     """Send reports to the service. Sending them again is safe."""
     with one_line_errors():
+        from dpeigen.local.containers import reports_in
         from dpeigen.local.post import post_reports
-        from dpeigen.local.store import report_files, reports_in
+        from dpeigen.local.store import report_files
 
         if not reports.exists():
             raise UnreadableError(f"No such file or folder: {reports}")
         found = (report for file in report_files(reports) for group in reports_in(file) for report in group)
-        answer = post_reports(url, found, batch=batch)
+        answer = post_reports(url, found, batch=batch, token=_token(token_file), allow_http=allow_http)
         typer.echo(f"{answer['accepted']} accepted; refused: {answer['refused'] or 'none'}")
         if answer["refused"]:
             raise typer.Exit(3)

@@ -225,10 +225,28 @@ def _spectrum(text: str) -> Any:
 
         return load_release(path)
     if path.is_file():
-        import numpy as np
-
-        return np.loadtxt(path, delimiter=",", ndmin=2)
+        return _matrix(path)
     return [_number("spectrum", part) for part in text.split(",")]
+
+
+def _matrix(path: Path) -> Any:
+    """A public covariance. No message shows a cell: somebody may have named a private table by mistake."""
+    import warnings
+
+    import numpy as np
+
+    must = "numbers with commas between them: a public covariance matrix, with as many lines as columns"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a file without lines
+            found = np.loadtxt(path, delimiter=",", ndmin=2)
+    except (ValueError, OverflowError):
+        raise ValueError(f"--spectrum {path} must hold {must}. It cannot be read as such.") from None
+    if found.shape[0] != found.shape[1]:
+        raise ValueError(f"--spectrum {path} must hold {must}. It does not have as many lines as columns.")
+    if not np.isfinite(found).all() or not np.allclose(found, found.T):
+        raise ValueError(f"--spectrum {path} must hold {must}. It is not symmetric, or not finite.")
+    return found
 
 
 def _number(option: str, text: str) -> float:

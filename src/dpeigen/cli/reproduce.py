@@ -20,10 +20,13 @@ def reproduce(
     key: Annotated[str | None, typer.Argument(help="Which one; without it, list them.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few repetitions: minutes become seconds.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; papers/KEY/out by default.")] = None,
+    papers: Annotated[
+        Path | None, typer.Option(help="Another papers folder than that of the package's source; its code is run.")
+    ] = None,
 ) -> None:
     """List or run the reproductions of papers in a source checkout."""
     with one_line_errors():
-        papers = find_papers()
+        papers = find_papers(papers)
         known = reproductions(papers)
         if key is None:
             for name, title in known.items():
@@ -36,18 +39,32 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def find_papers() -> Path:
-    """The folder ``DPEIGEN_PAPERS`` names, or ``papers`` in this folder or one above it."""
-    named = os.environ.get("DPEIGEN_PAPERS")
-    here = Path.cwd()
-    places = [Path(named)] if named else [folder / "papers" for folder in (here, *here.parents)]
-    for place in places:
-        if place.is_dir() and reproductions(place):
-            return place
+def find_papers(named: Path | None = None) -> Path:
+    """The folder that was named (an argument, or ``DPEIGEN_PAPERS``), or ``papers`` of the package's own source.
+
+    What is found there is run. So nothing is looked for in the working folder or above it: whoever can write there
+    could have their own code run.
+    """
+    given = named or (Path(os.environ["DPEIGEN_PAPERS"]) if os.environ.get("DPEIGEN_PAPERS") else None)
+    place = given or own_papers()
+    if place is not None and place.is_dir() and reproductions(place):
+        return place
+    where = f"No reproductions found in {given}." if given else "No reproductions found."
     raise FileNotFoundError(
-        "No reproductions found. They come with the source, not with the installed package: run this inside a source "
-        "checkout of dpeigen, or set DPEIGEN_PAPERS to its papers folder."
+        f"{where} They come with the source, not with the installed package: install dpeigen from a source checkout "
+        "(pip install -e .), or name its papers folder, whose code is then run, with --papers or DPEIGEN_PAPERS."
     )
+
+
+def own_papers() -> Path | None:
+    """``papers`` of the source checkout that this very package was imported from; None if it is an installed copy."""
+    package = Path(__file__).resolve().parents[1]
+    root = package.parents[1]
+    project = root / "pyproject.toml"
+    if package.parent.name != "src" or not project.is_file():
+        return None
+    lines = project.read_text(encoding="utf-8", errors="replace").splitlines()
+    return root / "papers" if 'name = "dpeigen"' in lines else None
 
 
 def reproductions(papers: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpeigen._text import clean, json_text
 from dpeigen.cli._errors import (
     USAGE,
     UnreadableError,
@@ -130,7 +131,7 @@ def _draw(found: ScoreMap, out: Path) -> None:
 
 
 def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
-    import json
+    from dpeigen.cli._show import visible
 
     centroids = found.centroids()
     lines: list[dict[str, Any]] = [
@@ -142,10 +143,12 @@ def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
     if as_json:
         total = {"epsilon": found.total.epsilon, "delta": found.total.delta}
         text = {"out": str(out), "guarantee": found.guarantee.to_dict(), "total": total, "classes": lines}
-        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        typer.echo(json_text(text))
         return
-    typer.echo(f"{found.guarantee}\nwith the release: {found.total_words}")
+    typer.echo(f"{visible(found.guarantee)}\nwith the release: {clean(found.total_words)}")
     for line in lines:
         hidden = "" if line["shown"] else "   does not stand out of the noise"
-        typer.echo(f"{line['label']:<28} about {line['count']:8.0f} rows at ({line['x']:.3g}, {line['y']:.3g}){hidden}")
+        typer.echo(
+            f"{clean(line['label']):<28} about {line['count']:8.0f} rows at ({line['x']:.3g}, {line['y']:.3g}){hidden}"
+        )
     typer.echo(f"Map written to {out}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.evaluation.cells import Cell, Result
+from dpeigen.io import replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,21 +91,22 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write the table as Parquet, Feather or CSV, whole or not at all."""
-        path = check_file(path)
-        part = path.with_name(path.name + ".part")
+        import pyarrow as pa
+
+        path, sink = check_file(path), pa.BufferOutputStream()
         if path.suffix == ".parquet":
             from pyarrow.parquet import write_table
 
-            write_table(self.table, part)
+            write_table(self.table, sink)
         elif path.suffix == ".feather":
             from pyarrow.feather import write_feather
 
-            write_feather(self.table, str(part))
+            write_feather(self.table, sink)
         else:
             from pyarrow.csv import write_csv
 
-            write_csv(self.table, part)
-        os.replace(part, path)
+            write_csv(self.table, sink)
+        replace_file(path, sink.getvalue().to_pybytes())
         return path
 
     def check_metric(self, metric: str | None) -> str:

@@ -36,7 +36,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpeigen._arithmetic import own_error_state
-from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_positive, complain
+from dpeigen._validate import (
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_flag,
+    check_positive,
+    complain,
+)
 from dpeigen.local.calibrate import CapParameters, check_range, gaussian_share
 from dpeigen.local.privunit import SCALE, direction, randomise
 from dpeigen.local.wire import MECHANISMS, Header, Limits, encode, size_of
@@ -53,6 +61,7 @@ MOST_ROWS = 2**20  # behind one report: sums stay in 64-bit integers
 MOST_FEATURES = 8192
 _REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37
 _OWNER = "LocalRandomizer"
+AT_MOST = (8.0, 1e-5)  # the (ε, δ) that a client agrees to by default
 REFERENCES = {
     "gaussian": "Wang and Xu 2019, noise by Balle and Wang 2018",
     "privunit": "Bhowmick et al. 2018; Asi, Feldman, Talwar 2022",
@@ -70,6 +79,7 @@ class LocalParameters:
     mechanism: str = "auto"
     rows: str = "clip"
     most_rows: int = 1  # behind one report: what one liar can claim to speak for
+    seeded_test: bool = False  # a rehearsal: reports made with a seed are taken, and nothing in it is private
 
     def __post_init__(self) -> None:
         """Check everything; "auto" becomes the mechanism it stands for."""
@@ -89,6 +99,7 @@ class LocalParameters:
             remedy = "Give a delta well below 1/n such as 1e-6, or mechanism='privunit'."
             raise ValueError(complain("delta", _OWNER, "> 0 for mechanism='gaussian'", self.delta, remedy))
         put(self, "most_rows", check_count("most_rows", self.most_rows, _OWNER, high=MOST_ROWS))
+        put(self, "seeded_test", check_flag("seeded_test", self.seeded_test, _OWNER))
         if self.mechanism != "gaussian" and self.most_rows > 1:
             remedy = "Give a delta > 0, or leave most_rows at 1."
             raise ValueError(complain("most_rows", _OWNER, "1 unless mechanism='gaussian'", self.most_rows, remedy))
@@ -149,14 +160,27 @@ class LocalParameters:
         return Limits(_REACH * SCALE, 1.001 * (spread + _REACH) * SCALE, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Plain values for JSON; ``seeded_test`` only where it is true."""
         names = ("n_features", "epsilon", "delta", "bound", "mechanism", "rows", "most_rows")
-        return {name: getattr(self, name) for name in names}
+        said = {name: getattr(self, name) for name in names}
+        return {**said, "seeded_test": True} if self.seeded_test else said
 
     @property
     def digest(self) -> str:
         """SHA-256 of the values: what whoever approves a study signs off."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def check_consent(asked: LocalParameters, at_most: Any, owner: str) -> None:
+    """Refuse parameters above the (ε, δ) that somebody consented to."""
+    must = "a pair (epsilon, delta), the most that is consented to"
+    if not isinstance(at_most, (tuple, list)) or len(at_most) != 2:
+        raise TypeError(complain("at_most", owner, must, at_most))
+    limits = check_epsilon(at_most[0], owner), check_delta(at_most[1], owner)
+    remedy = "Give a larger at_most=(epsilon, delta) only if whoever the row is about agrees to it."
+    for name, value, most in zip(("epsilon", "delta"), (asked.epsilon, asked.delta), limits, strict=True):
+        if value > most:
+            raise ValueError(complain(name, owner, f"at most {most:g}, which is what was consented to", value, remedy))
 
 
 class LocalRandomizer:
@@ -181,8 +205,11 @@ class LocalRandomizer:
         as the rows that it claims.
     on_bad_row : "refuse" or "drop-to-zero", default="refuse"
         What to do with a row that is not finite.
+    seeded_test : bool, default=False
+        Whether the study is declared a rehearsal, whose aggregator takes reports that were made with a seed.
     random_state : default=None
-        None for the operating system's generator; anything else is for tests and not private.
+        None for the operating system's generator; anything else is for tests and not private. Its reports say so, and
+        are taken only where the study is declared a seeded test, as the parameters of this randomizer then do.
     """
 
     def __init__(
@@ -195,30 +222,34 @@ class LocalRandomizer:
         mechanism: str = "auto",
         rows: str = "clip",
         most_rows: int = 1,
+        seeded_test: bool = False,
         on_bad_row: str = "refuse",
         random_state: Any = None,
     ) -> None:
-        self.parameters = LocalParameters(n_features, epsilon, delta, bound, mechanism, rows, most_rows)
-        self._on_bad_row = check_choice("on_bad_row", on_bad_row, ["refuse", "drop-to-zero"], _OWNER)
         self._rng = DeviceRandomness() if random_state is None else randomness(random_state)
+        test = check_flag("seeded_test", seeded_test, _OWNER) or self._rng.seeded
+        self.parameters = LocalParameters(n_features, epsilon, delta, bound, mechanism, rows, most_rows, test)
+        self._on_bad_row = check_choice("on_bad_row", on_bad_row, ["refuse", "drop-to-zero"], _OWNER)
         self._upper = np.triu_indices(self.parameters.n_features)
 
     @classmethod
     def from_parameters(
-        cls, parameters: Any, *, at_most: float | None = None, delta_at_most: float = 1e-5, **options: Any
+        cls,
+        parameters: Any,
+        *,
+        at_most: float | tuple[float, float] = AT_MOST,
+        delta_at_most: float = AT_MOST[1],
+        **options: Any,
     ) -> LocalRandomizer:
-        """From what a server publishes; ``at_most`` is the largest ε that the owner of the row consents to."""
+        """From what a server publishes, refused if it asks for more than the owner of the row consents to.
+
+        ``at_most`` is the largest (ε, δ), or the largest ε with ``delta_at_most`` beside it. The default, ε ≤ 8 and
+        δ ≤ 1e-5, keeps out what protects nobody; it is no recommendation. State what was really consented to.
+        """
         given = parameters.to_dict() if isinstance(parameters, LocalParameters) else dict(parameters)
-        made = cls(**given, **options)
-        if at_most is not None:
-            owner, asked = f"{_OWNER}.from_parameters", made.parameters
-            for name, value, most in (
-                ("epsilon", asked.epsilon, check_epsilon(at_most, owner)),
-                ("delta", asked.delta, check_delta(delta_at_most, owner)),
-            ):
-                if value > most:
-                    raise ValueError(complain(name, owner, f"at most {most:g}, which is what was consented to", value))
-        return made
+        most = at_most if isinstance(at_most, tuple) else (at_most, delta_at_most)
+        check_consent(LocalParameters(**given), most, f"{_OWNER}.from_parameters")
+        return cls(**given, **options)
 
     @property
     def n_features(self) -> int:

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from dpeigen._validate import check_count
 from dpeigen.local.client import LocalParameters
-from dpeigen.local.store import replace_file, reports_in, sync_folder, write_reports
+from dpeigen.local.containers import reports_in
+from dpeigen.local.store import replace_file, sync_folder, write_reports
 
 _LENGTH = struct.Struct("<I")
 PARAMETERS = "parameters.json"
@@ -88,7 +89,8 @@ class Journal:
         self.folder = Path(folder)
         self._most = check_count("reports_per_file", reports_per_file, "Journal")
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.folder / "lock").open("wb")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW  # a link is refused, and nothing is cut off
+        self._lock = os.fdopen(os.open(self.folder / "lock", flags, 0o666), "r+b")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

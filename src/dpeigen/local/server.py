@@ -1,8 +1,9 @@
 """`LocalAggregator`: adds reports up, exactly, and computes what their average tells.
 
 Everything here sees reports only, so nothing here costs privacy. What it guards is the result: a report that is
-malformed, truncated, oversized, not finite, off the grid, out of range, made with other parameters or seen before is
-refused by itself, counted by reason, and leaves the sum as it was, bit for bit. Sums are of integers, so that the
+malformed, truncated, oversized, not finite, off the grid, out of range, made with other parameters, made with a seed
+(unless the study is declared a seeded test) or seen before is refused by itself, counted by reason, and leaves the sum
+as it was, bit for bit. Sums are of integers, so that the
 order of reports, the way they are split between machines and the order of merging do not matter.
 
 What it cannot see is a lie: a client may report a row that it does not have. A report may claim ``most_rows`` rows and
@@ -29,14 +30,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._validate import check_count, check_delta, complain
+from dpeigen._validate import check_choice, check_count, check_delta, complain
 from dpeigen._version import __version__
 from dpeigen.io import DamagedReleaseError
 from dpeigen.local.client import LocalParameters, LocalRandomizer
+from dpeigen.local.clip import Clip
+from dpeigen.local.containers import reports_in
 from dpeigen.local.journal import unfinished
 from dpeigen.local.promise import local_guarantee, shuffled_guarantee
 from dpeigen.local.sparse import default_penalty, sparse_components
-from dpeigen.local.store import read_state, report_files, reports_in, write_state
+from dpeigen.local.store import read_state, report_files, write_state
 from dpeigen.local.wire import REASONS, Limits, RefusedReportError, Report, decode, peek_rows, size_of
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.release import Release
@@ -58,9 +61,19 @@ class LocalAggregator:
         one. Only set it if a shuffler whom the clients trust hid the order and the senders of all the reports that this
         aggregator is given, together. What is merged, or added to a saved state, counts as shuffled apart: the
         guarantee is that of the smallest batch, and of none if one side does not say that it was shuffled.
+    aggregate : "mean" or "clipped", default="mean"
+        "clipped" shortens reports that are longer, along one direction, than an honest one is but for a chance of one
+        in a thousand (`dpeigen.local.clip`): lies weigh less, honest reports almost the same. It takes an
+        eigendecomposition for each report.
     """
 
-    def __init__(self, randomizer: LocalRandomizer | LocalParameters, *, shuffled_delta: float | None = None) -> None:
+    def __init__(
+        self,
+        randomizer: LocalRandomizer | LocalParameters,
+        *,
+        shuffled_delta: float | None = None,
+        aggregate: str = "mean",
+    ) -> None:
         known = getattr(randomizer, "parameters", randomizer)
         if not isinstance(known, LocalParameters):
             must = "a LocalRandomizer or its parameters"
@@ -70,15 +83,18 @@ class LocalAggregator:
             must = "> 0: shuffling adds nothing without a δ"
             raise ValueError(complain("shuffled_delta", "LocalAggregator", must, shuffled_delta))
         self.shuffled_delta = None if shuffled_delta is None else float(shuffled_delta)
+        self.aggregate = check_choice("aggregate", aggregate, ["mean", "clipped"], "LocalAggregator")
         self.n_reports = 0
         self.n_rows = 0
         self.n_seeded = 0
+        self.n_clipped = 0
         self.refused: Counter[str] = Counter()
         self._sum = ExactSum((known.entries,))
         self._seen: set[bytes] = set()
         self._upper = np.triu_indices(known.n_features)
         self._diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
         self._limits: dict[int, Limits] = {}
+        self._clip = Clip(known) if self.aggregate == "clipped" else None
         self._smallest, self._before = 0, 0  # of the batches shuffled apart: the smallest; reports in all but the last
 
     # --- taking reports in -----------------------------------------------------------------------------------------
@@ -125,20 +141,31 @@ class LocalAggregator:
             raise RefusedReportError("not bytes")
         rows = peek_rows(report)
         known = rows if 1 <= rows <= self.parameters.most_rows else 1
-        if known not in self._limits:
+        limits = self._limits.get(known)
+        if limits is None:
             if len(self._limits) > 1000:
                 self._limits.clear()
-            self._limits[known] = self.parameters.limits(known)
-        found = decode(report, self.parameters.header, self._limits[known], self._diagonal)
+            limits = self._limits[known] = self.parameters.limits(known)
+        found = decode(report, self.parameters.header, limits, self._diagonal)
         if found.rows != known:
             raise RefusedReportError("parameters")
-        if found.identity in self._seen:
+        if found.seeded and not self.parameters.seeded_test:
+            raise RefusedReportError("seeded")
+        if self.holds(found):
             raise RefusedReportError("duplicate")
         return found
 
+    def holds(self, report: Report) -> bool:
+        """Whether this report was taken already."""
+        return report.identity in self._seen
+
     def take(self, report: Report) -> None:
         """Add what `read` returned."""
-        self._sum.add(report.steps)
+        steps = report.steps
+        if self._clip is not None:
+            steps, short = self._clip(steps, report.rows)
+            self.n_clipped += short
+        self._sum.add(steps)
         self._seen.add(report.identity)
         self.n_reports += 1
         self.n_rows += report.rows
@@ -150,8 +177,8 @@ class LocalAggregator:
         Two batches that were shuffled apart hide nobody of one among the other: n of the shuffled guarantee is that of
         the smaller one, and unless both were shuffled there is none.
         """
-        if other.parameters != self.parameters:
-            raise ValueError("Aggregators of different parameters cannot be merged.")
+        if other.parameters != self.parameters or other.aggregate != self.aggregate:
+            raise ValueError("Aggregators of different parameters or kinds ('aggregate') cannot be merged.")
         twice = len(self._seen & other._seen)
         if twice:
             raise ValueError(f"{twice} reports are in both aggregators; a report counts once. Nothing was merged.")
@@ -164,6 +191,7 @@ class LocalAggregator:
         self._before = self.n_reports
         self.n_rows += other.n_rows
         self.n_seeded += other.n_seeded
+        self.n_clipped += other.n_clipped
         self.refused += other.refused
         return self
 
@@ -171,7 +199,7 @@ class LocalAggregator:
         """Whether two aggregators hold the same reports with the same sum (refusals aside)."""
         return (
             isinstance(other, LocalAggregator)
-            and self.parameters == other.parameters
+            and (self.parameters, self.aggregate) == (other.parameters, other.aggregate)
             and (self.n_reports, self.n_rows, self.n_seeded) == (other.n_reports, other.n_rows, other.n_seeded)
             and self._seen == other._seen
             and bool(np.array_equal(self._sum.value, other._sum.value))
@@ -190,6 +218,8 @@ class LocalAggregator:
             "n_reports": self.n_reports,
             "n_rows": self.n_rows,
             "n_seeded": self.n_seeded,
+            "aggregate": self.aggregate,
+            "n_clipped": self.n_clipped,
             "refused": dict(self.refused),
             "shuffled_delta": self.shuffled_delta,
             "n_shuffled": self.n_shuffled,
@@ -201,7 +231,9 @@ class LocalAggregator:
         """Resume from a saved state; `DamagedReleaseError` if the file is damaged, truncated or edited."""
         arrays, said = read_state(path)
         try:
-            made = cls(LocalParameters(**said["parameters"]), shuffled_delta=said["shuffled_delta"])
+            known, kind = LocalParameters(**said["parameters"]), said.get("aggregate", "mean")
+            made = cls(known, shuffled_delta=said["shuffled_delta"], aggregate=kind)
+            made.n_clipped = int(said.get("n_clipped", 0))
             made._sum = ExactSum.of_limbs(arrays["high"], arrays["low"], (made.parameters.entries,))
             made._seen = {row.tobytes() for row in arrays["seen"]}
             made.n_reports, made.n_rows, made.n_seeded = (int(said[n]) for n in ("n_reports", "n_rows", "n_seeded"))
@@ -218,7 +250,11 @@ class LocalAggregator:
     @property
     def guarantee(self) -> Guarantee:
         """What every report promises to the owner of its row."""
-        return local_guarantee(self.parameters, seeded=self.n_seeded > 0, sites=self.n_rows > self.n_reports)
+        return local_guarantee(self.parameters, seeded=self._seeded, sites=self.n_rows > self.n_reports)
+
+    @property
+    def _seeded(self) -> bool:
+        return self.parameters.seeded_test or self.n_seeded > 0
 
     @property
     def shuffled_guarantee(self) -> Guarantee | None:
@@ -228,7 +264,7 @@ class LocalAggregator:
         """
         if self.shuffled_delta is None or not self.n_reports or self.n_rows != self.n_reports:
             return None
-        return shuffled_guarantee(self.parameters, self.n_shuffled, self.shuffled_delta, seeded=self.n_seeded > 0)
+        return shuffled_guarantee(self.parameters, self.n_shuffled, self.shuffled_delta, seeded=self._seeded)
 
     @property
     def n_shuffled(self) -> int:
@@ -313,11 +349,13 @@ class LocalAggregator:
             "radius": self.parameters.bound,
             "radius_is": "public",
             "center": "public",
-            "feature_seen": None,
+            "feature_names": None,  # reports have columns without names
             "details": {
                 **details,
                 "parameters": self.parameters.to_dict(),
                 "n_reports": self.n_reports,
+                "aggregate": self.aggregate,
+                "n_clipped": self.n_clipped,
                 "refused": dict(self.refused),
                 "shuffled_guarantee": None if shuffled is None else shuffled.to_dict(),
             },

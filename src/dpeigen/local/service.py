@@ -6,96 +6,109 @@
 
 It is not trusted with anything but to keep what it acknowledges: a report that it counts as accepted is on the disk.
 Reports are judged one by one; a request that is not a sequence of reports is refused as a whole. Bodies are limited in
-size while they are read, senders in reports per second. It keeps no addresses and writes no log of requests.
+size while they are read, senders in reports per second, and the study in reports. Only what is good waits for the disk:
+refusals are decided, counted and answered without the journal's lock. It keeps no addresses and writes no log of
+requests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.local.client import LocalParameters
+from dpeigen.local.gate import CONTENT, Gate, RateLimit, check_token, sender_of
 from dpeigen.local.journal import Journal, unpack
 from dpeigen.local.server import LocalAggregator
-from dpeigen.local.wire import RefusedReportError, size_of
+from dpeigen.local.wire import RefusedReportError, Report, size_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse
 
-_SENDERS = 10_000  # whose rates are remembered
-
-
-class RateLimit:
-    """A bucket of reports for each sender, filled at a steady rate; the oldest senders are forgotten."""
-
-    def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._clock = per_second, burst, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def wait(self, sender: str, cost: float) -> float:
-        """0 if the sender may send this much now, else the seconds to wait. What it may not send is not counted.
-
-        More than a bucket holds is let through when the bucket is full, and leaves a debt that is waited off.
-        """
-        now = self._clock()
-        with self._lock:
-            left, since = self._left.pop(sender, (self._burst, now))
-            left = min(self._burst, left + (now - since) * self._rate)
-            needed = min(cost, self._burst)
-            allowed = needed <= left
-            self._left[sender] = (left - cost if allowed else left, now)
-            if len(self._left) > _SENDERS:
-                self._left.popitem(last=False)
-            return 0.0 if allowed else (needed - left) / self._rate
+REPORTS_PER_SECOND = 10.0  # from one address, unless told otherwise; ten times as many from all together
+REPORTS_PER_REQUEST = 500
 
 
 class Ingestion:
     """What the application does, without the protocol: judge, write, then count."""
 
-    def __init__(self, folder: str | Path, parameters: LocalParameters, *, reports_per_file: int = 20_000) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        parameters: LocalParameters,
+        *,
+        reports_per_file: int = 20_000,
+        most_reports: int | None = None,
+    ) -> None:
         self.size = size_of(parameters.n_features)
+        self.most = None if most_reports is None else check_count("most_reports", most_reports, "Ingestion")
         self.aggregate = LocalAggregator(parameters)
         self._journal = Journal(folder, parameters, reports_per_file=reports_per_file)
-        self._lock = threading.Lock()
+        self._lock, self._counting = threading.Lock(), threading.Lock()  # the first is held while the disk works
         for reports in self._journal.recover(2 * self.size):
             self.aggregate.add_many(reports)
 
     def take(self, reports: list[bytes]) -> dict[str, Any]:
         """Judge each report; those that are good are on the disk when this returns."""
         refused: Counter[str] = Counter()
-        with self._lock:
-            good, seen = [], set()
-            for report in reports:
-                try:
-                    found = self.aggregate.read(report)
-                    if found.identity in seen:
-                        raise RefusedReportError("duplicate")
-                except RefusedReportError as refusal:
-                    refused[refusal.reason] += 1
-                    continue
-                seen.add(found.identity)
-                good.append((report, found))
-            if good:
-                self._journal.append([report for report, _ in good])
-                for _, found in good:
-                    self.aggregate.take(found)
+        good: dict[bytes, tuple[bytes, Report]] = {}
+        for report in reports:
+            try:
+                found = self.aggregate.read(report)
+                if found.identity in good:
+                    raise RefusedReportError("duplicate")
+                if not self._room():
+                    raise RefusedReportError("full")
+            except RefusedReportError as refusal:
+                refused[refusal.reason] += 1
+                continue
+            good[found.identity] = report, found
+        accepted = 0
+        if good:
+            with self._lock:
+                accepted = self._write(good, refused)
+        with self._counting:
             self.aggregate.refused += refused
-        return {"accepted": len(good), "refused": dict(refused)}
+        return {"accepted": accepted, "refused": dict(refused)}
+
+    def _room(self) -> float:
+        return float("inf") if self.most is None else max(0, self.most - self.aggregate.n_reports)
+
+    def _write(self, good: dict[bytes, tuple[bytes, Report]], refused: Counter[str]) -> int:
+        """Put on the disk what nobody else brought in the meantime, as far as there is room."""
+        fresh: list[tuple[bytes, Report]] = []
+        room = self._room()
+        for report, found in good.values():
+            if self.aggregate.holds(found):
+                refused["duplicate"] += 1
+            elif len(fresh) >= room:
+                refused["full"] += 1
+            else:
+                fresh.append((report, found))
+        if fresh:
+            self._journal.append([report for report, _ in fresh])
+            for _, found in fresh:
+                self.aggregate.take(found)
+        return len(fresh)
 
     def refuse(self, reason: str) -> None:
         """Count a request that was refused as a whole."""
-        with self._lock:
+        with self._counting:
             self.aggregate.refused[reason] += 1
+
+    def status(self) -> dict[str, Any]:
+        """What may be known while reports come in."""
+        known = self.aggregate
+        with self._counting:
+            return {"reports": known.n_reports, "rows": known.n_rows, "refused": dict(known.refused)}
 
     def close(self) -> None:
         """Finish the current file."""
@@ -109,19 +122,25 @@ def ingestion_app(
     *,
     approved: str,
     largest_body: int | None = None,
-    reports_per_second: float = 10_000.0,
+    reports_per_second: float = REPORTS_PER_SECOND,
+    reports_per_second_in_all: float | None = None,
+    reports_per_request: int = REPORTS_PER_REQUEST,
     reports_per_file: int = 20_000,
+    most_reports: int | None = None,
     seconds_per_body: float = 30.0,
+    token: str | None = None,
+    hosts: Iterable[str] = (),
 ) -> Starlette:
     """The application. ``approved`` is the digest of the parameters that were signed off; others are not served.
 
-    ``largest_body`` in bytes (by default 4 MiB, or one report if that is more) and ``reports_per_second`` (for one
-    address; as many again at once) are the limits. A body that takes longer than ``seconds_per_body`` is refused.
+    ``largest_body`` in bytes (by default 4 MiB, or one report if that is more), ``reports_per_request``,
+    ``reports_per_second`` (for one address) and ``reports_per_second_in_all`` (by default ten times that) are the
+    limits of requests, ``most_reports`` that of the study: beyond it nothing is taken. A body that takes longer than
+    ``seconds_per_body`` is refused. With a ``token``, only those who send it as "Authorization: Bearer TOKEN" may
+    report. ``hosts`` are the names of the service beside those of the own machine: others are refused.
     """
     try:
         from starlette.applications import Starlette
-        from starlette.concurrency import run_in_threadpool
-        from starlette.responses import JSONResponse
         from starlette.routing import Route
     except ImportError as error:
         raise ImportError("The ingestion service needs Starlette: pip install 'dpeigen[serve]'") from error
@@ -130,45 +149,19 @@ def ingestion_app(
     least = size_of(parameters.n_features) + 4
     most = max(2**22, least) if largest_body is None else check_count("largest_body", largest_body, owner, low=least)
     check_positive("reports_per_second", reports_per_second, owner)
+    in_all = 10 * reports_per_second if reports_per_second_in_all is None else reports_per_second_in_all
+    check_positive("reports_per_second_in_all", in_all, owner)
+    check_count("reports_per_request", reports_per_request, owner)
     check_positive("seconds_per_body", seconds_per_body, owner)
+    gate = Gate(hosts, check_token(token, owner))
     if approved != parameters.digest:
         remedy = "Have the parameters approved, and give the digest that was approved."
         raise ValueError(
             complain("approved", owner, f"the digest of the parameters, {parameters.digest}", approved, remedy)
         )
-    service = Ingestion(folder, parameters, reports_per_file=reports_per_file)
-    limit = RateLimit(reports_per_second, max(2 * reports_per_second, 1.0))
-
-    def refuse(status: int, reason: str, message: str, **headers: str) -> JSONResponse:
-        service.refuse(reason)
-        return JSONResponse({"error": message}, status, headers={k.replace("_", "-"): v for k, v in headers.items()})
-
-    async def reports(request: Request) -> JSONResponse:
-        try:
-            body = await asyncio.wait_for(_body(request, most), seconds_per_body)
-        except (TimeoutError, asyncio.TimeoutError):
-            return refuse(408, "truncated", f"A request may take {seconds_per_body:g} seconds.", Connection="close")
-        if body is None:
-            return refuse(413, "oversized", f"A request may hold {most} bytes.", Connection="close")
-        found, used = unpack(body, 2 * service.size, 2 * len(body) // least + 1)  # not a million empty ones
-        if used != len(body) or not found:
-            return refuse(400, "not a report", "The body must be reports, each with its length before it.")
-        cost = max(len(found), len(body) / least)
-        seconds = limit.wait(request.client.host if request.client else "", cost)
-        if seconds > 0:
-            wait = str(int(seconds) + 1)
-            return JSONResponse({"error": "Too many reports."}, 429, headers={"Retry-After": wait})
-        try:
-            return JSONResponse(await run_in_threadpool(service.take, found))
-        except OSError:
-            return JSONResponse({"error": "The reports could not be written; send them again later."}, 503)
-
-    async def agreed(request: Request) -> JSONResponse:  # noqa: ARG001
-        return JSONResponse({"parameters": parameters.to_dict(), "digest": parameters.digest})
-
-    async def status(request: Request) -> JSONResponse:  # noqa: ARG001
-        known = service.aggregate
-        return JSONResponse({"reports": known.n_reports, "rows": known.n_rows, "refused": dict(known.refused)})
+    service = Ingestion(folder, parameters, reports_per_file=reports_per_file, most_reports=most_reports)
+    limits = tuple(RateLimit(rate, max(2 * rate, 1.0)) for rate in (reports_per_second, in_all))
+    protocol = _Protocol(service, gate, limits, most, reports_per_request, seconds_per_body)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001
@@ -178,13 +171,95 @@ def ingestion_app(
             service.close()
 
     routes = [
-        Route("/reports", reports, methods=["POST"]),
-        Route("/parameters", agreed, methods=["GET"]),
-        Route("/status", status, methods=["GET"]),
+        Route("/reports", protocol.reports, methods=["POST"]),
+        Route("/parameters", protocol.agreed, methods=["GET"]),
+        Route("/status", protocol.status, methods=["GET"]),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.state.service = service
     return app
+
+
+class _Protocol:
+    """Requests and answers."""
+
+    def __init__(
+        self,
+        service: Ingestion,
+        gate: Gate,
+        limits: tuple[RateLimit, ...],
+        most_bytes: int,
+        most_at_once: int,
+        seconds: float,
+    ) -> None:
+        self._service, self._gate = service, gate
+        self._own, self._all = limits
+        self._bytes, self._count, self._seconds = most_bytes, most_at_once, seconds
+
+    def _answer(self, status: int, content: Any, **headers: str) -> JSONResponse:
+        from starlette.responses import JSONResponse
+
+        said = {"error": content} if isinstance(content, str) else content
+        return JSONResponse(said, status, headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+    def _refuse(self, status: int, reason: str, message: str, **headers: str) -> JSONResponse:
+        self._service.refuse(reason)
+        return self._answer(status, message, **headers)
+
+    def _stranger(self, request: Request, open_to_all: bool = False) -> JSONResponse | None:
+        if not self._gate.knows(request.headers):
+            return self._answer(421, "This service does not answer to that Host.", Connection="close")
+        if not open_to_all and not self._gate.admits(request.headers):
+            words = "Send the token of the study: Authorization: Bearer TOKEN."
+            return self._answer(401, words, WWW_Authenticate="Bearer", Connection="close")
+        return None
+
+    async def reports(self, request: Request) -> JSONResponse:
+        from starlette.concurrency import run_in_threadpool
+
+        stranger = self._stranger(request)
+        if stranger is not None:
+            return stranger
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT:
+            return self._answer(415, f"The Content-Type must be {CONTENT}.", Connection="close")
+        found = await self._read(request)
+        if not isinstance(found, list):
+            return found
+        try:
+            return self._answer(200, await run_in_threadpool(self._service.take, found))
+        except OSError:
+            return self._answer(503, "The reports could not be written; send them again later.")
+
+    async def _read(self, request: Request) -> list[bytes] | JSONResponse:
+        """The reports of a request that may be taken, or the refusal."""
+        try:
+            body = await asyncio.wait_for(_body(request, self._bytes), self._seconds)
+        except (TimeoutError, asyncio.TimeoutError):
+            words = f"A request may take {self._seconds:g} seconds."
+            return self._refuse(408, "truncated", words, Connection="close")
+        if body is None:
+            return self._refuse(413, "oversized", f"A request may hold {self._bytes} bytes.", Connection="close")
+        size = self._service.size
+        most = min(2 * len(body) // (size + 4), self._count) + 1  # not a million empty ones
+        found, used = unpack(body, 2 * size, most)
+        if len(found) > self._count:
+            return self._refuse(413, "oversized", f"A request may hold {self._count} reports.")
+        if used != len(body) or not found:
+            return self._refuse(400, "not a report", "The body must be reports, each with its length before it.")
+        cost = max(len(found), len(body) / (size + 4))
+        sender = sender_of(request.client.host) if request.client else ""
+        seconds = self._own.wait(sender, cost, self._all)
+        if seconds > 0:
+            return self._answer(429, "Too many reports.", Retry_After=str(int(seconds) + 1))
+        return found
+
+    async def agreed(self, request: Request) -> JSONResponse:
+        known = self._service.aggregate.parameters
+        said = {"parameters": known.to_dict(), "digest": known.digest}
+        return self._stranger(request, open_to_all=True) or self._answer(200, said)
+
+    async def status(self, request: Request) -> JSONResponse:
+        return self._stranger(request) or self._answer(200, self._service.status())
 
 
 async def _body(request: Request, most: int) -> bytes | None:

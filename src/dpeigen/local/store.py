@@ -5,29 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen import io
 from dpeigen.io import DamagedReleaseError
-from dpeigen.local.wire import RefusedReportError
-
-COLUMN = "report"
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
-_BATCH = 4096
+from dpeigen.local.containers import COLUMN, FORMATS
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file that is complete or not there, and on the disk when this returns."""
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    io.replace_file(path, content)
     sync_folder(path.parent)
 
 
@@ -62,25 +54,10 @@ def report_files(path: str | Path) -> list[Path]:
     if not path.exists():
         raise FileNotFoundError(f"No such file or folder: {path}")
     if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.suffix.lower() in _FORMATS and file.is_file())
-    if path.suffix.lower() not in _FORMATS:
-        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(_FORMATS)}.")
+        return sorted(file for file in path.iterdir() if file.suffix.lower() in FORMATS and file.is_file())
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(FORMATS)}.")
     return [path]
-
-
-def reports_in(file: Path) -> Iterator[list[Any]]:
-    """Batches of what the column ``report`` of a file holds; `RefusedReportError` where it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    try:
-        data = ds.dataset(file, format=_FORMATS[file.suffix.lower()])
-        if COLUMN not in data.schema.names:
-            raise RefusedReportError("unreadable file")
-        for batch in data.to_batches(columns=[COLUMN], batch_size=_BATCH):
-            yield batch.column(0).to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError):  # names of columns may be no text
-        raise RefusedReportError("unreadable file") from None
 
 
 def _digest(arrays: dict[str, NDArray[Any]], text: str) -> str:

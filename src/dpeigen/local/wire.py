@@ -46,6 +46,8 @@ REASONS = (
     "out of range",
     "duplicate",
     "unreadable file",
+    "seeded",
+    "full",
 )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dpeigen._text import clean as clean  # what renderers put all text through
+
 Level = Literal["danger", "warning", "note"]
 
 
@@ -107,11 +109,6 @@ class Card:
         """All pictures, in order."""
         for section in self.sections:
             yield from (block for block in section.blocks if isinstance(block, Picture))
-
-
-def clean(text: object) -> str:
-    """One line of visible characters: control characters and those that turn the direction of text are replaced."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in str(text))
 
 
 def short(text: str, most: int = 26) -> str:

@@ -1,0 +1,34 @@
+"""Text from elsewhere (releases, settings, names of columns) before a person sees it.
+
+Such a text may hold characters that move a terminal's cursor, change its title or colours, or turn the direction of
+what follows. None of them is ever printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+
+def clean(text: object) -> str:
+    """One line of visible characters: control characters and those that turn the direction of text are replaced.
+
+    >>> clean("a\\x1b[31mb\\u202ec\\nd")
+    'a�[31mb�c d'
+    """
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    """JSON for programs that is safe in a terminal too: what cannot be seen is escaped, which changes no value.
+
+    >>> json_text(["é\\x9b2J"], None)
+    '["é\\\\u009b2J"]'
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return re.sub(r"[^\n -~]", lambda match: match[0] if match[0].isprintable() else _escaped(match[0]), text)
+
+
+def _escaped(character: str) -> str:
+    return json.dumps(character)[1:-1]

@@ -1,0 +1,132 @@
+"""What the description of a release on disk may hold: anyone can write one, with a digest that fits.
+
+The facts that the library computes or formats with must have the type that it writes. Facts that it does not know are
+kept, and shown as text. `ValueError` says which fact is wrong, and shows no more of it than its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+KINDS = ("pca", "covariance", "ridge")
+_LARGEST = 1e100  # of a number: its square is a number too
+_DEEPEST = 40  # levels of lists and objects in each other
+
+Check = Callable[[Any, int], bool]
+
+
+def _number(value: Any, _: int = 0) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
+def _size(value: Any, _: int = 0) -> bool:
+    return _number(value) and value >= 0
+
+
+def _positive(value: Any, _: int = 0) -> bool:
+    return _number(value) and value > 0
+
+
+def _text(value: Any, _: int = 0) -> bool:
+    return isinstance(value, str)
+
+
+def _object(value: Any, _: int = 0) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _names(value: Any, d: int) -> bool:
+    return isinstance(value, list) and len(value) == d and all(isinstance(name, str) for name in value)
+
+
+def _units(value: Any, d: int) -> bool:
+    return (
+        isinstance(value, list) and len(value) == d and all(_positive(unit) and unit >= 1 / _LARGEST for unit in value)
+    )
+
+
+def _bounds(value: Any, d: int) -> bool:
+    if not isinstance(value, Mapping) or not {"lower", "upper"} <= set(value):
+        return False
+    sides = value["lower"], value["upper"]
+    if not all(isinstance(side, list) and len(side) == d and all(map(_number, side)) for side in sides):
+        return False
+    return all(low < high for low, high in zip(*sides, strict=True))
+
+
+def _ridge(value: Any, _: int) -> bool:
+    alpha = value.get("alpha") if isinstance(value, Mapping) else None
+    return alpha == "auto" or _size(alpha)
+
+
+def _choice(value: Any, _: int) -> bool:
+    return isinstance(value, (str, list, Mapping))
+
+
+_FACTS: dict[str, Check] = {
+    "method": _text, "n_rows": _number, "n_rows_is": _text, "noise_deviation": _size, "covariance_error": _size,
+    "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
+    "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
+}  # fmt: skip
+_TAU: dict[str, Check] = {"tau_bound": _positive, "tau_noise_norm": _size, "tau_share": _size}
+
+
+def _deep(value: Any, left: int = _DEEPEST) -> bool:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return left == 0 or any(_deep(part, left - 1) for part in parts)
+
+
+def _wrong(name: str, value: Any) -> ValueError:
+    return ValueError(f"its {name!r} is not what a release holds there ({type(value).__name__})")
+
+
+def check_description(description: Any, d: int) -> None:
+    """Refuse a description whose known parts are not of their types; ``d`` is the number of columns."""
+    if not isinstance(description, Mapping) or _deep(description):
+        raise _wrong("description", description)
+    kind, facts = description["kind"], description["facts"]
+    if kind not in KINDS or (kind == "ridge" and d < 2):
+        raise _wrong("kind", kind)
+    if not _number(description["noise_variance"]):
+        raise _wrong("noise_variance", description["noise_variance"])
+    if not isinstance(facts, Mapping):
+        raise _wrong("facts", facts)
+    for name, check in _FACTS.items():
+        if facts.get(name) is not None and not check(facts[name], d):
+            raise _wrong(name, facts[name])
+    _check_details(facts.get("details") or {}, facts, d)
+    check_guarantee(description["guarantee"])
+
+
+def _check_details(details: Mapping[str, Any], facts: Mapping[str, Any], d: int) -> None:
+    if not _text(details.get("variances", "")):
+        raise _wrong("variances", details["variances"])
+    if "tau_eigenvalues" in details:
+        values = details["tau_eigenvalues"]
+        if not isinstance(values, list) or len(values) != d or not all(map(_number, values)):
+            raise _wrong("tau_eigenvalues", values)
+        for name, check in _TAU.items():
+            if not check(details.get(name), d):
+                raise _wrong(name, details.get(name))
+    n = facts.get("n_rows")
+    if n is not None and n <= 0 and ("tau_eigenvalues" in details or facts.get("ridge")):
+        raise _wrong("n_rows", n)
+
+
+def check_guarantee(said: Any) -> None:
+    """The texts of a guarantee are texts; its numbers are checked by `Guarantee`."""
+    if not isinstance(said, Mapping):
+        raise _wrong("guarantee", said)
+    for name in ("mechanism", "reference"):
+        if not _text(said.get(name)):
+            raise _wrong(name, said.get(name))
+    for name in ("assumptions", "notes"):
+        if not isinstance(said.get(name), list) or not all(map(_text, said[name])):
+            raise _wrong(name, said.get(name))
+    split = said.get("split")
+    if not isinstance(split, list) or not all(isinstance(spend, Mapping) for spend in split):
+        raise _wrong("split", split)
+    for spend in split:
+        if not all(_text(spend.get(name)) for name in ("purpose", "mechanism", "kind")):
+            raise _wrong("split", split)
