@@ -1,213 +1,20 @@
-"""Whom the replay test is done to: every method and its variants, under every bound, centre, relation and source."""
+"""Pairs of fits to compare: random ones, and few in which every setting of a subject occurs."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from replay_kit import Promise, RefusedError, Verdict, replay, stated
-from replay_tables import LONG_SOURCES, SOURCES, Neighbours, model_neighbours, neighbours
-
-from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
-from dpeigen.methods import (
-    DPPCA,
-    METHODS,
-    Gaussian,
-    Geodesic,
-    Kendall,
-    Laplace,
-    Oja,
-    Refined,
-    Spiked,
-    private_mean,
-    private_top_eigenvalue,
-)
-from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
-from dpeigen.privacy import ApproximateCost, Budget, Guarantee, Relation, Spend
-from dpeigen.release import Release
+from replay_kit import RefusedError, Verdict, replay
+from replay_subjects import SUBJECTS, Setting, Subject
+from replay_tables import LONG_SOURCES, SOURCES, Neighbours
 
 Generator = np.random.Generator
-BOUNDS = ("none", "radius", "box", "private")
-CENTERS = ("none", "array", "private", "pairs")
-RELATIONS = ("replace", "add_remove")
-DELTAS = (0.0, 1e-5)
-REPLACE, APPROXIMATE = RELATIONS[:1], DELTAS[1:]
-_FEW, _MANY = (2, 3, 5, 40, 700), (700,)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The public facts of one pair of fits."""
-
-    bound: str
-    center: str
-    relation: str
-    delta: float
-    epsilon: float
-    source: str
-    d: int
-    k: int
-    whole: bool  # a covariance, or a few components
-
-    def options(self, d: int | None = None) -> dict[str, Any]:
-        """Parameters of an estimator for rows of d columns."""
-        d = self.d if d is None else d
-        bounds = {"none": None, "radius": 3.0, "box": ([-2.0] * d, [3.0] * (d - 1) + [4.0]), "private": "private"}
-        centers = {"none": None, "array": np.linspace(-0.5, 0.5, d), "private": "private", "pairs": "pairs"}
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "bound": bounds[self.bound],
-            "center": centers[self.center],
-            "relation": self.relation,
-            "on_bad_row": "drop-to-zero",
-        }
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Something to fit, and the settings it has."""
-
-    name: str
-    fit: Callable[[Setting, Any, Any], Any]  # setting, source, generator
-    bounds: tuple[str, ...] = BOUNDS
-    centers: tuple[str, ...] = CENTERS
-    relations: tuple[str, ...] = RELATIONS
-    deltas: tuple[float, ...] = DELTAS
-    sources: tuple[str, ...] = tuple(SOURCES)
-    rows: tuple[int, ...] = _FEW
-    long_rows: tuple[int, ...] = ()  # in the command, besides
-    columns: tuple[int, ...] = (1, 2, 3, 4)
-    epsilons: tuple[float, ...] = (1.0, 8.0, 30.0)
-    tables: Callable[..., Neighbours] = neighbours
-    promise: Callable[[Setting], Callable[[Any], Promise]] = field(default=lambda setting: stated)  # noqa: ARG005
-
-
-# --- estimators -------------------------------------------------------------------------------------------------------
-
-
-def _moments(method: Any, **changes: Any) -> Callable[[Setting, Any, Any], Any]:
-    def fit(setting: Setting, source: Any, rng: Any) -> Any:
-        options = {**setting.options(), "method": method, "random_state": rng, **changes}
-        k = options.pop("n_components", setting.k)
-        estimator = PrivateCovariance(**options) if setting.whole and k == setting.k else PrivatePCA(k, **options)
-        return estimator.fit(source)
-
-    return fit
-
-
-def _ridge(setting: Setting, source: Any, rng: Any) -> Any:
-    options = {**setting.options(setting.d - 1), "random_state": rng}
-    options["center"] = setting.options()["center"]  # of the joint row
-    if setting.bound == "box":
-        options["target_bounds"] = (-2.0, 4.0)
-    if setting.source == "array":
-        return PrivateRidge("auto", **options).fit(source[:, :-1], source[:, -1])
-    return PrivateRidge("auto", **options).fit(source, f"c{setting.d - 1}")
-
-
-def _plane(d: int, relation: str) -> Release:
-    """A made-up release to draw maps on."""
-    guarantee = Guarantee(1.0, 1e-6, Relation.parse(relation), "gaussian")
-    return Release("pca", np.eye(d)[:2], np.ones(2), np.eye(d), np.zeros(d), 1.0, guarantee)
-
-
-def _map(setting: Setting, source: Any, rng: Any) -> Any:
-    made = PrivateScoreMap(
-        _plane(setting.d, setting.relation), epsilon=setting.epsilon, on_bad_row="drop-to-zero", random_state=rng
-    )
-    return made.fit(source)
-
-
-def _class_map(setting: Setting, source: Any, rng: Any) -> Any:
-    """The last column is the label."""
-    made = PrivateScoreMap(
-        _plane(setting.d - 1, setting.relation),
-        epsilon=setting.epsilon,
-        labels=[0.0, 1.0, 3.0],
-        by_class="density" if setting.whole else "centroids",
-        on_bad_row="drop-to-zero",
-        random_state=rng,
-    )
-    return made.fit(source[:, :-1], source[:, -1])
-
-
-def _one_number(function: Callable[..., Any], *facts: float) -> Callable[[Setting, Any, Any], Any]:
-    def fit(setting: Setting, source: Any, rng: Any) -> Any:
-        rows = np.nan_to_num(source, nan=0.0, posinf=1e300, neginf=-1e300)  # these functions take finite rows
-        return function(rows, *facts, epsilon=setting.epsilon, delta=setting.delta, random_state=rng)
-
-    return fit
-
-
-def _budget(setting: Setting) -> Callable[[Any], Promise]:
-    """Of functions that state no guarantee: the budget they were given."""
-    budget = Budget(setting.epsilon, setting.delta)
-    split = (Spend("all", "all", ApproximateCost(budget.epsilon, budget.delta)),)
-    return lambda found: Promise(budget, split)  # noqa: ARG005
-
-
-def _spiked(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:  # noqa: ARG001
-    return model_neighbours(rng, n, np.array([50.0]), d)
-
-
-def _decay(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    return distances * np.exp(-distances)
-
-
-# --- the list ---------------------------------------------------------------------------------------------------------
-
-_PAIRED: Mapping[str, Any] = {"relations": REPLACE, "bounds": BOUNDS[:3]}
-_ONE_PASS: Mapping[str, Any] = {"relations": REPLACE, "deltas": APPROXIMATE, "epsilons": (30.0,), "columns": (2, 3)}
-_MODEL: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "relations": REPLACE, "deltas": APPROXIMATE,
-                             "rows": (4000,), "columns": (4,), "epsilons": (8.0,), "tables": _spiked}  # fmt: skip
-_BOTH = ("gaussian", "laplace", "matrix-laplace", "eigenvector-sampling", "kapralov-talwar", "spatial-sign", "refined",
-         "whitened", "auto")  # fmt: skip
-_FUNCTION: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "relations": REPLACE,
-                                "deltas": APPROXIMATE, "sources": ("array",), "epsilons": (8.0,), "promise": _budget,
-                                "rows": (3000,)}  # fmt: skip
-_PICTURE: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "deltas": DELTAS[:1]}
-
-SUBJECTS: list[Subject] = [
-    *(Subject(name, _moments(name)) for name in _BOTH),
-    Subject("gaussian, tightened", _moments(Gaussian(tighten=True)), bounds=("box",), rows=_MANY),
-    Subject("gaussian, published", _moments(Gaussian(constants="published")), relations=REPLACE),
-    Subject("laplace, published", _moments(Laplace(constants="published")), relations=REPLACE),
-    Subject("eigenvector-sampling, published", _moments(EigenvectorSampling(constants="published")), relations=REPLACE),
-    Subject("kendall", _moments("kendall"), **_PAIRED),
-    Subject("kendall, published", _moments(Kendall(constants="published")), **_PAIRED),
-    Subject("kendall, winsorised", _moments(Kendall(transform="winsorized", radius=1.0, design=3)), **_PAIRED),
-    Subject("kendall, blocks", _moments(Kendall(transform="winsorized", radius="private", design="blocks")), **_PAIRED,
-            rows=_MANY, long_rows=(9000,)),
-    Subject("kendall, own transform", _moments(Kendall(transform=_decay, radius=1.0, design=5, variances="paid",
-                                                       location="paid")), **_PAIRED),
-    Subject("geodesic", _moments("geodesic"), **_PAIRED),
-    Subject("geodesic, few steps", _moments(Geodesic(steps=2)), **_PAIRED),
-    Subject("refined, differences", _moments(Refined(differences=True)), relations=REPLACE),
-    Subject("refined, directions", _moments(Refined(only_directions=True)), relations=REPLACE),
-    Subject("private rank, gaussian", _moments("gaussian", n_components="private"), columns=(3, 4), rows=_MANY),
-    Subject("private rank, sampling", _moments("eigenvector-sampling", n_components="private"), columns=(4,),
-            rows=_MANY),
-    Subject("private rank, refined", _moments("refined", n_components="private"), columns=(4,), rows=_MANY),
-    Subject("oja", _moments("oja"), **_ONE_PASS, rows=(2500,), bounds=BOUNDS[1:]),
-    Subject("oja, batches", _moments(Oja(batch=20)), **_ONE_PASS, rows=(700, 2500), bounds=BOUNDS[1:]),
-    Subject("oja, known gap", _moments(Oja(batch="auto", gap=0.5)), **_ONE_PASS, rows=(2500,), bounds=BOUNDS[1:]),
-    Subject("dp-pca", _moments("dp-pca"), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
-    Subject("dp-pca, box", _moments(DPPCA(box=True, gap=0.5)), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
-    Subject("spiked", _moments("spiked"), **_MODEL),
-    Subject("spiked, known model", _moments(Spiked(signal=50.0, noise_variance=1.0, rank=1)), **_MODEL),
-    Subject("ridge", _ridge, columns=(2, 3, 4), sources=("array", "frame", "parquet", "csv")),
-    Subject("score map", _map, **_PICTURE, columns=(2, 3, 4)),
-    Subject("score map, classes", _class_map, **_PICTURE, columns=(3, 4), sources=("array",)),
-    Subject("private mean", _one_number(private_mean, 1.0), **_FUNCTION),
-    Subject("private top eigenvalue", _one_number(private_top_eigenvalue), **_FUNCTION),
-]  # fmt: skip
-assert {s.name for s in SUBJECTS} >= METHODS.keys(), "a method is missing"
+__all__ = ["SUBJECTS", "Outcome", "Worst", "covering", "run_case", "run_pair"]
 
 
 @dataclass(frozen=True)
@@ -228,9 +35,11 @@ class Outcome:
 _ATTEMPTS = 60
 
 
-def run_case(subject: Subject, rng: Generator, *, long: bool = False, **fixed: Any) -> Outcome | None:
+def run_case(
+    subject: Subject, rng: Generator, *, long: bool = False, attempts: int = _ATTEMPTS, **fixed: Any
+) -> Outcome | None:
     """A pair of fits with a random setting that the subject accepts; None if it has refused every attempt."""
-    for _ in range(_ATTEMPTS):
+    for _ in range(attempts):
         setting = _setting(subject, rng, long=long, **fixed)
         n = int(rng.choice(subject.rows + subject.long_rows * long))
         pair = subject.tables(rng, n, setting.d, replace=setting.relation == "replace")
@@ -239,6 +48,27 @@ def run_case(subject: Subject, rng: Generator, *, long: bool = False, **fixed: A
         except RefusedError:
             continue
     return None
+
+
+def covering(subject: Subject, seed: int) -> Iterator[Outcome]:
+    """Few pairs in which every bound, centre, relation, kind of budget and kind of source of a subject occurs."""
+    missing: dict[str, set[Any]] = {
+        "source": set(subject.sources),
+        "bound": set(subject.bounds),
+        "center": set(subject.centers),
+        "relation": set(subject.relations),
+        "delta": set(subject.deltas),
+    }
+    rng = np.random.default_rng([seed, len(subject.name)])
+    while any(missing.values()):
+        fixed = {name: min(values) for name, values in missing.items() if values}
+        few = dict([next(iter(fixed.items()))])
+        outcome = run_case(subject, rng, attempts=4, **fixed) or run_case(subject, rng, **few)
+        if outcome is None:
+            raise AssertionError(f"{subject.name} refuses {few}.")
+        yield outcome
+        for name, values in missing.items():
+            values.discard(getattr(outcome.setting, name))
 
 
 def run_pair(subject: Subject, setting: Setting, pair: Neighbours, seed: int) -> Verdict:
