@@ -20,7 +20,7 @@ from replay_laws import Directions, Histograms, Independent, SparseVector, Wisha
 from replay_tape import Draw, Mismatch, Tape
 
 import dpeigen.methods
-from dpeigen.methods import geodesic, moment, oja_steps, radius, spiked
+from dpeigen.methods import geodesic, moment, oja_steps, radius, sampling, spiked, streaming
 from dpeigen.privacy import Cost, GaussianCost, histogram, noise, sphere
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 
@@ -39,12 +39,10 @@ def doors(tape: Tape) -> Iterator[None]:
         setattr(place, name, value)
 
     try:
-        for module, name, wrap in FUNCTIONS:
-            original = vars(module)[name]
-            door = wrap(tape, original)
-            for user in [m for key, m in sys.modules.items() if key.startswith("dpeigen.")]:
-                for alias in [key for key, value in vars(user).items() if value is original]:
-                    put(user, alias, door)
+        wrapped = {id(vars(module)[name]): wrap(tape, vars(module)[name]) for module, name, wrap in FUNCTIONS}
+        for user in [module for key, module in sys.modules.items() if key.startswith("dpeigen.")]:
+            for alias in [key for key, value in vars(user).items() if id(value) in wrapped]:
+                put(user, alias, wrapped[id(vars(user)[alias])])
         for kind, name, wrap in METHODS:
             for owner in [kind, *_subclasses(kind)]:
                 if name in vars(owner) and not getattr(vars(owner)[name], "__isabstractmethod__", False):
@@ -147,7 +145,7 @@ def _geodesic_step(tape: Tape, original: Callable[..., Any]) -> Callable[..., An
         if drawn is None or np.abs(gradient + deviation * drawn[0].values - released).max() > grid:
             raise Mismatch("The noise that was added is not the noise that was drawn.")
         law = Independent("gaussian", ((deviation, gradient.size),))
-        return tape.measure("gradient", gradient, law, None, released)
+        return tape.measure("gradient", gradient, law, None, released, shared=tape.shared)
 
     return with_noise
 
@@ -188,6 +186,28 @@ def _single_steps(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any
     return _with_cost(tape, original, lambda stream, terms, order, mu: GaussianCost(mu))  # noqa: ARG005
 
 
+def _geodesic_costs(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
+    def noise_and_costs(self: Any, task: Any) -> Any:
+        costs, deviation = original(self, task)
+        tape.shared = costs[geodesic._STEPS]
+        return costs, deviation
+
+    return noise_and_costs
+
+
+def _batch(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A batch of a stream holds rows of the shuffled table: those of both fits have the same places in it."""
+
+    def use(self: Any, rows: Any) -> None:
+        tape.in_batch = True
+        try:
+            original(self, rows)
+        finally:
+            tape.in_batch = False
+
+    return use
+
+
 # --- radii, histograms, directions ------------------------------------------------------------------------------------
 
 
@@ -215,7 +235,7 @@ def _histograms(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
         unit = histogram._UNIT if kind == "gaussian" else 1
         least = histogram.threshold(cost, labels.shape[1], failure, relation)
         law = Histograms(kind, scale / unit, least, unit)
-        return tape.measure("histograms", bins(labels), law, cost, released, failure)
+        return tape.measure("histograms", bins(labels), law, cost, released, failure=failure)
 
     return stable_histograms
 
@@ -223,15 +243,24 @@ def _histograms(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 def _orthonormal(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     def sample_orthonormal(matrix: Any, concentrations: Any, rng: Any) -> Any:  # noqa: ARG001
         released = None if tape.replaying else original(matrix, concentrations, tape.aside())
-        return tape.measure("directions", matrix, Directions(tuple(concentrations.tolist())), None, released)
+        law = Directions(tuple(concentrations.tolist()))
+        return tape.measure("directions", matrix, law, None, released, shared=tape.shared)
 
     return sample_orthonormal
+
+
+def _sample(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
+    def sample(self: Any, matrix: Any, count: float, costs: Any, task: Any, rng: Any) -> Any:
+        (tape.shared,) = (spend.cost for spend in self.spends(task) if spend.purpose == sampling.VECTORS)
+        return original(self, matrix, count, costs, task, rng)
+
+    return sample
 
 
 def _bingham(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     def sample_bingham(A: Any, size: int = 1, random_state: Any = None) -> Any:  # noqa: ARG001
         released = None if tape.replaying else original(A, size, tape.aside())
-        return tape.measure("directions", A, Directions((1.0,) * size), None, released)
+        return tape.measure("directions", A, Directions((1.0,) * size), None, released, shared=tape.shared)
 
     return sample_bingham
 
@@ -251,5 +280,8 @@ METHODS: list[tuple[type, str, Wrap]] = [
     (moment.MomentMethod, "noise", _noise),
     (moment.Noise, "added_to", _added_to),
     (spiked.Spiked, "_noisy", _spiked),
+    (geodesic.Geodesic, "_noise", _geodesic_costs),
+    (sampling.SamplingMethod, "sample", _sample),
     (oja_steps.OjaStream, "_single_steps", _single_steps),
+    (streaming.Stream, "use", _batch),
 ]

@@ -37,7 +37,7 @@ from dpeigen.privacy import (
     compose,
     compose_delta,
 )
-from dpeigen.privacy.histogram import tail_spend
+from dpeigen.privacy.histogram import failure_of, tail_delta, tail_spend
 from dpeigen.privacy.shuffling import shuffled_delta
 
 ROUNDING = 1e-9  # of the sums here; the statistics and their noise are exact or proven to include their rounding
@@ -59,7 +59,7 @@ class Verdict:
 
     single: float  # of one measurement, at most, in units of what it was handed
     together: float  # of all of them, in units of what the guarantee lists
-    fault: str = ""
+    fault: str = ""  # every comparison that failed
     changes: tuple[Change, ...] = ()
 
 
@@ -102,24 +102,19 @@ def replay(
 
 
 def judge(changes: list[Change], promise: Promise) -> Verdict:
-    """Every comparison there is; the worst of those that fail is the fault."""
+    """Every comparison there is; all that fail are the fault."""
     one_pass = any(isinstance(s.cost, ApproximateCost) and s.mechanism != _EMPTY_BIN for s in promise.split)
-    single = {change.name: 0.0 for change in changes}
+    single = _shared_ratios(changes)
     for change in changes:
-        single[change.name] = max(single[change.name], _stage_ratio(change))
+        single[change.name] = max(single.get(change.name, 0.0), _stage_ratio(change))
     together = _composed_ratios(changes, promise) if one_pass else _changed_ratios(changes, promise)
     handed = {} if one_pass else _handed_ratios(changes, promise)
     listed = compose_delta(promise.split, promise.budget.epsilon) if promise.split else 0.0
     if listed > promise.budget.delta * (1 + ROUNDING):
         handed["what is listed, against what is promised"] = math.inf
     named = {f"{name}, against what it was handed": ratio for name, ratio in single.items()} | together | handed
-    worst = max(named, key=lambda name: named[name])
-    return Verdict(
-        max(single.values(), default=0.0),
-        max(together.values()),
-        f"{worst}: {named[worst]:.6g} times" if named[worst] > 1 + ROUNDING else "",
-        tuple(changes),
-    )
+    faults = [f"{name}: {ratio:.6g} times" for name, ratio in named.items() if not ratio <= 1 + ROUNDING]
+    return Verdict(max(single.values(), default=0.0), max(together.values()), "; ".join(faults), tuple(changes))
 
 
 # --- one measurement --------------------------------------------------------------------------------------------------
@@ -133,6 +128,17 @@ def _stage_ratio(change: Change) -> float:
     if isinstance(change.cost, PureCost):
         return max(failure, _ratio(_total(change.losses, "pure"), change.cost.epsilon), _only(change, "pure"))
     return failure
+
+
+def _shared_ratios(changes: list[Change]) -> dict[str, float]:
+    """The same for measurements that share a cost, all of one name together."""
+    found = {}
+    for name, cost in {change.name: change.shared for change in changes if change.shared is not None}.items():
+        promise = Promise(Budget(1.0), (Spend(name, "", cost),))
+        own = [change for change in changes if change.name == name]
+        if not isinstance(cost, ApproximateCost):
+            found[name] = max(_changed_ratios(own, promise).values())
+    return found
 
 
 def _only(change: Change, kind: str) -> float:
@@ -171,7 +177,8 @@ def _changed_ratios(changes: list[Change], promise: Promise) -> dict[str, float]
 
 def _handed_ratios(changes: list[Change], promise: Promise) -> dict[str, float]:
     """What all measurements were handed against what is listed; the same whatever the tables are."""
-    costs = [change.cost for change in changes]
+    shared = {change.name: change.shared for change in changes}
+    costs = [*(change.cost for change in changes), *shared.values()]
     mu, epsilon = _sum(costs, GaussianCost), _sum(costs, PureCost)
     return {
         "what Gaussian measurements were handed, against what is listed": math.sqrt(
@@ -205,7 +212,10 @@ def _composed_ratio(changes: list[Change], promise: Promise) -> float:
         if change.name == "single step" and promise.shuffled is not None:
             single += any(loss.amount > 0 for loss in change.losses)
             continue
-        spends += [spend for loss in change.losses if loss.amount > 0 for spend in _spends(loss, budget.epsilon)]
+        spends += [_spend(loss, budget) for loss in change.losses if loss.amount > 0]
+    failure = math.fsum(tail_delta(_total(change.losses, "failure"), budget.epsilon) for change in changes)
+    if failure > budget.delta * (1 + ROUNDING):
+        return math.inf
     if single > 1 or (single and spends):
         return math.inf  # a row is in one step, or pays for something else
     if single and promise.shuffled is not None:
@@ -217,10 +227,10 @@ def _composed_ratio(changes: list[Change], promise: Promise) -> float:
     return min(1.0, compose(spends, budget.delta) / budget.epsilon)
 
 
-def _spends(loss: Loss, epsilon: float) -> list[Spend]:
+def _spend(loss: Loss, budget: Budget) -> Spend:
     if loss.kind == "failure":
-        return [tail_spend("", loss.amount, epsilon)]
-    return [Spend("", "", GaussianCost(loss.amount) if loss.kind == "gaussian" else PureCost(loss.amount))]
+        return tail_spend("", min(loss.amount, failure_of(budget.delta, budget.epsilon)), budget.epsilon)
+    return Spend("", "", GaussianCost(loss.amount) if loss.kind == "gaussian" else PureCost(loss.amount))
 
 
 @lru_cache(maxsize=256)

@@ -77,8 +77,9 @@ class Change:
 
     name: str
     losses: tuple[Loss, ...]
-    cost: Cost | None  # what it was handed to pay with; None where that is not said at the measurement
+    cost: Cost | None  # what it was handed to pay with; None where it has a share in a cost that many have
     failure: float = 0.0  # the chance of failure that it was handed
+    shared: Cost | None = None  # what all measurements of this name pay with
 
 
 @dataclass
@@ -92,7 +93,9 @@ class Tape:
     changes: list[Change] = field(default_factory=list)
     unclaimed: list[Draw] = field(default_factory=list)  # drawn, and not yet added to anything
     cost: Cost | None = None  # of the measurement that is under way, where only its caller knows it
+    shared: Cost | None = None  # of many measurements that follow
     places: NDArray[np.intp] | None = None
+    in_batch: bool = False  # whether the rows at hand were put in a random order before
     _draw: int = 0
     _stage: int = 0
 
@@ -139,7 +142,9 @@ class Tape:
     def order(self, n: int, whole: bool) -> NDArray[np.intp]:
         """A random order; of the second table one in which each common row has the place that it had before."""
         drawn = self.draw("order", 0.0, n, lambda: self.source.permutation(n))
-        return self.places[drawn] if self.replaying and whole and self.places is not None else drawn
+        return (
+            self.places[drawn] if self.replaying and whole and not self.in_batch and self.places is not None else drawn
+        )
 
     def claim(self, wanted: list[tuple[str, Shape]]) -> list[Draw] | None:
         """The latest draws, if they are of these kinds and shapes; they belong to a measurement from now on."""
@@ -156,7 +161,15 @@ class Tape:
     # --- measurements -----------------------------------------------------------------------------------------------
 
     def measure(
-        self, name: str, statistic: Any, noise: Noise, cost: Cost | None, released: Any, failure: float = 0.0
+        self,
+        name: str,
+        statistic: Any,
+        noise: Noise,
+        cost: Cost | None,
+        released: Any,
+        *,
+        failure: float = 0.0,
+        shared: Cost | None = None,
     ) -> Any:
         """The answer: the one just made, or that of the first fit, to a measurement that must be the same."""
         if not self.replaying:
@@ -173,7 +186,7 @@ class Tape:
         if np.shape(stage.statistic) != np.shape(statistic):
             raise Mismatch(f"The shapes of a statistic differ: {name}.")
         losses = noise.losses(stage.statistic, statistic, stage.released)
-        self.changes.append(Change(name, losses, cost, failure))
+        self.changes.append(Change(name, losses, cost, failure, shared))
         return copy.deepcopy(stage.released)
 
 
