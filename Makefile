@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Leave no more threads than cores: the tests run in processes, BLAS inside each stays single-threaded.
 WORKERS ?= 2
 
-.PHONY: demo test check docs bench coverage mutants fuzz audit oldest format clean supply wheel sbom reproducible
+.PHONY: demo test check docs bench coverage mutants fuzz replay audit oldest format clean supply wheel sbom reproducible
 
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpeigen needs Python 3.10 or newer; set PYTHON=..."; exit 1; }
@@ -62,6 +62,10 @@ mutants: $(VENV)/.dev
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python tools/fuzz.py --cases 100000
+
+# Pairs of neighbouring tables: no statistic changes by more than was paid for. A quarter of an hour on one core.
+replay: $(VENV)/.dev
+	$(BIN)/python tools/replay.py --pairs 5000 --seed 1
 
 audit: $(VENV)/.core
 	$(BIN)/dpeigen audit --full --out audit

@@ -48,7 +48,7 @@ DOORS = [
     (spiked.Spiked, "_noisy"),
 ]
 # Methods of a running stream that release by changing it: what they set is what left.
-STREAM_DOORS = [(oja_steps.OjaStream, "_single_steps"), (oja_steps.OjaStream, "_use_for_spectrum")]
+STREAM_DOORS = [(oja_steps.OjaStream, "_single_steps")]
 _SET = ("directions", "tops", "gaps", "errors", "held", "noise", "steps")
 
 

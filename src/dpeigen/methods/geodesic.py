@@ -152,8 +152,7 @@ class Geodesic(Method):
         grid = continuous_grid(deviation * _UNIT) / _UNIT
         for t in range(steps):
             part = signs if size >= len(signs) else signs[rng.permutation(len(signs))[:size]]
-            noisy = _gradient(part, v) + deviation * rng.normal(v.shape)
-            step = np.rint(noisy / grid) * grid / len(part)
+            step = _with_noise(_gradient(part, v), deviation, grid, rng) / len(part)
             rate = 1.0 / pairs**2 if published else self.rate * self.decay**t
             left, _, right = np.linalg.svd(v + rate * step, full_matrices=False)
             v = left @ right
@@ -193,6 +192,12 @@ def _allowance(d: int, k: int, size: int) -> float:
     `_FLAT`, and the sum over terms, of norm at most 1 each, goes through 2^12 additions in a chunk and one per chunk.
     """
     return 2.0**-53 * (16 * (d + k) / _FLAT + 2**13 + size / 2**11)
+
+
+def _with_noise(gradient: Floats, deviation: float, grid: float, rng: Randomness) -> Floats:
+    """The released sum of gradients, on a public grid."""
+    noisy: Floats = gradient + deviation * rng.normal(gradient.shape)
+    return np.rint(noisy / grid) * grid
 
 
 def _gradient(signs: Floats, v: Floats) -> Floats:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.dp_pca import gain
 from dpeigen.methods.framing import frame_rows, frame_source
+from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.oja import CLEAR, ROW_UNIT, VARIANCE_SHARE, Oja
 from dpeigen.methods.streaming import Stream, components_of, deflated, exact_scores, orthonormal
 from dpeigen.privacy import GaussianCost, Randomness, Relation, allocate
-from dpeigen.privacy.budget import gaussian_share
-from dpeigen.privacy.noise import continuous_grid, perturb, symmetric_gaussian
+from dpeigen.privacy.noise import continuous_grid, perturb
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums
 from dpeigen.stats.lattice import LEVELS
@@ -91,11 +91,11 @@ class OjaStream(Stream):
         k, d = self.directions.shape
         (cost,) = allocate(self.task.budget, main={"moment": 1.0}, coordinates=d * (d + 1) // 2).values()
         moment = SecondMoment(Lattice(Frame(d), self._reach())).update(terms)
-        sigma = moment.frobenius_sensitivity(Relation.REPLACE) / gaussian_share(cost)
-        noisy = (moment.gram + symmetric_gaussian(d, sigma, self.rng)).astype(np.float64)
+        drawn = Gaussian().noise(moment, cost, Relation.REPLACE, self.rng)
+        noisy = drawn.added_to(moment.gram)
         unit = moment.lattice.step**2 / len(terms)
         values, vectors = symmetric_eigh(noisy * unit)
-        noise = sigma / math.sqrt(2) * unit
+        noise = drawn.deviation * unit
         self.directions = orthonormal(vectors[:k])
         padded = np.append(values, values[-1])
         for j in range(k):
@@ -173,10 +173,7 @@ class OjaStream(Stream):
                 np.rint(steps, out=steps)
                 if not steps @ steps <= LEVELS**2:
                     steps = _inside(steps)
-                # Released: an integer vector in the ball plus noise, rounded to a grid far above the noise's last bits.
-                noisy += steps
-                noisy *= back
-                np.rint(noisy, out=noisy)
+                noisy = _with_noise(steps, noisy, back)
                 kept, taken = self._weights(j)
                 noisy *= taken * grid * unit
                 noisy += (kept + taken * offset) * own
@@ -238,6 +235,13 @@ class OjaStream(Stream):
             "gaps": self.gaps,
             "expected_errors": [math.sqrt(min(1.0, error)) for error in self.errors],
         }
+
+
+def _with_noise(steps: Floats, noise: Floats, back: float) -> Floats:
+    """Released: an integer vector in the ball plus noise, on a grid far above the noise's last bits (in place)."""
+    noise += steps
+    noise *= back
+    return np.rint(noise, out=noise)
 
 
 def _inside(steps: Floats) -> Floats:

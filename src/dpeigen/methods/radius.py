@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen._validate import complain
 from dpeigen.methods.base import Task
@@ -55,8 +56,7 @@ def private_radius(
         margins = histogram.cumulative - _target(histogram.count, half)  # n is public here
     else:
         margins = OUT_OF * histogram.cumulative - KEEP * histogram.count
-    passed = margins[within] + slack(cost, relation) + noise >= threshold_noise
-    return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
+    return _first_passed(grid, margins[within] + slack(cost, relation), noise, threshold_noise)
 
 
 def radius_but(histogram: NormHistogram, outside: float, cost: Cost, rng: Randomness) -> float:
@@ -68,8 +68,15 @@ def radius_but(histogram: NormHistogram, outside: float, cost: Cost, rng: Random
     threshold_noise = int(rng.discrete_laplace(scale, 1)[0])
     noise = rng.discrete_laplace(scale, len(GRID))
     allowed = max(math.floor(outside), math.ceil(5 * scale))
-    passed = allowed - (histogram.count - histogram.cumulative) + noise >= threshold_noise
-    return float(GRID[np.argmax(passed)] if passed.any() else GRID[-1])
+    return _first_passed(GRID, allowed - (histogram.count - histogram.cumulative), noise, threshold_noise)
+
+
+def _first_passed(
+    grid: NDArray[np.float64], margins: NDArray[np.int64], noise: NDArray[np.int64], threshold_noise: int
+) -> float:
+    """The first radius whose noisy margin reaches the noisy threshold, else the last; all of them are looked at."""
+    passed = margins + noise >= threshold_noise
+    return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
 
 
 def _target(count: int, half: bool) -> int:

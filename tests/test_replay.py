@@ -1,0 +1,394 @@
+"""The replay test: a fit, the fit on a neighbouring table with the same noisy answers, and every change was paid for.
+
+A small set here, in which every method meets every bound, centre, relation, kind of budget and kind of source that it
+takes; five thousand random pairs by ``python tools/replay.py``. Planted faults show that the same comparison can fail.
+What is compared is in ``tools/replay_kit.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign, streaming
+from dpeigen.methods import radius as radii
+from dpeigen.methods.framing import released_count
+from dpeigen.methods.oja_steps import OjaStream
+from dpeigen.methods.sampling import SamplingMethod
+from dpeigen.privacy import (
+    ApproximateCost,
+    Budget,
+    ConcentratedCost,
+    GaussianCost,
+    PureCost,
+    Spend,
+    gaussian_mu,
+    histogram,
+    noise,
+)
+from dpeigen.stats import SecondMoment
+from dpeigen.stats.kendall import KendallTau
+
+TOOLS = Path(__file__).parent.parent / "tools"
+sys.path.insert(0, str(TOOLS))
+replay_cases = pytest.importorskip("replay_cases", reason="tools/ comes with the source checkout")
+from replay_kit import Promise, judge  # noqa: E402
+from replay_laws import SparseVector  # noqa: E402
+from replay_subjects import SUBJECTS, Setting, Subject, moments  # noqa: E402
+from replay_tables import Neighbours, sorted_neighbours  # noqa: E402
+from replay_tape import Change, Loss  # noqa: E402
+
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+PLAIN = Setting("radius", "none", "replace", 1e-5, 8.0, "array", 3, 2, whole=False)
+SHUFFLED = importlib.import_module("dpeigen.sources.shuffled")
+
+
+def test_every_method_has_its_turn():
+    assert METHODS.keys() | {"auto", "ridge", "score map"} <= BY_NAME.keys()
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_no_statistic_changes_by_more_than_was_paid(name):
+    outcomes = list(replay_cases.covering(BY_NAME[name], seed=20))
+    assert [(o.setting, o.verdict.fault) for o in outcomes if o.verdict.fault] == []
+    assert all(o.verdict.changes for o in outcomes)  # something was measured
+
+
+def test_the_command_fails_on_a_fault(monkeypatch, capsys):
+    import replay as command
+
+    monkeypatch.setattr(command, "SUBJECTS", [BY_NAME["score map"]])
+    monkeypatch.setattr(sys, "argv", ["replay.py", "--pairs", "12", "--seed", "3"])
+    assert command.main() == 0
+    assert "score map" in capsys.readouterr().out
+    halved(monkeypatch, noise, "noise_scale")
+    assert command.main() == 1
+    assert "against what it was handed: 2 times" in capsys.readouterr().out
+
+
+# --- pairs of tables ----------------------------------------------------------------------------------------------
+
+
+def far_pair(n=40, d=3):
+    """Rows at 0, and one far out along the first axis that becomes one along the second."""
+    before = np.zeros((n, d))
+    before[5, 0] = 1e3
+    after = np.zeros((n, d))
+    after[5, 1] = 2e3
+    return Neighbours(before, after, np.arange(n))
+
+
+def sorted_pair(n, d=3):
+    """Rows of all directions and one length, kept sorted by the first column; the first row becomes the last."""
+    rows = np.random.default_rng(3).normal(size=(n, d))
+    rows *= 3.0 / np.linalg.norm(rows, axis=1, keepdims=True)
+    changed = rows.copy()
+    changed[int(np.argmin(rows[:, 0]))] = [3.0, *[0.0] * (d - 1)]
+    return sorted_neighbours(rows, changed)
+
+
+def compared(subject, pair, seed=1, **changes):
+    """The verdict on a subject, by its name, or on a method."""
+    if isinstance(subject, str):
+        subject = BY_NAME[subject]
+    elif not isinstance(subject, Subject):
+        subject = Subject("planted", moments(subject))
+    return replay_cases.run_pair(subject, replace(PLAIN, **changes), pair, seed=seed)
+
+
+def test_a_sorted_table_moves_many_rows_and_only_one_counts():
+    """The planted faults of order, below, are about this pair."""
+    pair = sorted_pair(1500)
+    assert (pair.before != pair.after).any(axis=1).sum() > 1400
+    assert (pair.before != pair.after[pair.places]).any(axis=1).sum() == 1
+    for name in ("oja, batches", "kendall, winsorised", "refined, differences"):
+        assert compared(name, pair, epsilon=30.0).fault == ""
+
+
+# --- planted faults: sensitivities and noise ----------------------------------------------------------------------
+
+
+def scaled(monkeypatch, place, name, factor):
+    honest = getattr(place, name)
+    monkeypatch.setattr(place, name, lambda *given, **named: factor * honest(*given, **named))
+
+
+def halved(monkeypatch, place, name):
+    scaled(monkeypatch, place, name, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("place", "measure", "subject", "options"),
+    [
+        (SecondMoment, "frobenius_sensitivity", "gaussian", {}),
+        (SecondMoment, "frobenius_sensitivity", "refined", {}),
+        (SecondMoment, "upper_sensitivity", "laplace", {}),
+        (SecondMoment, "trace_sensitivity", "matrix-laplace", {"delta": 0.0}),
+        (KendallTau, "frobenius_sensitivity", "kendall", {}),
+        (KendallTau, "trace_sensitivity", "kendall", {"delta": 0.0}),
+    ],
+    ids=str,
+)
+def test_a_sensitivity_that_is_too_small_is_caught(place, measure, subject, options, monkeypatch):
+    pair = far_pair(100)
+    honest = compared(subject, pair, **options)
+    assert honest.fault == ""
+    assert honest.single > 0.5
+    scaled(monkeypatch, place, measure, 0.5)
+    assert "matrix, against what it was handed" in compared(subject, pair, **options).fault
+
+
+def drawn_with_less(monkeypatch, module, name):
+    """The noise is drawn with half of the scale that was asked for."""
+    place = importlib.import_module(module)
+    honest = getattr(place, name)
+    monkeypatch.setattr(place, name, lambda d, scale, rng, **named: honest(d, scale / 2, rng, **named))
+
+
+@pytest.mark.parametrize(
+    ("method", "draw"),
+    [("gaussian", "symmetric_gaussian"), ("laplace", "symmetric_laplace"), ("matrix-laplace", "matrix_laplace")],
+)
+def test_matrix_noise_of_too_small_a_scale_is_caught(method, draw, monkeypatch):
+    drawn_with_less(monkeypatch, f"dpeigen.methods.{method.replace('-', '_')}", draw)
+    assert "matrix, against what it was handed" in compared(method, far_pair()).fault
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "subject", "options", "seen"),
+    [
+        (noise, "noise_scale", "spatial-sign", {"center": "private"}, "vector, against"),
+        (noise, "noise_scale", "score map, classes", {"delta": 0.0}, "vector, against"),
+        (radii, "noise_scale", "gaussian", {"bound": "private", "epsilon": 30.0}, "radius, against"),
+        (histogram, "noise_scale", "private mean", {}, "histograms, against"),
+        (histogram, "threshold", "private mean", {}, "histograms, against"),
+    ],
+    ids=str,
+)
+def test_other_noise_of_too_small_a_scale_is_caught(place, name, subject, options, seen, monkeypatch):
+    pair = far_pair(3000 if subject == "private mean" else 700)
+    assert compared(subject, pair, **options).fault == ""
+    halved(monkeypatch, place, name)
+    assert seen in compared(subject, pair, **options).fault
+
+
+def test_draws_that_are_too_sharp_are_caught(monkeypatch):
+    assert compared("eigenvector-sampling", far_pair(), k=1, delta=0.0).fault == ""
+    scaled(monkeypatch, SamplingMethod, "concentration", 2.0)
+    for k in (1, 3):
+        fault = compared("eigenvector-sampling", far_pair(d=4), d=4, k=k, delta=1e-5).fault
+        assert "directions, against what it was handed" in fault
+
+
+def test_gradients_with_too_little_noise_are_caught(monkeypatch):
+    honest_noise, honest_steps = Geodesic._noise, OjaStream._single_steps
+    pair = far_pair(1500)
+    for name in ("geodesic", "oja"):
+        assert compared(name, pair, epsilon=30.0).fault == ""
+
+    def less(self, task):
+        costs, deviation = honest_noise(self, task)
+        return costs, deviation / 4
+
+    monkeypatch.setattr(Geodesic, "_noise", less)
+    assert "gradient, against what it was handed" in compared("geodesic", pair, epsilon=30.0).fault
+    monkeypatch.setattr(
+        OjaStream, "_single_steps", lambda self, terms, order, mu: honest_steps(self, terms, order, 4 * mu)
+    )
+    assert "single step, against what it was handed" in compared("oja", pair, epsilon=30.0).fault
+
+
+class HalvesItsNoise(Gaussian):
+    """Draws the right noise and adds half of it."""
+
+    def noise(self, moment, cost, relation, rng):
+        found = super().noise(moment, cost, relation, rng)
+        return replace(found, matrix=found.matrix // 2)
+
+
+def test_noise_that_is_made_smaller_after_the_draw_is_caught():
+    assert "is not the noise that was drawn" in compared(HalvesItsNoise(), far_pair()).fault
+
+
+# --- planted faults: what is not paid for -------------------------------------------------------------------------
+
+
+class MeasuresTwice(SpatialSign):
+    """Two releases for the price of one."""
+
+    def estimate(self, source, task, rng):
+        super().estimate(source, task, rng)
+        return super().estimate(source, task, rng)
+
+
+class ListsLess(SpatialSign):
+    """Leaves a share out of its record."""
+
+    def estimate(self, source, task, rng):
+        found = super().estimate(source, task, rng)
+        return replace(found, split=found.split[:1])
+
+
+class AddsItsOwnNoise(Gaussian):
+    """A measurement that goes through none of the library's functions."""
+
+    def estimate(self, source, task, rng):
+        rows = np.concatenate(list(source.blocks()))
+        noisy = float(np.abs(rows).sum()) + float(rng.discrete_laplace(1e6, 1)[0])
+        return replace(super().estimate(source, task, rng), noise_variance=abs(noisy))
+
+
+@pytest.mark.parametrize(
+    ("method", "seen"),
+    [
+        (MeasuresTwice(), "what Gaussian measurements were handed, against what is listed"),
+        (ListsLess(), "what Gaussian measurements were handed, against what is listed"),
+        (AddsItsOwnNoise(), "that the harness does not know"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_measurement_that_is_not_paid_for_is_caught(method, seen):
+    """Whatever the tables are: here two that are the same."""
+    table = np.random.default_rng(0).normal(size=(40, 3))
+    assert seen in compared(method, Neighbours(table, table.copy(), np.arange(40))).fault
+
+
+class MeasuresMoreWhereRowsAreLong(Gaussian):
+    """The number of measurements follows a number without noise."""
+
+    def estimate(self, source, task, rng):
+        if np.abs(np.concatenate(list(source.blocks()))).max() > 1500:
+            released_count(1, PureCost(1e-6), rng)
+        return super().estimate(source, task, rng)
+
+
+class ChoosesByTheRows(Gaussian):
+    """The kind of the noise follows a number without noise."""
+
+    def estimate(self, source, task, rng):
+        long = np.abs(np.concatenate(list(source.blocks()))).max() > 1500
+        return (METHODS["laplace"]() if long else Gaussian()).estimate(source, task, rng)
+
+
+class ScalesByTheRows(Gaussian):
+    """What is done with the answer follows a number without noise."""
+
+    def estimate(self, source, task, rng):
+        longest = float(np.abs(np.concatenate(list(source.blocks()))).max())
+        found = super().estimate(source, task, rng)
+        return replace(found, eigenvalues=found.eigenvalues * longest)
+
+
+@pytest.mark.parametrize(
+    ("method", "seen"),
+    [
+        (MeasuresMoreWhereRowsAreLong(), "The draws differ"),
+        (ChoosesByTheRows(), "The draws differ"),
+        (ScalesByTheRows(), "The releases differ"),
+        (DataScaledGaussian(), "The releases differ"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_number_without_noise_that_decides_something_is_caught(method, seen):
+    bound = "none" if isinstance(method, DataScaledGaussian) else "radius"
+    assert seen in compared(method, far_pair(), bound=bound).fault
+
+
+# --- planted faults: order ----------------------------------------------------------------------------------------
+
+
+def in_order(source, rng):
+    """The rows as they lie."""
+    rows = np.concatenate([np.asarray(block) for block in source.blocks()])
+    for at in range(0, len(rows), 8192):
+        yield rows[at : at + 8192]
+
+
+@pytest.mark.parametrize(
+    ("place", "subject", "options", "seen"),
+    [
+        (streaming, "oja, batches", {}, "all changes, composed, against the budget"),
+        (streaming, "dp-pca", {}, "all changes, composed, against the budget"),
+        (SHUFFLED, "gaussian", {"center": "pairs"}, "matrix, against what it was handed"),
+        (SHUFFLED, "kendall, blocks", {}, "radius, against what it was handed"),
+    ],
+    ids=str,
+)
+def test_groups_that_follow_positions_in_a_sorted_table_are_caught(place, subject, options, seen, monkeypatch):
+    pair = sorted_pair(4000 if subject == "dp-pca" else 1500)
+    options = {"epsilon": 30.0, **options}
+    assert compared(subject, pair, **options).fault == ""
+    monkeypatch.setattr(place, "shuffled", in_order)
+    assert seen in compared(subject, pair, **options).fault
+
+
+# --- the comparison itself ----------------------------------------------------------------------------------------
+
+
+def changes(*losses):
+    return [Change("a", (Loss(kind, amount),), None, failure=1.0) for kind, amount in losses]
+
+
+MU = gaussian_mu(1.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cost", "within", "beyond"),
+    [
+        (GaussianCost(1.0), [("gaussian", 0.6), ("gaussian", 0.8)], [("gaussian", 0.6), ("gaussian", 0.81)]),
+        (PureCost(1.0), [("pure", 0.5), ("pure", 0.5)], [("pure", 0.5), ("pure", 0.51)]),
+        (PureCost(1.0), [("pure", 0.5), ("range", 0.5)], [("pure", 0.5), ("range", 0.51)]),
+        (ConcentratedCost(1.0), [("range", 2.0), ("range", 2.0)], [("range", 2.0), ("range", 2.01)]),
+        (ApproximateCost(1.0, 1e-6), [("gaussian", 0.999 * MU)], [("gaussian", 0.999 * MU), ("pure", 0.1)]),
+        (ApproximateCost(1.0, 1e-6), [("pure", 0.99), ("failure", 2e-7)], [("pure", 0.99), ("failure", 3e-7)]),
+        (GaussianCost(1.0), [], [("pure", 1e-3)]),
+        (PureCost(1.0), [], [("gaussian", 1e-3)]),
+    ],
+    ids=str,
+)
+def test_changes_compose_as_the_guarantee_says(cost, within, beyond):
+    epsilon = 1.0 if isinstance(cost, (PureCost, ApproximateCost)) else 50.0
+    promise = Promise(Budget(epsilon, 1e-6), (Spend("all", "all", cost),))
+    assert judge(changes(*within), promise).fault == ""
+    assert judge(changes(*beyond), promise).fault
+
+
+def test_a_list_that_is_worth_more_than_the_promise_is_caught():
+    promise = Promise(Budget(1.0), (Spend("all", "all", PureCost(1.01)),))
+    assert "against what is promised" in judge([], promise).fault
+
+
+def sparse_vector_law(margins, scale):
+    """The exact chances of all answers; the last radius is also the answer where none passes."""
+    q = math.exp(-1 / scale)
+    t = np.arange(-int(60 * scale), int(60 * scale) + 1)
+    alive = (1 - q) / (1 + q) * q ** np.abs(t).astype(float)
+    answers = []
+    for margin in margins:
+        needed = t - margin
+        reached = np.where(
+            needed >= 1, q ** np.maximum(needed, 0) / (1 + q), 1 - q ** np.maximum(1 - needed, 0) / (1 + q)
+        )
+        answers.append(float((alive * reached).sum()))
+        alive = alive * (1 - reached)
+    return np.array([*answers[:-1], answers[-1] + float(alive.sum())])
+
+
+def test_the_loss_of_the_sparse_vector_technique_covers_its_exact_law():
+    rng = np.random.default_rng(4)
+    tight = 0.0
+    for _ in range(200):
+        scale = float(rng.uniform(0.5, 5))
+        before = np.sort(rng.integers(-12, 6, size=6))
+        after = before + (rng.integers(-3, 4, size=6) if rng.random() < 0.5 else rng.integers(0, 2, size=6))
+        (loss,) = SparseVector(scale).losses(before, after, None)
+        exact = np.abs(np.log(sparse_vector_law(before, scale) / sparse_vector_law(after, scale))).max()
+        assert exact <= loss.amount + 1e-9
+        tight = max(tight, exact / loss.amount if loss.amount else 0.0)
+    assert tight > 0.5

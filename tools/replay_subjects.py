@@ -1,0 +1,221 @@
+"""Whom the replay test is done to: every method and its variants, under every bound, centre, relation and source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from replay_kit import Promise, stated
+from replay_tables import SOURCES, Neighbours, model_neighbours, neighbours
+
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
+from dpeigen.methods import (
+    DPPCA,
+    METHODS,
+    Gaussian,
+    Geodesic,
+    Kendall,
+    Laplace,
+    Oja,
+    Refined,
+    Spiked,
+    private_mean,
+    private_top_eigenvalue,
+)
+from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
+from dpeigen.privacy import ApproximateCost, Budget, Guarantee, Relation, Spend
+from dpeigen.release import Release
+
+Generator = np.random.Generator
+BOUNDS = ("none", "radius", "box", "private")
+CENTERS = ("none", "array", "private", "pairs")
+RELATIONS = ("replace", "add_remove")
+DELTAS = (0.0, 1e-5)
+REPLACE, APPROXIMATE = RELATIONS[:1], DELTAS[1:]
+_GIVEN = BOUNDS[1:]
+_FEW, _MANY = (2, 3, 5, 40, 700), (700,)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public facts of one pair of fits."""
+
+    bound: str
+    center: str
+    relation: str
+    delta: float
+    epsilon: float
+    source: str
+    d: int
+    k: int
+    whole: bool  # a covariance, or a few components
+
+    def options(self, d: int | None = None) -> dict[str, Any]:
+        """Parameters of an estimator for rows of d columns."""
+        d = self.d if d is None else d
+        bounds = {"none": None, "radius": 3.0, "box": ([-2.0] * d, [3.0] * (d - 1) + [4.0]), "private": "private"}
+        centers = {"none": None, "array": np.linspace(-0.5, 0.5, d), "private": "private", "pairs": "pairs"}
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "bound": bounds[self.bound],
+            "center": centers[self.center],
+            "relation": self.relation,
+            "on_bad_row": "drop-to-zero",
+        }
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something to fit, and the settings it has."""
+
+    name: str
+    fit: Callable[[Setting, Any, Any], Any]  # setting, source, generator
+    bounds: tuple[str, ...] = BOUNDS
+    centers: tuple[str, ...] = CENTERS
+    relations: tuple[str, ...] = RELATIONS
+    deltas: tuple[float, ...] = DELTAS
+    sources: tuple[str, ...] = tuple(SOURCES)
+    rows: tuple[int, ...] = _FEW
+    long_rows: tuple[int, ...] = ()  # in the command, besides
+    columns: tuple[int, ...] = (1, 2, 3, 4)
+    epsilons: tuple[float, ...] = (1.0, 8.0, 30.0)
+    tables: Callable[..., Neighbours] = neighbours
+    promise: Callable[[Setting], Callable[[Any], Promise]] = field(default=lambda setting: stated)  # noqa: ARG005
+
+
+# --- estimators -------------------------------------------------------------------------------------------------------
+
+
+def moments(method: Any, **changes: Any) -> Callable[[Setting, Any, Any], Any]:
+    def fit(setting: Setting, source: Any, rng: Any) -> Any:
+        options = {**setting.options(), "method": method, "random_state": rng, **changes}
+        k = options.pop("n_components", setting.k)
+        estimator = PrivateCovariance(**options) if setting.whole and k == setting.k else PrivatePCA(k, **options)
+        return estimator.fit(source)
+
+    return fit
+
+
+def _ridge(setting: Setting, source: Any, rng: Any) -> Any:
+    options = {**setting.options(setting.d - 1), "random_state": rng}
+    options["center"] = setting.options()["center"]  # of the joint row
+    if setting.bound == "box":
+        options["target_bounds"] = (-2.0, 4.0)
+    if setting.source == "array":
+        return PrivateRidge("auto", **options).fit(source[:, :-1], source[:, -1])
+    return PrivateRidge("auto", **options).fit(source, f"c{setting.d - 1}")
+
+
+def _plane(d: int, relation: str) -> Release:
+    """A made-up release to draw maps on."""
+    guarantee = Guarantee(1.0, 1e-6, Relation.parse(relation), "gaussian")
+    return Release("pca", np.eye(d)[:2], np.ones(2), np.eye(d), np.zeros(d), 1.0, guarantee)
+
+
+def _map(setting: Setting, source: Any, rng: Any) -> Any:
+    made = PrivateScoreMap(
+        _plane(setting.d, setting.relation), epsilon=setting.epsilon, on_bad_row="drop-to-zero", random_state=rng
+    )
+    return made.fit(source)
+
+
+def _class_map(setting: Setting, source: Any, rng: Any) -> Any:
+    """The last column is the label."""
+    made = PrivateScoreMap(
+        _plane(setting.d - 1, setting.relation),
+        epsilon=setting.epsilon,
+        labels=[0.0, 1.0, 3.0],
+        by_class="density" if setting.whole else "centroids",
+        on_bad_row="drop-to-zero",
+        random_state=rng,
+    )
+    return made.fit(source[:, :-1], source[:, -1])
+
+
+def _one_number(function: Callable[..., Any], *facts: float) -> Callable[[Setting, Any, Any], Any]:
+    def fit(setting: Setting, source: Any, rng: Any) -> Any:
+        rows = np.nan_to_num(source, nan=0.0, posinf=1e300, neginf=-1e300)  # these functions take finite rows
+        return function(rows, *facts, epsilon=setting.epsilon, delta=setting.delta, random_state=rng)
+
+    return fit
+
+
+def _budget(setting: Setting) -> Callable[[Any], Promise]:
+    """Of functions that state no guarantee: the budget they were given."""
+    budget = Budget(setting.epsilon, setting.delta)
+    split = (Spend("all", "all", ApproximateCost(budget.epsilon, budget.delta)),)
+    return lambda found: Promise(budget, split)  # noqa: ARG005
+
+
+def _spiked(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:  # noqa: ARG001
+    """From the model, because `spiked` promises nothing outside it."""
+    return model_neighbours(rng, n, np.array([50.0]), d)
+
+
+def _decay(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    return distances * np.exp(-distances)
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+_PAIRED: Mapping[str, Any] = {"relations": REPLACE}
+_ONE_PASS: Mapping[str, Any] = {"relations": REPLACE, "deltas": APPROXIMATE, "epsilons": (30.0,), "columns": (2, 3)}
+_MODEL: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none", "pairs"), "relations": REPLACE,
+                             "deltas": APPROXIMATE, "rows": (4000,), "columns": (4,), "epsilons": (8.0,),
+                             "tables": _spiked}  # fmt: skip
+_FUNCTION: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "relations": REPLACE,
+                                "deltas": APPROXIMATE, "sources": ("array",), "epsilons": (8.0,), "promise": _budget,
+                                "rows": (3000,)}  # fmt: skip
+_PICTURE: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "deltas": DELTAS[:1]}
+_PRINTED: Mapping[str, Any] = {"bounds": BOUNDS[1:3], "centers": ("none", "array", "pairs"), "relations": REPLACE}
+_RANK: Mapping[str, Any] = {"rows": _MANY, "columns": (4,)}
+
+SUBJECTS: list[Subject] = [
+    Subject("auto", moments("auto")),
+    Subject("gaussian", moments("gaussian"), bounds=_GIVEN, deltas=APPROXIMATE),
+    Subject("gaussian, tightened", moments(Gaussian(tighten=True)), bounds=("box",), deltas=APPROXIMATE, rows=_MANY),
+    Subject("gaussian, published", moments(Gaussian(constants="published")), **_PRINTED, deltas=APPROXIMATE),
+    Subject("laplace", moments("laplace"), bounds=_GIVEN),
+    Subject("laplace, published", moments(Laplace(constants="published")), **_PRINTED),
+    Subject("matrix-laplace", moments("matrix-laplace"), bounds=_GIVEN),
+    Subject("eigenvector-sampling", moments("eigenvector-sampling"), bounds=_GIVEN),
+    Subject("eigenvector-sampling, published", moments(EigenvectorSampling(constants="published")), bounds=_GIVEN,
+            relations=REPLACE),
+    Subject("kapralov-talwar", moments("kapralov-talwar"), bounds=_GIVEN),
+    Subject("spatial-sign", moments("spatial-sign")),
+    Subject("whitened", moments("whitened")),
+    Subject("refined", moments("refined"), deltas=APPROXIMATE),
+    Subject("refined, differences", moments(Refined(differences=True)), **_PAIRED, deltas=APPROXIMATE),
+    Subject("refined, directions", moments(Refined(only_directions=True)), **_PAIRED, deltas=APPROXIMATE),
+    Subject("kendall", moments("kendall"), **_PAIRED),
+    Subject("kendall, published", moments(Kendall(constants="published")), **_PAIRED, deltas=APPROXIMATE),
+    Subject("kendall, winsorised", moments(Kendall(transform="winsorized", radius=1.0, design=3)), **_PAIRED),
+    Subject("kendall, blocks", moments(Kendall(transform="winsorized", radius="private", design="blocks")), **_PAIRED,
+            rows=_MANY, long_rows=(9000,)),
+    Subject("kendall, own transform", moments(Kendall(transform=_decay, radius=1.0, design=5, variances="paid",
+                                                       location="paid")), **_PAIRED),
+    Subject("geodesic", moments("geodesic"), **_PAIRED, deltas=APPROXIMATE),
+    Subject("geodesic, few steps", moments(Geodesic(steps=2)), **_PAIRED, deltas=APPROXIMATE),
+    Subject("private rank, gaussian", moments("gaussian", n_components="private"), **_RANK, bounds=_GIVEN,
+            deltas=APPROXIMATE),
+    Subject("private rank, sampling", moments("eigenvector-sampling", n_components="private"), **_RANK,
+            bounds=_GIVEN),
+    Subject("private rank, refined", moments("refined", n_components="private"), **_RANK, deltas=APPROXIMATE),
+    Subject("oja", moments("oja"), **_ONE_PASS, rows=(1500,), bounds=_GIVEN),
+    Subject("oja, batches", moments(Oja(batch=20)), **_ONE_PASS, rows=(700, 1500), bounds=_GIVEN),
+    Subject("oja, known gap", moments(Oja(batch="auto", gap=0.5)), **_ONE_PASS, rows=(1500,), bounds=_GIVEN),
+    Subject("dp-pca", moments("dp-pca"), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
+    Subject("dp-pca, box", moments(DPPCA(box=True, gap=0.5)), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
+    Subject("spiked", moments("spiked"), **_MODEL),
+    Subject("spiked, known model", moments(Spiked(signal=50.0, noise_variance=1.0, rank=1)), **_MODEL),
+    Subject("ridge", _ridge, columns=(2, 3, 4), sources=("array", "frame", "parquet", "csv")),
+    Subject("score map", _map, **_PICTURE, columns=(2, 3, 4)),
+    Subject("score map, classes", _class_map, **_PICTURE, columns=(3, 4), sources=("array",)),
+    Subject("private mean", _one_number(private_mean, 1.0), **_FUNCTION),
+    Subject("private top eigenvalue", _one_number(private_top_eigenvalue), **_FUNCTION),
+]  # fmt: skip
+assert {s.name for s in SUBJECTS} >= METHODS.keys(), "a method is missing"

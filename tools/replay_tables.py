@@ -1,0 +1,177 @@
+"""Hostile tables and their neighbours, as every kind of source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.sources.memory import BlockSource
+
+Floats = NDArray[np.float64]
+Generator = np.random.Generator
+_LARGEST = float(np.finfo(np.float64).max)
+_ENTRIES = [0.0, _LARGEST, -_LARGEST, 5e-324, 1e-308, 1e-200, 1e200, 1e154, np.inf, np.nan, 1.0, 2.0**1023,
+            1e16, -1e16, 1e-16]  # fmt: skip
+_FAR = [1.0, 3.0, 1e3, 1e10, 1e-3]  # 3.0 is the radius of the cases
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two tables, and where each row of the first is in the second; None where a row was added or removed."""
+
+    before: Floats
+    after: Floats
+    places: NDArray[np.intp] | None
+
+
+def neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
+    """A hostile table and one that differs in one row; sometimes both are kept sorted, so that other rows move."""
+    table, at = _table(rng, n, d), int(rng.integers(n))
+    old, new = _pair(rng, d)
+    if rng.random() < 0.7:
+        table[at] = old
+    ordered = rng.random() < 0.4
+    if not replace:
+        first, second = (_sorted(t)[0] if ordered else t for t in (table, np.delete(table, at, axis=0)))
+        return Neighbours(first, second, None) if rng.random() < 0.5 else Neighbours(second, first, None)
+    changed = table.copy()
+    changed[at] = new
+    if not ordered:
+        return Neighbours(table, changed, np.arange(n))
+    return sorted_neighbours(table, changed)
+
+
+def sorted_neighbours(table: Floats, changed: Floats) -> Neighbours:
+    """Both tables in the order of their first columns, as someone who keeps a file sorted would have them."""
+    first, ranks = _sorted(table)
+    second, other = _sorted(changed)
+    places = np.empty(len(table), dtype=np.intp)
+    where = np.empty(len(table), dtype=np.intp)
+    where[other] = np.arange(len(table))
+    places[:] = where[ranks]
+    return Neighbours(first, second, places)
+
+
+def model_neighbours(rng: Generator, n: int, spikes: Floats, d: int) -> Neighbours:
+    """Normal rows of a spiked covariance, one of them drawn anew from the same law: what `spiked` is proven for."""
+    deviations = np.sqrt(np.append(spikes, np.zeros(d - len(spikes))) + 1.0)
+    table = rng.normal(size=(n, d)) * deviations
+    changed = table.copy()
+    changed[int(rng.integers(n))] = rng.normal(size=d) * deviations
+    return Neighbours(table, changed, np.arange(n))
+
+
+def _sorted(table: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    order = np.argsort(table[:, 0], kind="stable")
+    return table[order], order
+
+
+def _row(rng: Generator, d: int) -> Floats:
+    kind = rng.integers(6)
+    if kind == 0:
+        return rng.choice(_ENTRIES, size=d)
+    if kind == 1:
+        return _axis(rng, d)
+    if kind == 2:
+        return rng.normal(size=d) * 10.0 ** rng.integers(-5, 8)
+    if kind == 3:
+        return np.zeros(d)
+    if kind == 4:
+        row = rng.normal(size=d)
+        return row / np.linalg.norm(row) * 3.0
+    return np.full(d, np.nan)
+
+
+def _axis(rng: Generator, d: int) -> Floats:
+    row = np.zeros(d)
+    row[rng.integers(d)] = rng.choice(_FAR) * rng.choice([-1.0, 1.0])
+    return row
+
+
+def _pair(rng: Generator, d: int) -> tuple[Floats, Floats]:
+    """Two rows: those that proofs find worst (other axes, opposite, nothing against something), or any."""
+    kind = rng.integers(5)
+    if kind == 0:
+        return _axis(rng, d), _axis(rng, d)
+    if kind == 1:
+        row = rng.normal(size=d)
+        row *= rng.choice(_FAR) / np.linalg.norm(row)
+        return row, -row
+    if kind == 2:
+        return np.zeros(d), _axis(rng, d)
+    if kind == 3:
+        corners = np.array([-2.0, 3.0])  # of the box of the cases
+        return rng.choice(corners, size=d), rng.choice(corners, size=d)
+    return _row(rng, d), _row(rng, d)
+
+
+def _table(rng: Generator, n: int, d: int) -> Floats:
+    kind = rng.integers(6)
+    if kind == 0:
+        return rng.normal(size=(n, d))
+    if kind == 1:
+        return np.zeros((n, d))
+    if kind == 2:
+        return rng.normal(size=(n, d)) * np.logspace(0, -3, d)
+    if kind == 3:
+        return np.tile(_row(rng, d), (n, 1))
+    if kind == 4:
+        return np.round(rng.normal(size=(n, d)))  # ties
+    return np.array([_row(rng, d) for _ in range(n)])
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+def names(d: int) -> list[str]:
+    return [f"c{j}" for j in range(d)]
+
+
+def _frame(table: Floats, path: Path) -> Any:  # noqa: ARG001
+    import pandas as pd
+
+    frame = pd.DataFrame(table, columns=names(table.shape[1]))
+    return frame.astype({"c0": "Float64"})  # columns of two types are turned into numbers block by block
+
+
+def _parquet(table: Floats, path: Path) -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    columns = dict(zip(names(table.shape[1]), table.T, strict=True))
+    parquet.write_table(pa.table(columns), path.with_suffix(".parquet"), row_group_size=97)
+    return str(path.with_suffix(".parquet"))
+
+
+def _csv(table: Floats, path: Path) -> str:
+    lines = [",".join(names(table.shape[1])), *(",".join(repr(float(v)) for v in row) for row in table)]
+    path.with_suffix(".csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path.with_suffix(".csv"))
+
+
+def _blocks(table: Floats) -> Iterator[Floats]:
+    step = max(1, len(table) // 3)
+    for at in range(0, len(table), step):
+        yield table[at : at + step]
+
+
+def _dask(table: Floats, path: Path) -> Any:  # noqa: ARG001
+    import dask.array
+
+    return dask.array.from_array(table, chunks=(max(1, len(table) // 3), table.shape[1]))
+
+
+SOURCES: dict[str, Callable[[Floats, Path], Any]] = {
+    "array": lambda table, path: table,  # noqa: ARG005
+    "frame": _frame,
+    "parquet": _parquet,
+    "csv": _csv,
+    "block function": lambda table, path: BlockSource(lambda: _blocks(table), n_features=table.shape[1]),  # noqa: ARG005
+    "list of blocks": lambda table, path: BlockSource(list(_blocks(table)), n_features=table.shape[1]),  # noqa: ARG005
+}
+LONG_SOURCES = {**SOURCES, "dask": _dask}
