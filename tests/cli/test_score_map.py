@@ -101,3 +101,23 @@ def test_the_ledger_refuses(folder, tmp_path):
     result = call(folder, tmp_path / "out", "--ledger", str(ledger.path))
     assert result.exit_code == 4
     assert not (tmp_path / "out" / "release.json").exists()
+
+
+def test_a_map_of_a_rescaled_release_is_in_its_units(tmp_path):
+    """Raw rows would all lie far beyond an edge of the window."""
+    rows = 100 + np.random.default_rng(0).normal(size=(2000, 3)) * [15.0, 8.0, 2.0]
+    table = tmp_path / "table.csv"
+    np.savetxt(table, rows, delimiter=",", header="a,b,c", comments="")
+    common = ["--epsilon", "8", "--json"]
+    bounds = ["--lower", "0", "--upper", "200", "--rescale"]
+    out = CliRunner().invoke(
+        app, ["pca", str(table), "-k", "2", *common, "--delta", "1e-6", *bounds, "--out", str(tmp_path / "release")]
+    )
+    assert out.exit_code == 0, out.output
+    out = CliRunner().invoke(
+        app, ["scoremap", str(tmp_path / "release"), str(table), *common, "--out", str(tmp_path / "map")]
+    )
+    assert out.exit_code == 0, out.output
+    counts = load_score_map(tmp_path / "map").counts.sum(axis=0)
+    inside = counts[1:-1, 1:-1].sum()
+    assert inside > 1800  # of 2,000 rows, and not in the cells at the edge

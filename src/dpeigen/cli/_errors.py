@@ -68,7 +68,7 @@ def one_line_errors() -> Iterator[None]:
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
-        fail(STOPPED + signal.SIGINT, "Stopped.")
+        fail(STOPPED + signal.SIGINT, "Stopped. Nothing was reserved or spent.")
     except (BudgetExceededError, RepeatedReleaseError, LedgerUnavailableError) as error:
         fail(REFUSED, error)
     except (UnreadableError, BadRowsError, DatasetError) as error:

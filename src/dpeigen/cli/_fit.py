@@ -108,7 +108,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
                 "Rescaling needs public bounds of every column: give --lower and --upper, or 'lower' and 'upper' for "
                 "each column in the file of --config; or leave it out with --no-rescale."
             )
-        source, box = _rescaled(source, box, names), ([0.0] * len(names), [1.0] * len(names))
+        source, box = rescaled_source(source, box, names), ([0.0] * len(names), [1.0] * len(names))
     bound = box if box is not None else _bound(setting("bound"))
     if command == "pca":
         k = _required("components", setting("components"), "how many, for example 2, or 'private'")
@@ -214,7 +214,7 @@ def _without(box: Box, target: int) -> tuple[Box, tuple[float, float]]:
     return (rest[0], rest[1]), (lower[target], upper[target])
 
 
-def _rescaled(source: Source, box: Box, names: list[str]) -> Source:
+def rescaled_source(source: Source, box: Box, names: list[str]) -> Source:
     """Rows with every column brought to [0, 1] by its bounds: a public function of each row alone."""
     import numpy as np
 

@@ -23,6 +23,7 @@ from dpeigen.cli._options import LedgerFile
 
 if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import Plan
+    from dpeigen.release import Release
     from dpeigen.score_map import ScoreMap
     from dpeigen.sources import Source
 
@@ -58,7 +59,7 @@ def scoremap(
         ledger_for(ledger, "dpeigen scoremap")
         plane = load_release(release)
         listed = None if labels is None else [name.strip() for name in labels.split(",")]
-        source = _open(file, plane.feature_names, category or [], label, listed)
+        source = _in_units(_open(file, plane.feature_names, category or [], label, listed), plane)
         estimator = PrivateScoreMap(
             plane,
             epsilon=epsilon,
@@ -103,6 +104,18 @@ def _open(path: Path, features: list[str], declared: list[str], label: str | Non
     if label is not None and labels:
         names, categories = [*names, label], categories | {label: labels}
     return open_source(path, columns=names, categories=categories or None)
+
+
+def _in_units(source: Source, plane: Release) -> Source:
+    """The rows in the units of the release, whose columns may have been rescaled by public bounds; labels stay."""
+    from dpeigen.cli._fit import rescaled_source
+
+    by = plane.facts.get("rescaled")
+    if by is None:
+        return source
+    labels = source.n_features - len(by["lower"])
+    box = (by["lower"] + [0.0] * labels, by["upper"] + [1.0] * labels)
+    return rescaled_source(source, box, source.feature_names or [])
 
 
 def _print_plan(plan: Plan, as_json: bool) -> None:

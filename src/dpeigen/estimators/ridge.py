@@ -35,7 +35,7 @@ from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release, check_alphas
 from dpeigen.sources import Source
 from dpeigen.sources.mapped import MappedSource
-from dpeigen.sources.objects import numbers_of, table_of
+from dpeigen.sources.objects import numbers_of
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -256,8 +256,7 @@ def _joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:
 def _numbers(y: Any) -> Floats:
     """y as one column of numbers, NaN where an entry is none; no error quotes an entry."""
     if isinstance(y, (list, tuple)):  # NumPy would take their type from the entries
-        found = table_of(y) if y and isinstance(y[0], (list, tuple, np.ndarray)) else (numbers_of(list(y)), False)
-        y = y if found is None else found[0]
+        return numbers_of([_item(entry) for entry in y])
     try:
         column = column_or_1d(y, warn=True)
         shape = ""
@@ -272,6 +271,12 @@ def _numbers(y: Any) -> Floats:
         raise ValueError("y must hold real numbers.")
     with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
         return np.asarray(column, dtype=np.float64)
+
+
+def _item(entry: Any) -> Any:
+    """An entry of y; of a container that holds one, that one."""
+    one = isinstance(entry, (list, tuple)) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
+    return entry[0] if one and len(entry) == 1 else entry
 
 
 def _joined(rows: Source, target: Floats | int, names: list[str], scale: float) -> Source:

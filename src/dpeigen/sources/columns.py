@@ -137,7 +137,8 @@ class Columns:
 
                 return self._fits(name, pa.field(name, pa.from_numpy_dtype(kind)))
             declared = name in self.categories or name in self.types
-            return declared or kind == np.dtype("O") or is_numeric_dtype(kind) or is_bool_dtype(kind)
+            by_cell = kind == np.dtype("O") or frames.is_text_type(kind)
+            return declared or by_cell or is_numeric_dtype(kind) or is_bool_dtype(kind)
 
         _refuse([f"{name} ({frame[name].dtype})" for name in self.names if not fits(name, frame[name].dtype)])
 

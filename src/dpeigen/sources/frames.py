@@ -1,6 +1,7 @@
 """Columns of pandas frames as numbers, each cell by itself: how a column is read depends on its type, never on values.
 
-A column of objects has no type of its own. Its cells are read one by one (`sources.objects`).
+A column of objects has no type of its own, and pandas makes a column text where one cell is no number. Their cells are
+read one by one (`sources.objects`).
 """
 
 from __future__ import annotations
@@ -51,13 +52,22 @@ def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
 
 
 def plain_frame(frame: Any) -> Any:
-    """The frame with its columns of objects, and of numbers that may be missing, as doubles."""
+    """The frame with its columns of objects, of text, and of numbers that may be missing, as doubles."""
     given = frame
     for at, kind in enumerate(given.dtypes):
-        if kind == np.dtype("O") or _is_number_type(kind):
+        if kind == np.dtype("O") or is_text_type(kind) or _is_number_type(kind):
             frame = frame.copy(deep=False) if frame is given else frame
             frame.isetitem(at, column_numbers(given.iloc[:, at]))
     return frame
+
+
+def is_text_type(kind: Any) -> bool:
+    """Whether a type is one of text. pandas gives it to a whole column if one cell is no number."""
+    import pandas as pd
+
+    if isinstance(kind, pd.ArrowDtype):
+        return str(kind.pyarrow_dtype) in ("string", "large_string", "string_view")
+    return isinstance(kind, pd.StringDtype)
 
 
 def _is_number_type(kind: Any) -> bool:

@@ -13,7 +13,7 @@ from dpeigen._validate import check_count
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
 from dpeigen.sources.frames import plain_frame
-from dpeigen.sources.objects import table_of
+from dpeigen.sources.objects import numbers_of, table_of
 
 T = TypeVar("T")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread
@@ -168,7 +168,7 @@ def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
     """
     kind = type(given).__module__.split(".")[0]
     if kind == "polars":
-        given, kind = given.to_arrow(), "pyarrow"
+        given, kind = _from_polars(given), "pyarrow"
     if kind == "pyarrow":
         columns = Columns(given.schema.names)
         return columns.from_arrow(given), columns.features
@@ -177,7 +177,15 @@ def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
         return columns.from_pandas(given), columns.features
     if isinstance(given, (list, tuple)) and not given:
         return np.empty((0, width)), None
-    found = table_of(plain_frame(given) if kind == "pandas" else given)
+    found = table_of(plain_frame(given) if kind == "pandas" else given, width or None)
     if found is None:
         raise UnreadableRowsError("A block must be a table of real numbers, rows × features. Nothing was spent.")
     return found[0], None
+
+
+def _from_polars(frame: Any) -> Any:
+    """An Arrow table. Columns that Polars could not give a plain type, because of one cell, are read cell by cell."""
+    import polars as pl
+
+    odd = [name for name, kind in frame.schema.items() if kind == pl.Object or kind.is_nested()]
+    return frame.with_columns([pl.Series(name, numbers_of(frame[name].to_list())) for name in odd]).to_arrow()

@@ -20,7 +20,6 @@ from dpeigen.sources import cells
 
 Floats = NDArray[np.float64]
 _PLAIN = frozenset({bool, int, float, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_})
-_UNREADABLE = (TypeError, ValueError, ArithmeticError)  # of float(cell)
 
 
 def is_real(array: Any) -> bool:
@@ -45,22 +44,30 @@ def numbers_of(listed: list[Any], kind: str | None = None) -> Floats:
     return found
 
 
-def table_of(given: Any) -> tuple[NDArray[Any], bool] | None:
+def table_of(given: Any, width: int | None = None) -> tuple[NDArray[Any], bool] | None:
     """Rows in lists, or an array of whatever type, as a table of real numbers; None if that is none.
 
-    And whether there was a cell that is neither a number nor missing, or a row that is none. The first row says how
-    many columns there are. A row of another length is a bad one.
+    And whether there was a cell that is neither a number nor missing, or a row that is none. ``width`` is the number of
+    columns where it is known; else it is the length that most rows of a list have. A row of another length, or
+    something that is no row, is a bad row.
     """
     try:
         array = np.asarray(given)
-    except _UNREADABLE:
+    except Exception:  # code of a cell's own type may raise anything
         array = None
-    if array is not None and (array.ndim < 2 or (array.ndim == 2 and is_real(array))):
-        return (array, False) if array.ndim == 2 else None
-    rows = [_cells(row) for row in given] if isinstance(given, (list, tuple)) else []
-    width = next((len(row) for row in rows if row is not None), -1)
-    if width < 0:
-        return None if array is None or array.ndim != 2 else _from_array(array)
+    listed_rows = isinstance(given, (list, tuple))
+    if (
+        array is not None
+        and array.ndim == 2
+        and is_real(array)
+        and (not listed_rows or width in (None, array.shape[1]))
+    ):
+        return array, False
+    rows = [_cells(row) for row in given] if listed_rows else []
+    lengths = [len(row) for row in rows if row is not None]
+    if not listed_rows or not (lengths or width):
+        return _from_array(array) if array is not None and array.ndim == 2 else None
+    width = max(set(lengths), key=lambda length: (lengths.count(length), length)) if width is None else width
     missing: list[Any] = [None] * width
     listed = [cell for row in rows for cell in (missing if row is None or len(row) != width else row)]
     found, odd = _judged(listed)
@@ -99,7 +106,7 @@ def _number(cell: Any) -> float:
         return np.nan
     try:
         return float(cell)
-    except _UNREADABLE:
+    except Exception:  # code of the cell's own type may raise anything
         return np.nan
 
 
@@ -114,7 +121,7 @@ def _moment(kind: str) -> Callable[[Any], float]:
             if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
                 cell = cell.astimezone(datetime.timezone.utc).replace(tzinfo=None)
             moment = np.datetime64(cell).astype(unit)
-        except _UNREADABLE:
+        except Exception:  # code of the cell's own type may raise anything
             return np.nan
         return np.nan if np.isnat(moment) else float(moment.astype(np.int64))
 

@@ -74,15 +74,16 @@ def open_if_known(
     return None
 
 
-def as_table(X: Any) -> tuple[Any, bool]:
+def as_table(X: Any, width: int | None = None) -> tuple[Any, bool]:
     """Lists, arrays and frames of objects as tables of numbers, anything else as it is.
 
-    And whether a cell of theirs was neither a number nor missing. Types of other arrays and frames are public.
+    ``width`` is the number of columns where it is known. And whether a cell of theirs was neither a number nor missing.
+    Types of other arrays and frames are public.
     """
     if type(X).__module__.split(".")[0] == "pandas":
         return (plain_frame(X) if getattr(X, "ndim", 0) == 2 else X), False
     objects = getattr(getattr(X, "dtype", None), "kind", "") == "O" and getattr(X, "ndim", 0) == 2
-    found = table_of(X) if objects or isinstance(X, (list, tuple)) else None
+    found = table_of(X, width) if objects or isinstance(X, (list, tuple)) else None
     return (X, False) if found is None else found
 
 

@@ -1,0 +1,123 @@
+"""One odd cell changes its own row only: not how others are read, how many columns there are, or if a fit works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
+from dpeigen.sources import BlockSource, open_source
+
+ROWS = np.random.default_rng(0).normal(size=(60, 2))
+FIT = {"epsilon": 50.0, "bound": 4.0, "center": None, "random_state": 0}
+DROPPED = {**FIT, "on_bad_row": "drop-to-zero"}
+
+
+def covariance(data, **options):
+    return PrivateCovariance(**{**DROPPED, **options}).fit(data).covariance_
+
+
+def with_hole(row=3):
+    holed = ROWS.copy()
+    holed[row, 1] = np.nan
+    return covariance(holed)
+
+
+def frame_with(cell, names, dtype):
+    column = [str(value) for value in ROWS[:, 1]]
+    column[3] = cell
+    return pd.DataFrame({names[0]: ROWS[:, 0], names[1]: pd.Series(column, dtype=dtype)})
+
+
+@pytest.mark.parametrize("dtype", ["string", "str", "string[pyarrow]", object])
+@pytest.mark.parametrize("names", [("a", "b"), (0, 1)], ids=["named", "numbered"])
+@pytest.mark.parametrize("cell", ["abc", None, "1_0", ""])
+def test_a_word_in_a_text_column_of_pandas_is_a_bad_row(dtype, names, cell):
+    np.testing.assert_array_equal(covariance(frame_with(cell, names, dtype)), with_hole())
+
+
+def test_a_refused_text_column_is_on_the_ledgers_record(tmp_path):
+    ledger = Ledger.create(tmp_path / "study.ledger", epsilon=60.0)
+    for names in (("a", "b"), (0, 1)):
+        with pytest.raises(ValueError, match="othing was spent"):
+            PrivateCovariance(**FIT, ledger=ledger).fit(frame_with("abc", names, "string"))
+    assert [entry["state"] for entry in ledger.history()] == ["cancelled"] * 2
+
+
+def test_a_chunk_of_a_stream_with_a_word_is_taken():
+    pca = PrivatePCA(1, epsilon=4.0, delta=1e-5, method="oja", bound=4.0, center=None, on_bad_row="drop-to-zero")
+    pca.partial_fit(frame_with("1.5", ("a", "b"), "string"))
+    pca.partial_fit(frame_with("abc", ("a", "b"), "string"))
+
+
+@pytest.mark.parametrize(
+    "entry", [[0.5, 1.0], [], "abc", None, object()], ids=["two", "none", "word", "None", "object"]
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_odd_target_changes_its_own_row_only(entry, place):
+    y = ROWS[:, 0].tolist()
+    holed = np.array(y)
+    holed[place], y[place] = np.nan, entry
+    found, wanted = (PrivateRidge(**DROPPED).fit(ROWS, target).coef_ for target in (y, holed))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_target_in_a_list_of_its_own_is_itself():
+    y = ROWS[:, 0].tolist()
+    wanted = PrivateRidge(**DROPPED).fit(ROWS, y).coef_
+    y[0] = [y[0]]
+    np.testing.assert_array_equal(PrivateRidge(**DROPPED).fit(ROWS, y).coef_, wanted)
+
+
+@pytest.mark.parametrize("row", [[1.0], [1.0, 2.0, 3.0], None, 3.0, "abc"], ids=str)
+@pytest.mark.parametrize("place", [0, 3])
+def test_an_odd_row_of_a_list_is_a_bad_row_wherever_it_stands(row, place):
+    listed = ROWS.tolist()
+    listed[place] = row
+    np.testing.assert_array_equal(covariance(listed), with_hole(place))
+    for relation in ("replace", "add_remove"):
+        blocks = BlockSource(lambda: iter([listed[:1], listed[1:]]), n_features=2, n_rows=60)
+        holed = ROWS.copy()
+        holed[place] = np.nan
+        np.testing.assert_array_equal(covariance(blocks, relation=relation), covariance(holed, relation=relation))
+
+
+@pytest.mark.parametrize("row", [[1.0], None])
+def test_a_stream_knows_its_columns(row):
+    pca = PrivatePCA(1, epsilon=4.0, delta=1e-5, method="oja", bound=4.0, center=None, on_bad_row="drop-to-zero")
+    pca.partial_fit(ROWS)
+    pca.partial_fit([row])
+    assert pca.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("cell", [object(), [1.0], "x"], ids=["object", "list", "text"])
+def test_an_odd_cell_of_a_polars_block_is_one_bad_row(cell):
+    pl = pytest.importorskip("polars")
+    column = [*ROWS[:3, 1].tolist(), cell, *ROWS[4:, 1].tolist()]
+    frame = pl.DataFrame({"a": ROWS[:, 0], "b": pl.Series(column, dtype=pl.Object)})
+    np.testing.assert_array_equal(covariance(BlockSource(lambda: iter([frame]), n_rows=60)), with_hole())
+
+
+class Unwilling(float):
+    def __float__(self):
+        raise RuntimeError("secret")
+
+
+def test_a_cell_whose_own_code_fails_is_a_bad_row():
+    listed = [[a, b] for a, b in ROWS.tolist()]
+    listed[3][1] = Unwilling(1.0)
+    np.testing.assert_array_equal(covariance(listed), with_hole())
+
+
+def test_labels_are_not_matched_to_rows_without_an_order(tmp_path):
+    """A row lies in the folder of its key: another key moves it, and every label after it."""
+    for key in ("x", "y"):
+        (tmp_path / f"g={key}").mkdir()
+        pq.write_table(pa.table({"a": ROWS[:30, 0], "b": ROWS[:30, 1]}), tmp_path / f"g={key}" / "rows.parquet")
+    plane = PrivatePCA(2, **FIT).fit(pd.DataFrame(ROWS, columns=["a", "b"])).release_
+    rows = open_source(tmp_path, columns=["a", "b"])
+    with pytest.raises(ValueError, match="no fixed order"):
+        PrivateScoreMap(plane, epsilon=1.0, labels=["u", "v"], random_state=0).fit(rows, ["u", "v"] * 30)
