@@ -1,0 +1,83 @@
+"""Counts of cells of a plane, and weighted counts and sums of positions of classes, with Laplace noise.
+
+Guarantee: ε-DP for every data set, under replacement and under addition and removal, exact integers. A row is in one
+cell or in none: ℓ1 sensitivity 2 (replace) or 1. A row adds to one class or to none: 2(C + L) or C + L (`stats.cells`),
+so many classes cost no more than two. Both are answered from one pass, each for its own share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.noise import perturb
+from dpeigen.privacy.randomness import Generator, SeededRandomness
+from dpeigen.questions.base import Answer, Floats, People, Question, plain_noise
+from dpeigen.stats.cells import PlaneCells, PlaneView, cell_sensitivity, class_sensitivity
+from dpeigen.stats.frame import RowView
+
+
+@dataclass(frozen=True)
+class _OfPlane(Question[Answer]):
+    """A question about the rows on a plane; ``by_class``: cells of each class apart."""
+
+    plane: PlaneView
+    cells: int
+    by_class: bool
+
+    @property
+    def view(self) -> RowView:
+        return self.plane.frame
+
+    @property
+    def reads(self) -> tuple[Any, ...]:
+        return "cells", self.plane, self.cells, self.by_class
+
+    def mechanism(self, cost: Cost) -> str:
+        return plain_noise(cost)
+
+    def statistic(self) -> PlaneCells:
+        return PlaneCells(self.plane, self.cells, by_class=self.by_class)
+
+
+@dataclass(frozen=True)
+class NoisyCells:
+    """Released counts (groups × cells × cells), and the number of rows where it is public."""
+
+    counts: NDArray[np.int64]
+    rows: float | None
+
+
+@dataclass(frozen=True)
+class CellCounts(_OfPlane[NoisyCells]):
+    """Rows in each cell."""
+
+    def answer(self, found: PlaneCells, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisyCells:  # noqa: ARG002
+        return self._noisy(found, cost, relation, rng)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyCells:  # noqa: ARG002
+        return self._noisy(self.statistic(), cost, relation, SeededRandomness(rng))
+
+    def _noisy(self, found: PlaneCells, cost: Cost, relation: Relation, rng: Randomness) -> NoisyCells:
+        size = cell_sensitivity(relation)
+        noisy = perturb(found.counts.ravel(), cost, l2=size, l1=size, rng=rng).reshape(found.counts.shape)
+        return NoisyCells(noisy, float(found.count) if relation is Relation.REPLACE else None)
+
+
+@dataclass(frozen=True)
+class ClassSums(_OfPlane[Floats]):
+    """For each class its weighted count and the sum of its clipped positions: classes × 3."""
+
+    def answer(self, found: PlaneCells, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
+        return self._noisy(found.sums, cost, relation, rng)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
+        return self._noisy(self.statistic().sums, cost, relation, SeededRandomness(rng))
+
+    def _noisy(self, sums: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:
+        reach = class_sensitivity(relation)
+        return perturb(sums.ravel(), cost, l2=reach, l1=reach, rng=rng).reshape(-1, 3).astype(np.float64)

@@ -1,0 +1,128 @@
+"""Generalised Kendall's tau with symmetric noise.
+
+Guarantee: worth its cost for every data set, under replacement of one row. The mean of g·gᵀ over pairs of rows, ‖g‖ ≤
+b, has Frobenius sensitivity 2√2·b²/n, rounding included (`stats.kendall`), whatever the public design of pairs is: all
+pairs, a circulant one over a secret random order, or one inside parts of a random order. Noise by `questions.laws`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.guarantee import Numerics
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions.base import Floats, People, Question
+from dpeigen.questions.laws import SymmetricLaw
+from dpeigen.stats import Frame, KendallTau, Lattice, Statistic
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.pairs import Transform, n_pairs, pairs_per_row
+
+PART = 8192  # rows of a part of a random order
+
+
+@dataclass(frozen=True)
+class NoisyTau:
+    """A released mean of g·gᵀ/b² over pairs, and what is publicly known about it."""
+
+    mean: Floats
+    deviation: float  # of an off-diagonal entry
+    pairs: int
+    share: float  # the most pairs that one row is in, over 2/n of all pairs
+
+
+@dataclass(frozen=True)
+class Tau(Question[NoisyTau]):
+    """Kendall's tau over pairs of so many rows.
+
+    ``design``: None for all pairs; B for a row and the B that follow it in a random order. ``in_parts``: pairs inside
+    parts of `PART` rows of a random order, which need not be held in memory together.
+    """
+
+    frame: Frame
+    transform: Transform
+    rows: int
+    law: SymmetricLaw
+    design: int | None = None
+    in_parts: bool = False
+
+    @property
+    def numerics(self) -> Numerics:  # type: ignore[override]
+        return self.law.numerics
+
+    @property
+    def view(self) -> RowView:
+        return self.frame
+
+    @property
+    def shuffled(self) -> bool:  # type: ignore[override]
+        """Whether rows must come in a random order: sorted ones would be compared with their likes only."""
+        return self.in_parts or pairs_per_row(self.rows, self.design) < self.rows - 1
+
+    @property
+    def gathers(self) -> bool:  # type: ignore[override]
+        return not self.in_parts
+
+    @property
+    def reads(self) -> tuple[Any, ...]:
+        return "tau", self
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return "discrete Gaussian" if self.law.name == "gaussian" else "matrix Laplace"
+
+    def statistic(self) -> Statistic:
+        if self.in_parts:
+            return self._tau(self.frame, PART)
+        return Gathered(self.frame)
+
+    def _tau(self, frame: Frame, rows: int) -> KendallTau:
+        return KendallTau(frame, self.transform, rows, self.design)
+
+    def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisyTau:  # noqa: ARG002
+        if isinstance(found, Gathered):
+            table = found.table()
+            found = self._tau(Frame(self.frame.n_features), len(table)).update(table)  # the rows are framed already
+        # Noise comes after the pass: the rounding allowance counts the parts that there were.
+        drawn = self.law.draw(found, cost, relation, rng)
+        unit = found.steps * found.count
+        mean = drawn.added_to(found.gram) / unit
+        return NoisyTau(mean, drawn.deviation / unit, found.count, self.rows * found.reach / (2 * found.count))
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyTau:
+        # One row is in a 2/n share of the pairs; rounding is nothing beside that.
+        deviation = 2 * self.law.deviation(self.frame.n_features, cost, relation) / people.terms(self.frame)
+        mean = people.tau(self.frame, self.transform, self.design)
+        rows = PART if self.in_parts else max(1, self.rows)
+        pairs = n_pairs(rows, self.design) * max(1, self.rows // rows)
+        return NoisyTau(mean + self.law.made_up(len(mean), deviation, rng), deviation, pairs, 1.0)
+
+
+class Gathered(Statistic):
+    """All framed rows (on a lattice, if there is one), in the order in which they came."""
+
+    def __init__(self, frame: RowView, lattice: Lattice | None = None) -> None:
+        self.frame, self.lattice = frame, lattice
+        self._blocks: list[Floats] = []
+
+    def fresh(self) -> Gathered:
+        return Gathered(self.frame, self.lattice)
+
+    def update(self, block: Any) -> Gathered:
+        rows = self.frame.image(block) if self.lattice is None else self.lattice.integers(block)
+        self._blocks.append(np.array(rows))
+        return self
+
+    def merge(self, other: Gathered) -> Gathered:
+        self._blocks += other._blocks
+        return self
+
+    @property
+    def count(self) -> int:
+        return sum(len(block) for block in self._blocks)
+
+    def table(self) -> Floats:
+        """The rows."""
+        return np.concatenate([np.empty((0, self.frame.n_columns)), *self._blocks])

@@ -1,0 +1,74 @@
+"""The mean of clipped rows, paid for.
+
+Guarantee: worth its cost for every data set. Σz on the lattice has ℓ2 sensitivity 2·L (replace) or L (add/remove) and
+√d times that in ℓ1; exact discrete noise. Under addition and removal the number of rows is released along with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.noise import perturb, perturb_with_count
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions.base import Floats, LatticeSum, People, public_count, simulated_sums
+from dpeigen.stats import RowSums
+from dpeigen.stats.lattice import LEVELS
+
+_ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS  # sums are multiplied by this
+_COUNT_UNIT = int(LEAST_SENSITIVITY) // 4
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """A released mean in framed units, and the expected length of its noise."""
+
+    mean: Floats
+    error: float
+
+
+class ClippedMean(LatticeSum[NoisyMean]):
+    """The mean of lattice rows."""
+
+    kind = "sums"
+
+    def statistic(self) -> RowSums:
+        return RowSums(self.lattice)
+
+    def answer(self, found: RowSums, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisyMean:  # noqa: ARG002
+        root, reach = math.sqrt(self.lattice.n_columns), self._reach(relation)
+        values = found.total.astype(object) * _ROW_UNIT
+        if relation is Relation.REPLACE:
+            count = public_count(found.count, self.view.rows_per_term)
+            noisy = perturb(values, cost, l2=reach, l1=reach * root, rng=rng)
+        else:
+            noisy, count = perturb_with_count(
+                values, found.count, cost, l2=reach, l1=reach * root, unit=_COUNT_UNIT, rng=rng
+            )
+        unit = self.lattice.step / _ROW_UNIT / count
+        return NoisyMean(noisy.astype(np.float64) * unit, self._deviation(cost, relation) * root * unit)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyMean:
+        root, reach, terms = math.sqrt(self.lattice.n_columns), self._reach(relation), people.terms(self.view)
+        unit = self.lattice.step / _ROW_UNIT
+        total = people.mean(self.view, self.lattice.radius) * (terms / unit)
+        noisy, count = simulated_sums(
+            total, terms, cost, relation, l2=reach, l1=reach * root, unit=_COUNT_UNIT, rng=rng
+        )
+        return NoisyMean(noisy * (unit / count), self._deviation(cost, relation) * root * unit / count)
+
+    def _reach(self, relation: Relation) -> float:
+        return float(LEVELS * _ROW_UNIT) * (2 if relation is Relation.REPLACE else 1)
+
+    def _deviation(self, cost: Cost, relation: Relation) -> float:
+        """Of the noise on an entry of the sum, in its grid steps; public."""
+        reach = self._reach(relation)
+        if isinstance(cost, GaussianCost):
+            return reach / cost.mu
+        return math.sqrt(2 * self.lattice.n_columns) * reach / pure_epsilon(cost)

@@ -1,0 +1,140 @@
+"""A radius on a fixed geometric grid that holds about 95% (or half) of the rows, or leaves about so many outside.
+
+Guarantee: pure ε-DP, exact integers. This is the sparse-vector technique with one answer (Lyu, Su, Li 2017) over
+cumulative counts (`stats.norms`), scanned from the smallest radius up, with discrete Laplace noise on the threshold and
+on every count; all noise is drawn before the scan, which never stops early, so its time says nothing. Replacing one
+row moves all counts in one direction by at most 1 (monotone queries): noise 2/ε on both. Adding or removing one moves
+20·count − 19·n up by at most 1 and down by at most 19, or the reverse: noise 39/ε on both. Proof, for an answer j and
+queries that rise by at most a and fall by at most b: shift the threshold noise by a; each earlier query then stays
+below at least as often, and query j passes when its own noise is shifted by at most a + b. With noise s on both that
+costs (2a + b)/s: ε/2 + ε/2 for (a, b) = (1, 0), less for (0, 1), and at most 19 + 20 = 39 for (1, 19) and (19, 1).
+`RadiusLeaving` asks for the number of rows outside instead: one row moves it by at most 1 and in one direction for all
+radii, whether it is replaced, added or removed, so noise 2/ε is enough for both relations.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions.base import People, Question
+from dpeigen.stats import NormHistogram
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.norms import GRID
+
+KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
+MECHANISM = "sparse vector, discrete Laplace"
+
+
+@dataclass(frozen=True)
+class _Radius(Question[float]):
+    """What both questions share: the histogram of norms, and a scan of noisy margins."""
+
+    rows: RowView
+    within: slice = field(default_factory=lambda: slice(None), kw_only=True)  # a public part of the grid
+
+    @property
+    def view(self) -> RowView:
+        return self.rows
+
+    @property
+    def reads(self) -> tuple[Hashable | RowView, ...]:
+        return "norms", self.rows
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return MECHANISM
+
+    def statistic(self) -> NormHistogram:
+        return NormHistogram(self.rows)
+
+    @abstractmethod
+    def scale(self, cost: Cost, relation: Relation) -> float:
+        """Of the noise on the threshold and on every count; public."""
+
+    @abstractmethod
+    def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
+        """What must be at least 0 for each radius, from the numbers of rows inside it."""
+
+    def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> tuple[int, NDArray[np.int64]]:
+        scale = self.scale(cost, relation)
+        return int(rng.discrete_laplace(scale, 1)[0]), rng.discrete_laplace(scale, len(GRID[self.within]))
+
+    def answer(self, found: NormHistogram, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
+        threshold, each = noise
+        margins = self.margins(found.cumulative, found.count, cost, relation)[self.within]
+        return first_passed(GRID[self.within], margins, each, threshold)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:
+        norms, scale = people.norms(self.rows), self.scale(cost, relation)
+        inside = np.searchsorted(norms, GRID, side="right") * (people.terms(self.rows) / len(norms))
+        margins = self.margins(inside, people.terms(self.view), cost, relation)[self.within]
+        noise, threshold = rng.laplace(scale=scale, size=len(margins)), rng.laplace(scale=scale)
+        return first_passed(GRID[self.within], margins, noise, threshold)
+
+
+@dataclass(frozen=True)
+class RadiusHolding(_Radius):
+    """The first grid radius that holds about 95% of the rows, a little less when they are few.
+
+    ``half``: half of them (replacement only).
+    """
+
+    half: bool = False
+
+    def scale(self, cost: Cost, relation: Relation) -> float:
+        return holding_scale(cost, relation)
+
+    def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
+        if relation is Relation.REPLACE:  # n is public here
+            target = math.ceil(count / 2) if self.half else math.ceil(count * KEEP / OUT_OF)
+            return np.asarray(inside - target + slack(cost, relation))
+        if self.half:
+            raise AssertionError("the proof for the median is for a public number of rows")
+        return np.asarray(OUT_OF * inside - KEEP * count + slack(cost, relation))
+
+
+@dataclass(frozen=True)
+class RadiusLeaving(_Radius):
+    """The first grid radius that about ``outside`` rows are longer than, a public or released number.
+
+    Never fewer than five noise scales, for the reason that `slack` gives.
+    """
+
+    outside: float
+
+    def scale(self, cost: Cost, relation: Relation) -> float:  # noqa: ARG002
+        return math.nextafter(2 / pure_epsilon(cost), math.inf)
+
+    def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
+        allowed = max(math.floor(self.outside), math.ceil(5 * self.scale(cost, relation)))
+        return np.asarray(allowed - (count - inside))
+
+
+def first_passed(grid: NDArray[Any], margins: NDArray[Any], noise: NDArray[Any], threshold: float) -> float:
+    """The first radius whose noisy margin reaches the noisy threshold, else the last; all of them are looked at."""
+    passed = margins + noise >= threshold
+    return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
+
+
+def holding_scale(cost: Cost, relation: Relation) -> float:
+    """The noise of `RadiusHolding`, on the threshold and on every count; public."""
+    factor = 2 if relation is Relation.REPLACE else KEEP + OUT_OF
+    return math.nextafter(factor / pure_epsilon(cost), math.inf)
+
+
+def slack(cost: Cost, relation: Relation) -> int:
+    """By how much the threshold is lowered: five noise scales, a public number.
+
+    A radius that holds every row is then passed over with probability below 2%, and four times it below 1e-3; without
+    this, few rows and an unlucky threshold could let the scan run on to an absurd radius.
+    """
+    return math.ceil(5 * holding_scale(cost, relation))

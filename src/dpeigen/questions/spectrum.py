@@ -1,0 +1,202 @@
+"""Noisy eigenvalues of a second moment of rows in the unit ball, and directions drawn from it.
+
+Guarantee. Sorted eigenvalues of M = Σxxᵀ have sensitivity 2 (replace) or 1 (add/remove) in ℓ1 and √2 or 1 in ℓ2
+(Lidskii; Hoffman–Wielandt). They are computed in floating point, rounded to a grid of 2^−32, and get exact discrete
+noise; the sensitivities include what rounding may add. "Idealised" for the decomposition.
+
+A draw of u from exp(c·uᵀMu) is 2c-bounded-range under replacement, where uᵀMu moves by at most 1 either way, and
+c-bounded-range when a row is added or removed, where it moves by 0 to 1. So with c = ε/2 or ε the draw is ε-DP, and
+ε²/8-zCDP (Cesar and Rogers 2021), which is how draws compose when δ > 0. Concentrations are given to the question; the
+method that asks derives them from the cost (`methods.sampling.base`), and `_worth` checks that they fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, Randomness, Relation
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.guarantee import Numerics
+from dpeigen.privacy.noise import noise_scale, perturb
+from dpeigen.privacy.randomness import Generator, SeededRandomness
+from dpeigen.privacy.sphere import sample_bingham, sample_orthonormal
+from dpeigen.questions.base import Answer, Floats, People, Question, plain_noise, public_count
+from dpeigen.questions.values import Matrix
+from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.lattice import LEVELS
+
+GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
+_SLACK = 1 + 1e-9  # of sums of shares in floating point
+
+
+@dataclass(frozen=True)
+class _OfMoment(Question[Answer]):
+    """A question about a second moment that stays inside.
+
+    ``allowance``: what rounding in floating point may add to the sensitivity of uᵀMu, for any data.
+    """
+
+    lattice: Lattice
+    allowance: float
+
+    numerics: ClassVar[Numerics] = "idealised"
+
+    @property
+    def view(self) -> RowView:
+        return self.lattice.frame
+
+    @property
+    def reads(self) -> tuple[Hashable | RowView, ...]:
+        return "moment", self.lattice.frame, self.lattice.radius, self.lattice.shape, 0
+
+    def statistic(self) -> SecondMoment:
+        return SecondMoment(self.lattice)
+
+    def _inside(self, found: SecondMoment) -> Floats:
+        """The moment in squared radii; not private."""
+        return found.gram.astype(np.float64) / LEVELS**2
+
+    def _made_up(self, people: People) -> Floats:
+        matrix = people.moment(self.view, self.lattice.radius) * (people.terms(self.view) / self.lattice.radius**2)
+        return (matrix + matrix.T) / 2
+
+
+@dataclass(frozen=True)
+class NoisyEigenvalues:
+    """Eigenvalues, decreasing, with noise, in squared radii; and the number of terms where it is public."""
+
+    values: Floats
+    count: float | None
+
+
+@dataclass(frozen=True)
+class Eigenvalues(_OfMoment[NoisyEigenvalues]):
+    """All eigenvalues of the second moment."""
+
+    def mechanism(self, cost: Cost) -> str:
+        return plain_noise(cost)
+
+    def scale(self, cost: Cost, relation: Relation) -> float:
+        """Of the noise, in grid steps; public."""
+        return noise_scale(cost, **self._reach(relation))
+
+    def answer(
+        self,
+        found: SecondMoment,
+        noise: Any,  # noqa: ARG002
+        cost: Cost,
+        relation: Relation,
+        rng: Randomness,
+    ) -> NoisyEigenvalues:
+        values = np.linalg.eigvalsh(self._inside(found))[::-1]
+        on_grid = np.array([round(float(v) * GRID) for v in values], dtype=object)
+        count = public_count(found.count, self.view.rows_per_term) if relation is Relation.REPLACE else None
+        noisy = perturb(on_grid, cost, **self._reach(relation), rng=rng).astype(np.float64) / GRID
+        return NoisyEigenvalues(noisy, count)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyEigenvalues:
+        values, scale = np.linalg.eigvalsh(self._made_up(people))[::-1], self.scale(cost, relation) / GRID
+        draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
+        count = float(people.terms(self.view)) if relation is Relation.REPLACE else None
+        return NoisyEigenvalues(values + scale * draw(size=len(values)), count)
+
+    def _reach(self, relation: Relation) -> dict[str, float]:
+        """Sensitivities of the rounded eigenvalues, in grid steps."""
+        d = self.lattice.n_columns
+        two_sided = relation is Relation.REPLACE and d > 1
+        each = GRID * self.allowance + 1  # what rounding may add to the change of each eigenvalue
+        return {
+            "l2": (math.sqrt(2) if two_sided else 1.0) * GRID + math.sqrt(d) * each,
+            "l1": (2.0 if two_sided else 1.0) * GRID + d * each,
+        }
+
+
+@dataclass(frozen=True)
+class Directions(_OfMoment[Floats]):
+    """Orthonormal directions, drawn one after the other from exp(cᵢ·uᵀMu) on what is left of the sphere.
+
+    ``concentrations``: cᵢ, public or released; the last of all d directions is determined and has c = 0.
+    """
+
+    concentrations: tuple[float, ...]
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return "Bingham draws"
+
+    def answer(self, found: SecondMoment, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
+        check_draws(self.concentrations, self.allowance, cost, relation)
+        return sample_orthonormal(self._inside(found), np.array(self.concentrations), rng)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
+        return sample_orthonormal(self._made_up(people), np.array(self.concentrations), SeededRandomness(rng))
+
+
+@dataclass(frozen=True)
+class RankOne(_OfMoment[Floats]):
+    """One direction, drawn from exp(c·uᵀ(M − subtracted)u) on the whole sphere; what is subtracted was released."""
+
+    concentration: float
+    subtracted: Matrix
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return "Bingham draws"
+
+    def answer(self, found: SecondMoment, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
+        check_draws((self.concentration,), self.allowance, cost, relation)
+        return self._drawn(self._inside(found), rng)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
+        return self._drawn(self._made_up(people), SeededRandomness(rng))
+
+    def _drawn(self, matrix: Floats, rng: Randomness) -> Floats:
+        left = matrix - self.subtracted.array
+        drawn: Floats = sample_bingham(self.concentration * (left + left.T) / 2, random_state=rng)[0]
+        return drawn
+
+
+@dataclass(frozen=True)
+class Rayleigh(_OfMoment[float]):
+    """uᵀ(M − subtracted)u for a released direction, in squared radii. Sensitivity 1, and what rounding adds."""
+
+    direction: Matrix
+    subtracted: Matrix
+
+    def mechanism(self, cost: Cost) -> str:
+        return plain_noise(cost)
+
+    @property
+    def reach(self) -> float:
+        """The sensitivity of the rounded value, in grid steps."""
+        return GRID * (1 + self.allowance) + 1
+
+    def answer(self, found: SecondMoment, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
+        value = np.array([round(self._value(self._inside(found)) * GRID)], dtype=object)
+        return float(perturb(value, cost, l2=self.reach, l1=self.reach, rng=rng)[0]) / GRID
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:  # noqa: ARG002
+        scale = noise_scale(cost, l2=self.reach, l1=self.reach) / GRID
+        draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
+        return self._value(self._made_up(people)) + scale * float(draw())
+
+    def _value(self, matrix: Floats) -> float:
+        u = self.direction.array
+        return float(u @ (matrix - self.subtracted.array) @ u)
+
+
+def check_draws(concentrations: tuple[float, ...], allowance: float, cost: Cost, relation: Relation) -> None:
+    """Refuse draws that are worth more than their cost."""
+    sides = 2.0 if relation is Relation.REPLACE else 1.0
+    epsilons = [sides * c * (1 + allowance) for c in concentrations]
+    if isinstance(cost, ConcentratedCost):
+        within = math.fsum(e * e for e in epsilons) / 8 <= cost.rho * _SLACK
+    else:
+        within = math.fsum(epsilons) <= pure_epsilon(cost) * _SLACK
+    if not within:
+        raise AssertionError("these draws are worth more than what pays for them")

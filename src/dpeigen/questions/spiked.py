@@ -1,0 +1,95 @@
+"""The leading projector and a small block of a second moment of rows as they are, with noise for stated sensitivities.
+
+Guarantee: distributional, NOT worst-case. Rows are not clipped; the sensitivities are those of a model of the data
+(`stats.spiked`) and hold only where the model does. For rows outside it one row can move the projector by as much as
+√2, whatever n. The noise is added in integers after rounding to a grid of sensitivity/2^32.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy.guarantee import Numerics
+from dpeigen.privacy.noise import symmetric_gaussian
+from dpeigen.privacy.randomness import Generator, SeededRandomness
+from dpeigen.questions.base import Floats, People, Question, public_count
+from dpeigen.questions.values import Matrix
+from dpeigen.stats import Frame
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.raw import RawMoment
+from dpeigen.stats.spectrum import symmetric_eigh
+
+
+@dataclass(frozen=True)
+class _OfRawMoment(Question[Floats]):
+    """``reach``: the sensitivity that the model states. ``isometric=False``: printed noise, σ on every entry."""
+
+    frame: Frame
+    reach: float
+    isometric: bool
+
+    numerics: ClassVar[Numerics] = "idealised"
+
+    @property
+    def view(self) -> RowView:
+        return self.frame
+
+    @property
+    def reads(self) -> tuple[Hashable | RowView, ...]:
+        return "raw moment", self.frame
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return "discrete Gaussian"
+
+    def statistic(self) -> RawMoment:
+        return RawMoment(self.frame)
+
+    def answer(self, found: RawMoment, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
+        count = public_count(found.count, self.frame.rows_per_term)
+        return self._noisy(self._part(found.gram * (float(self.frame.unit[0]) ** 2 / count)), cost, rng)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
+        moment = people.moment(self.frame, np.inf) * float(self.frame.unit[0]) ** 2
+        return self._noisy(self._part(moment), cost, SeededRandomness(rng))
+
+    @abstractmethod
+    def _part(self, moment: Floats) -> Floats:
+        """What is asked of the moment; not private."""
+
+    def _noisy(self, matrix: Floats, cost: Cost, rng: Randomness) -> Floats:
+        """The matrix with noise, rounded to a grid on which the sensitivity is about 2^32 steps."""
+        step = self.reach / LEAST_SENSITIVITY
+        scale = (LEAST_SENSITIVITY + len(matrix)) / gaussian_share(cost)  # rounding moves each entry by half a step
+        noise = symmetric_gaussian(len(matrix), scale, rng, isometric=self.isometric)
+        on_grid: Any = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
+        noisy = (on_grid + noise.astype(object)).astype(np.float64) * step
+        return (noisy + noisy.T) / 2
+
+
+@dataclass(frozen=True)
+class LeadingProjector(_OfRawMoment):
+    """UUᵀ of the ``rank`` leading eigenvectors."""
+
+    rank: int
+
+    def _part(self, moment: Floats) -> Floats:
+        leading = symmetric_eigh(moment)[1][: self.rank]
+        return leading.T @ leading
+
+
+@dataclass(frozen=True)
+class ProjectedMoment(_OfRawMoment):
+    """UᵀMU for a released basis (rows)."""
+
+    basis: Matrix
+
+    def _part(self, moment: Floats) -> Floats:
+        return self.basis.array @ moment @ self.basis.array.T

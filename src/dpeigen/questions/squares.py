@@ -1,0 +1,61 @@
+"""Mean squares of bounded scores, paid for.
+
+Guarantee: worth its cost for every data set. The scores are lattice rows of radius r (`stats.lattice`); the sums of
+their squares, column by column, have ℓ2 sensitivity √2·r² (replace) or r² (add/remove), ℓ1 2·r² or r². Exact discrete
+noise. Under addition and removal the number of rows is released along with them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.noise import perturb, perturb_with_count
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions.base import Floats, LatticeSum, People, public_count, simulated_sums
+from dpeigen.stats import SquareSums
+from dpeigen.stats.lattice import LEVELS
+
+_COUNT_UNIT = LEVELS**2 // 4
+
+
+@dataclass(frozen=True)
+class NoisySquares:
+    """Released mean squares of the columns in framed units, and the number of terms, public or released."""
+
+    squares: Floats
+    count: float
+
+
+class MeanSquares(LatticeSum[NoisySquares]):
+    """Mean squares of lattice rows, column by column."""
+
+    kind = "squares"
+
+    def statistic(self) -> SquareSums:
+        return SquareSums(self.lattice)
+
+    def answer(self, found: SquareSums, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisySquares:  # noqa: ARG002
+        l2, l1 = self._reach(relation)
+        if relation is Relation.REPLACE:
+            count = public_count(found.count, self.view.rows_per_term)
+            noisy = perturb(found.squares, cost, l2=l2, l1=l1, rng=rng)
+        else:
+            noisy, count = perturb_with_count(found.squares, found.count, cost, l2=l2, l1=l1, unit=_COUNT_UNIT, rng=rng)
+        return NoisySquares(noisy.astype(np.float64) * (self.lattice.step**2 / count), count)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisySquares:
+        (l2, l1), unit, terms = self._reach(relation), self.lattice.step**2, people.terms(self.view)
+        total = people.squares(self.view, self.lattice.radius) * (terms / unit)
+        noisy, count = simulated_sums(total, terms, cost, relation, l2=l2, l1=l1, unit=_COUNT_UNIT, rng=rng)
+        return NoisySquares(noisy * (unit / count), count)
+
+    @staticmethod
+    def _reach(relation: Relation) -> tuple[float, float]:
+        """ℓ2 and ℓ1 sensitivity in grid steps squared."""
+        whole, replaced = float(LEVELS**2), relation is Relation.REPLACE
+        return (math.sqrt(2) * whole, 2 * whole) if replaced else (whole, whole)
