@@ -1,0 +1,7 @@
+"""Who holds the rows: the one door between data and methods."""
+
+from dpeigen.curator.curator import Curator, DataCurator, NotPaidForError
+from dpeigen.curator.purposes import Purpose
+from dpeigen.curator.rehearsal import Rehearsal
+
+__all__ = ["Curator", "DataCurator", "NotPaidForError", "Purpose", "Rehearsal"]

@@ -1,0 +1,58 @@
+"""What a share of the budget is for. Releases and ledgers keep the readable texts; code compares members."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Purpose(str, Enum):
+    """A purpose that something is measured for."""
+
+    ROWS = "number of rows"
+    RADIUS = "radius"
+    FIRST_CENTRE_RADIUS = "radius for the first centre"
+    FIRST_CENTRE = "first centre"
+    CENTRE_RADIUS = "radius for the centre"
+    CENTRE = "centre"
+    MOMENT = "second moment"
+    FIRST_MOMENT_RADIUS = "radius for the first moment"
+    FIRST_MOMENT = "first moment"
+    WHITENED_RADIUS = "radius for the whitened moment"
+    WHITENED_MOMENT = "whitened moment"
+    DIRECTIONS = "directions"
+    DIRECTIONS_1 = "directions 1"
+    DIRECTIONS_2 = "directions 2"
+    DIRECTIONS_3 = "directions 3"
+    DIRECTIONS_4 = "directions 4"
+    DIRECTIONS_5 = "directions 5"
+    DIRECTIONS_6 = "directions 6"
+    SCORES_RADIUS = "radius for the scores"
+    VARIANCES = "variances"
+    TAU = "Kendall's tau"
+    START = "start"
+    STEPS = "steps"
+    MODEL = "parameters of the model"
+    DENSITY = "density"
+    CLASSES = "class centres"
+    REST = "what follows"
+    BATCHES = "every row, in its own batch"
+    EIGENVALUES = "eigenvalues"
+    EIGENVECTORS = "eigenvectors"
+
+    @classmethod
+    def look(cls, number: int) -> Purpose:
+        """Of the looks at directions, one after the other; the first is number 1."""
+        return cls(f"directions {number}")
+
+    @property
+    def is_look(self) -> bool:
+        """Whether it is one of several looks at directions."""
+        return self.name.startswith("DIRECTIONS_")
+
+    @property
+    def is_radius(self) -> bool:
+        """Whether it pays for a radius."""
+        return self.name.endswith("RADIUS")
+
+    def __str__(self) -> str:
+        return self.value

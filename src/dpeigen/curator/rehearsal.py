@@ -1,0 +1,74 @@
+"""A curator that has no rows: it checks and records every spend, counts the passes, and answers with made-up numbers.
+
+What a method asks next depends on public facts and on the steps of its plan, never on values, so a rehearsal asks the
+same questions as a real run: it tells what will be measured, at what cost, in how many passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.curator.curator import Curator
+from dpeigen.curator.purposes import Purpose
+from dpeigen.privacy import Budget, Cost, Relation
+from dpeigen.privacy.randomness import made_up_generator
+from dpeigen.questions.base import Question
+from dpeigen.stats.frame import RowView
+
+Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
+_ROWS = 1000  # where their number is private
+
+
+class Nobody:
+    """Rows that are nobody's: of length 1, and the same in every direction."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def terms(self, view: RowView) -> int:
+        return max(1, self._rows // view.rows_per_term)
+
+    def moment(self, view: RowView, radius: float | None) -> Floats:
+        d = view.n_columns
+        return np.eye(d) * (1.0 if radius is None else min(1.0, radius**2)) / d
+
+    def mean(self, view: RowView, radius: float) -> Floats:  # noqa: ARG002
+        return np.zeros(view.n_columns)
+
+    def squares(self, view: RowView, radius: float) -> Floats:
+        return np.full(view.n_columns, min(1.0, radius**2) / view.n_columns)
+
+    def norms(self, view: RowView) -> Floats:  # noqa: ARG002
+        return np.ones(1)
+
+    def signs(self, view: RowView, count: int) -> Floats:  # noqa: ARG002
+        return np.eye(view.n_columns)
+
+    def tau(self, view: RowView, transform: Any, design: int | None) -> Floats:  # noqa: ARG002
+        return np.eye(view.n_columns) / view.n_columns
+
+
+class Rehearsal(Curator):
+    """A curator over nobody's rows."""
+
+    def __init__(
+        self, relation: Relation, shares: Mapping[Purpose, Cost], budget: Budget, n_rows: int | None = None
+    ) -> None:
+        super().__init__(relation, shares, budget)
+        self._people, self._rng = Nobody(_ROWS if n_rows is None else n_rows), made_up_generator()
+        self._passes: list[tuple[Any, ...]] = []  # shared with the parts
+
+    @property
+    def passes(self) -> int:
+        """How often a real run reads the rows."""
+        return len(self._passes)
+
+    def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
+        if not self._passes or self._passes[-1] != question.reads:
+            self._passes.append(question.reads)
+        return question.simulated(self._people, cost, self.relation, self._rng)

@@ -1,0 +1,364 @@
+"""What was not declared and paid for is refused before a row is read, and the record is what was measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivatePCA
+from dpeigen.curator import DataCurator, NotPaidForError, Purpose
+from dpeigen.methods import Gaussian, KapralovTalwar, PrivateRank, Refined, SpatialSign, Task, Whitened
+from dpeigen.methods.base import run_method
+from dpeigen.privacy import (
+    ApproximateCost,
+    Budget,
+    ConcentratedCost,
+    GaussianCost,
+    PureCost,
+    Relation,
+    compose_delta,
+)
+from dpeigen.privacy.randomness import SeededRandomness
+from dpeigen.questions import Count, Eigenvalues, GaussianLaw, Moment, RadiusHolding, RadiusLeaving
+from dpeigen.sources import ArraySource
+from dpeigen.stats import Frame, Lattice
+
+D, N = 3, 600
+X = np.random.default_rng(0).normal(size=(N, D)) * [3.0, 2.0, 1.0]
+MOMENT = Moment(Lattice(Frame(D), 4.0), GaussianLaw())
+RADIUS = RadiusHolding(Frame(D))
+
+
+def seeded(seed=0):
+    return SeededRandomness(np.random.default_rng(seed))
+
+
+def task(relation=Relation.REPLACE, **changes):
+    facts = Task(
+        owner="test",
+        n_features=D,
+        n_components=2,
+        budget=Budget(8.0, 1e-6),
+        relation=relation,
+        bound=4.0,
+        center=None,
+        n_rows=N if relation is Relation.REPLACE else None,
+    )
+    return replace(facts, **changes)
+
+
+def curator_with(shares, *, source=None, budget=None, relation=Relation.REPLACE):
+    return DataCurator(source or ArraySource(X), relation, shares, budget or Budget(50.0, 1e-3), seeded())
+
+
+# --- methods with a fault -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadsTheSum(Gaussian):
+    """Asks the curator for the exact sum."""
+
+    def estimate(self, curator, task):
+        curator.reduce(MOMENT.statistic())
+        return super().estimate(curator, task)
+
+
+@dataclass(frozen=True)
+class ReadsTheRows(Gaussian):
+    """Asks for the rows without having said that it holds any."""
+
+    def estimate(self, curator, task):
+        source, _ = curator.unprotected()
+        return replace(super().estimate(curator, task), details={"sum": source.reduce(MOMENT.statistic()).gram})
+
+
+@dataclass(frozen=True)
+class SpendsUndeclared(Gaussian):
+    """Pays for a radius that is not among its shares."""
+
+    def estimate(self, curator, task):
+        curator.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(0.01))
+        return super().estimate(curator, task)
+
+
+@dataclass(frozen=True)
+class SpendsMore(Gaussian):
+    """Draws half the noise that its share pays for."""
+
+    def estimate(self, curator, task):
+        cost = GaussianCost(2 * self.shares(task)[Purpose.MOMENT].mu)
+        curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=cost)
+        return super().estimate(curator, task)
+
+
+@dataclass(frozen=True)
+class SpendsAnotherKind(Gaussian):
+    """Pays with a pure cost for what it declared in Gaussian cost."""
+
+    def estimate(self, curator, task):
+        curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=PureCost(0.01))
+        return super().estimate(curator, task)
+
+
+FAULTS = {
+    ReadsTheSum: AttributeError,
+    ReadsTheRows: NotPaidForError,
+    SpendsUndeclared: NotPaidForError,
+    SpendsMore: NotPaidForError,
+    SpendsAnotherKind: NotPaidForError,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda kind: kind.__name__)
+def test_a_fault_is_refused_before_anything_is_measured(fault):
+    source = ArraySource(X)
+    with pytest.raises(FAULTS[fault]):
+        run_method(fault(), source, task(), seeded())
+    assert source.passes == 0
+    assert run_method(Gaussian(), source, task(), seeded()).components.shape == (2, D)  # without the fault
+    assert source.passes == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda kind: kind.__name__)
+def test_an_estimator_releases_nothing_of_a_method_with_a_fault(fault):
+    pca = PrivatePCA(2, epsilon=8.0, delta=1e-6, bound=4.0, center=None, method=fault(), random_state=0)
+    with pytest.raises(FAULTS[fault]):
+        pca.fit(X)
+    assert not hasattr(pca, "release_")
+
+
+def test_one_purpose_cannot_be_spent_twice():
+    """Not even on the same question, whose statistic is at hand: its answers together would hold less noise."""
+    source = ArraySource(X)
+    curator = curator_with({Purpose.MOMENT: GaussianCost(1.0)}, source=source)
+    curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=GaussianCost(1.0))
+    for question, cost in ((MOMENT, GaussianCost(1.0)), (MOMENT, GaussianCost(1e-3)), (RADIUS, PureCost(1e-3))):
+        with pytest.raises(NotPaidForError, match="more than what is left"):
+            curator.measure(question, purpose=Purpose.MOMENT, cost=cost)
+    assert source.passes == 1
+    assert [spend.cost for spend in curator.split] == [GaussianCost(1.0)]
+
+
+@dataclass(frozen=True)
+class SpendsTwice(Gaussian):
+    """Measures its moment once more, to average out the noise."""
+
+    def estimate(self, curator, task):
+        super().estimate(curator, task)
+        return super().estimate(curator, task)
+
+
+def test_a_method_that_spends_twice_is_refused_and_its_second_reading_never_happens():
+    source = ArraySource(X)
+    with pytest.raises(NotPaidForError, match="second moment"):
+        run_method(SpendsTwice(), source, task(), seeded())
+    assert source.passes == 1
+
+
+# --- shares ---------------------------------------------------------------------------------------------------------
+
+PARTIAL = [
+    (GaussianCost(1.0), GaussianCost(0.6), GaussianCost(0.8)),  # in squares
+    (PureCost(1.0), PureCost(0.25), PureCost(0.75)),
+    (ConcentratedCost(1.0), ConcentratedCost(0.25), ConcentratedCost(0.75)),
+]
+
+
+def ask(curator, cost):
+    """Some question that can be paid for in this kind of cost."""
+    if isinstance(cost, PureCost):
+        return curator.measure(RADIUS, purpose=Purpose.MOMENT, cost=cost)
+    if isinstance(cost, GaussianCost):
+        return curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=cost)
+    from dpeigen.questions import Directions
+
+    concentration = math.sqrt(2 * cost.rho) * (1 - 1e-6)  # replacement: ρ = (2c)²/8
+    question = Directions(MOMENT.lattice, 1e-9, (concentration,))
+    return curator.measure(question, purpose=Purpose.MOMENT, cost=cost)
+
+
+@pytest.mark.parametrize(("whole", "first", "second"), PARTIAL, ids=lambda cost: type(cost).__name__)
+def test_partial_spends_of_a_share_add_up_to_it(whole, first, second):
+    curator = curator_with({Purpose.MOMENT: whole})
+    ask(curator, first)
+    with pytest.raises(NotPaidForError):
+        ask(curator, whole)
+    ask(curator, second)
+    with pytest.raises(NotPaidForError):
+        ask(curator, type(whole)(1e-3))
+    (spend,) = curator.split
+    assert type(spend.cost) is type(whole)
+    found, expected = (next(iter(vars(cost).values())) for cost in (spend.cost, whole))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_share_of_another_kind_is_spent_at_once():
+    share = ApproximateCost(1.0, 1e-6)
+    curator = curator_with({Purpose.STEPS: share})
+    with pytest.raises(NotPaidForError):
+        curator.measure(RADIUS, purpose=Purpose.STEPS, cost=ApproximateCost(0.5, 1e-6))
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_part_refuses_shares_that_do_not_fit_the_budget():
+    source = ArraySource(X)
+    curator = curator_with({}, source=source, budget=Budget(1.0))
+    with pytest.raises(NotPaidForError, match="more than the budget"):
+        curator.part({Purpose.RADIUS: PureCost(0.6), Purpose.CENTRE_RADIUS: PureCost(0.5)})
+    first = curator.part({Purpose.RADIUS: PureCost(0.6)}, "first: ")
+    first.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(0.6))
+    with pytest.raises(NotPaidForError, match="more than the budget"):
+        curator.part({Purpose.RADIUS: PureCost(0.5)})
+    with pytest.raises(NotPaidForError, match="more than the budget"):
+        first.part({Purpose.RADIUS: PureCost(0.5)})
+    curator.part({Purpose.RADIUS: PureCost(0.4)}).measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(0.4))
+    assert [(spend.purpose, spend.cost) for spend in curator.split] == [
+        ("first: radius", PureCost(0.6)), ("radius", PureCost(0.4))
+    ]  # fmt: skip
+    assert source.passes == 2  # the part has a statistic of its own
+
+
+def test_what_was_left_before_a_part_cannot_be_spent_beside_it():
+    """Each of these fits the budget alone, and all of them together would be three times as much."""
+    source, share = ArraySource(X), {Purpose.RADIUS: PureCost(1.0)}
+    curator = curator_with(share, source=source, budget=Budget(1.0))
+    first = curator.part(share)
+    second = curator.part(share)
+    for earlier in (curator, first):
+        with pytest.raises(NotPaidForError, match="only the last part may spend"):
+            earlier.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(1.0))
+    assert source.passes == 0
+    second.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(1.0))
+    assert [spend.cost for spend in curator.split] == [PureCost(1.0)]
+
+
+@dataclass(frozen=True)
+class Greedy(Gaussian):
+    """Declares ten times what it was given."""
+
+    def shares(self, task):
+        return {purpose: GaussianCost(10 * cost.mu) for purpose, cost in super().shares(task).items()}
+
+
+@dataclass(frozen=True)
+class GreedyInTheEnd(Gaussian):
+    """Declares more from the moment on at which the number of components is known."""
+
+    def shares(self, task):
+        costs = super().shares(task)
+        return costs if task.n_components == 1 else {p: GaussianCost(10 * c.mu) for p, c in costs.items()}
+
+
+class TwoComponents(PrivateRank):
+    """Plans for one component and goes on with two."""
+
+    def _inner_task(self, task, k, radius, center):
+        return replace(super()._inner_task(task, 1, radius, center), n_components=2)
+
+
+def test_a_method_inside_a_method_cannot_take_more_than_is_left():
+    facts = task(n_components=1, private_rank=True)
+    for inner in (Gaussian(), Greedy()):
+        split = run_method(PrivateRank(inner), ArraySource(X), facts, seeded()).split
+        assert 0.99e-6 < compose_delta(split, 8.0) <= 1e-6
+    source = ArraySource(X)
+    with pytest.raises(NotPaidForError, match="more than the budget"):
+        run_method(TwoComponents(GreedyInTheEnd()), source, facts, seeded())
+    assert source.passes == 1  # that for the number of components, which was paid for
+
+
+# --- the record -----------------------------------------------------------------------------------------------------
+
+METHODS = [
+    (Gaussian(), {"bound": "private", "center": "private"}),
+    (SpatialSign(), {"bound": None, "center": "private"}),
+    (Refined(), {"bound": None}),
+    (Whitened(), {"bound": None}),
+    (KapralovTalwar(), {}),
+    (PrivateRank(Gaussian()), {"n_components": 1, "private_rank": True}),
+]
+
+
+def total(costs):
+    """One number for costs of one kind: their sum, or the root of that of their squares."""
+    kinds = {type(cost) for cost in costs}
+    assert len(kinds) == 1
+    numbers = [next(iter(vars(cost).values())) for cost in costs]
+    return math.hypot(*numbers) if kinds == {GaussianCost} else math.fsum(numbers)
+
+
+@pytest.mark.parametrize(("method", "facts"), METHODS, ids=lambda v: getattr(v, "name", ""))
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_recorded_split_is_what_was_measured(method, facts, relation, monkeypatch):
+    measured, answered = [], DataCurator._answered
+
+    def watched(self, question, cost):
+        measured.append((question.mechanism(cost), cost))
+        return answered(self, question, cost)
+
+    monkeypatch.setattr(DataCurator, "_answered", watched)
+    given = task(relation, **facts)
+    estimate = run_method(method, ArraySource(X), given, seeded())
+    for mechanism in {name for name, _ in measured}:
+        recorded = [spend.cost for spend in estimate.split if spend.mechanism == mechanism]
+        assert total(recorded) == pytest.approx(total([cost for name, cost in measured if name == mechanism]))
+    assert {spend.mechanism for spend in estimate.split} == {name for name, _ in measured}
+    assert len({spend.purpose for spend in estimate.split}) == len(estimate.split)
+    assert compose_delta(estimate.split, given.budget.epsilon) <= given.budget.delta
+    if not isinstance(method, PrivateRank):
+        declared = {purpose.value: cost for purpose, cost in method.shares(given).items()}
+        for spend in estimate.split:
+            assert total([spend.cost]) == pytest.approx(total([declared[spend.purpose]]), rel=1e-9)
+
+
+# --- passes ---------------------------------------------------------------------------------------------------------
+
+
+def test_questions_that_read_the_same_statistic_cost_one_pass():
+    source = ArraySource(X)
+    shares = {
+        Purpose.ROWS: GaussianCost(1.0),
+        Purpose.MOMENT: GaussianCost(1.0),
+        Purpose.EIGENVALUES: GaussianCost(1.0),
+    }
+    curator = curator_with({**shares, Purpose.RADIUS: PureCost(1.0)}, source=source, relation=Relation.ADD_REMOVE)
+    curator.measure(Count(MOMENT), purpose=Purpose.ROWS, cost=GaussianCost(1.0))
+    found = curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=GaussianCost(1.0))
+    again = Eigenvalues(Lattice(Frame(D), 4.0), 1e-9)
+    values = curator.measure(again, purpose=Purpose.EIGENVALUES, cost=GaussianCost(1.0)).values
+    assert source.passes == 1
+    np.testing.assert_allclose(values.sum(), np.trace(found.total) / 2**40, rtol=0.1)  # about the same rows
+    curator.measure(RadiusLeaving(Frame(D), 10.0), purpose=Purpose.RADIUS, cost=PureCost(1.0))
+    assert source.passes == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Moment(Lattice(Frame(D), 2.0), GaussianLaw()),
+        Moment(Lattice(Frame(D, np.ones(D)), 4.0), GaussianLaw()),
+        Moment(MOMENT.lattice, GaussianLaw(), weight=1000),
+    ],
+    ids=["radius", "centre", "weight"],
+)
+def test_questions_about_other_statistics_are_not_answered_from_the_last(other):
+    source = ArraySource(X)
+    shares = {Purpose.MOMENT: GaussianCost(9e9), Purpose.FIRST_MOMENT: GaussianCost(9e9)}
+    curator = curator_with(shares, source=source, budget=Budget(1e30, 0.999))
+    curator.measure(MOMENT, purpose=Purpose.FIRST_MOMENT, cost=GaussianCost(9e9))
+    found = curator.measure(other, purpose=Purpose.MOMENT, cost=GaussianCost(9e9))
+    assert source.passes == 2
+    exact = other.statistic().update(X).augmented.astype(float)
+    np.testing.assert_allclose(found.total, exact, atol=1e6, rtol=1e-6)
+
+
+def test_a_method_reads_no_more_often_than_it_has_statistics():
+    for method, facts, passes in ((Gaussian(), {}, 1), (KapralovTalwar(), {}, 1), (Refined(), {"bound": None}, 6)):
+        source = ArraySource(X)
+        run_method(method, source, task(**facts), seeded())
+        assert source.passes == passes

@@ -1,0 +1,99 @@
+"""What the code of the methods may touch: the curator, and neither rows, nor exact sums, nor noise."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import dpeigen.methods
+
+FOLDER = Path(dpeigen.methods.__file__).parent
+ONE_PASS = {"mean.py", "spread.py", "oja.py", "oja_steps.py", "dp_pca.py", "streaming.py"}
+BASELINES = {"analyze_gauss.py", "data_scaled.py"}  # which are not private, and say so
+STARTS = {"base.py": {"unprotected"}}  # where the one function stands that those call
+RAW = {"reduce", "reduce_in_sequence", "blocks", "gram", "augmented", "perturb", "perturb_with_count", "unprotected"}
+DRAWS = {"uniform", "normal", "permutation", "discrete_gaussian", "discrete_laplace"}
+RANDOM = {"rng", "_rng", "random_state"}
+
+
+def touches(source: str) -> list[str]:
+    """What a method reads past the curator: exact sums, rows, noise of its own, questions of its own making."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Attribute):
+            inside = node.attr.startswith("_") and isinstance(node.value, ast.Name) and node.value.id == "curator"
+            drawn = isinstance(node.value, (ast.Name, ast.Attribute)) and _last(node.value) in RANDOM
+            if node.attr in RAW | DRAWS or inside or drawn:
+                found.append(f"{line}: .{node.attr}")
+        elif isinstance(node, ast.Name) and node.id in RAW:
+            found.append(f"{line}: {node.id}")
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{line}: {alias.name}" for alias in node.names if alias.name in RAW]
+        elif isinstance(node, ast.Call):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            found += [f"{line}: rng is passed on" for value in given if _last(value) in RANDOM]
+        elif isinstance(node, ast.ClassDef):
+            kinds = [_last(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases]
+            found += [f"{line}: a question" for kind in kinds if kind in ("Question", "Statistic")]
+    return found
+
+
+def _last(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def past_the_curator(path: Path) -> list[str]:
+    allowed = STARTS.get(path.name, set())
+    source = path.read_text()
+    makers = {"base.py": "run_method", "score_map.py": "run_map"}  # these make the curator
+    if path.name in makers:
+        tree = ast.parse(source)
+        tree.body = [node for node in tree.body if getattr(node, "name", "") != makers[path.name]]
+        source = ast.unparse(tree)
+    return [place for place in touches(source) if place.split(": ")[1].lstrip(".") not in allowed]
+
+
+CHECKED = sorted(path for path in FOLDER.glob("*.py") if path.name not in ONE_PASS | BASELINES)
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.name)
+def test_methods_touch_neither_rows_nor_sums_nor_noise(path):
+    assert past_the_curator(path) == []
+
+
+def test_the_files_that_do_are_known():
+    assert len(CHECKED) > 15
+    assert {path.name for path in FOLDER.glob("*.py")} >= ONE_PASS | BASELINES
+    for name in (ONE_PASS | BASELINES) - {"oja.py", "streaming.py"}:
+        assert touches((FOLDER / name).read_text())
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "source.reduce(statistic)",
+        "reduce = curator.source.reduce_in_sequence",
+        "rows = list(source.blocks())",
+        "trace = found.gram.trace()",
+        "noisy = perturb(values, cost, l2=1, l1=1, rng=None)",
+        "from dpeigen.privacy.noise import perturb",
+        "from dpeigen.privacy.noise import perturb as add",
+        "privacy.noise.perturb_with_count(values)",
+        "noise = rng.normal((3, 3))",
+        "noise = self.rng.discrete_gaussian(1.0, 3)",
+        "law.draw(moment, cost, relation, rng)",
+        "law.draw(moment, cost, relation, rng=self.rng)",
+        "source, rng = unprotected(curator)",
+        "curator.unprotected()[0]",
+        "source = curator._DataCurator__source",
+        "curator._left[purpose] = cost",
+        "class Raw(Question[float]):\n    pass",
+        "class Sum(Statistic):\n    pass",
+    ],
+)
+def test_a_planted_reading_is_seen(planted):
+    assert touches((FOLDER / "spatial_sign.py").read_text()) == []
+    assert touches((FOLDER / "spatial_sign.py").read_text() + "\n" + planted)
