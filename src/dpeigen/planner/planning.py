@@ -15,7 +15,6 @@ from scipy.special import stdtrit
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
 from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Spiked, Task, check_bound, check_center
 from dpeigen.methods.auto import Choice, explain
-from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.planner.assumptions import Rows, assumed_rows
 from dpeigen.planner.beside import InTurn
 from dpeigen.planner.columns import Columns
@@ -181,12 +180,11 @@ class Simulator:
                 return oja_errors(method, task, self._population(task.pairs), repetitions, metric)
             if isinstance(method, (Geodesic, DPPCA, Spiked)):
                 return table_errors(method, task, self._population(paired=False), repetitions, metric)
-            return simulated_errors(method, task, self._population(_paired(method, task)), repetitions, metric)
+            return simulated_errors(method, task, self._pair(), repetitions, metric)
 
     def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
         """What runs would release: directions, and variances and a centre where they are paid for."""
-        population = self._population(_paired(method, task))
-        return list(simulated_runs(method, task, population, repetitions, variances=True))
+        return list(simulated_runs(method, task, self._pair(), repetitions))
 
     def distance(self, directions: Floats) -> float:
         """From the truth."""
@@ -203,10 +201,8 @@ class Simulator:
             self._populations[paired] = Population(self.problem.rows, n, self.seed, pairs=paired, columns=self._columns)
         return self._populations[paired]
 
-
-def _paired(method: Method, task: Task) -> bool:
-    """Whether rows enter as differences of disjoint pairs."""
-    return method.read_as(task).pairs and method.name != "kendall"
+    def _pair(self) -> tuple[Population, Population]:
+        return self._population(paired=False), self._population(paired=True)
 
 
 def plan(
@@ -317,14 +313,7 @@ def _interval(errors: Floats, metric: str) -> tuple[float, float]:
 def _success(method: Method, task: Task) -> float:
     """The best attack against the shares that the method spends, which is often below that of its (ε, δ)."""
     spent = method.price(task)
-    if isinstance(method, SamplingMethod):
-        spends = list(method.spends(task))
-    elif isinstance(method, Geodesic):
-        spends = [Spend(name, "", cost) for name, cost in method._noise(task)[0].items()]
-    elif not hasattr(method, "shares"):  # every row pays the whole budget in its own batch
-        return best_guess(spent.epsilon, spent.delta)
-    else:
-        spends = [Spend(name, "", cost) for name, cost in method.shares(task).items()]
+    spends = [Spend(purpose.value, "", cost) for purpose, cost in method.shares(task).items()]
     return min(best_guess(spent.epsilon, spent.delta), 0.5 + compose_delta(spends, 0.0) / 2)
 
 

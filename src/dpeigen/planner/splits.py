@@ -12,8 +12,6 @@ from dpeigen._validate import complain
 from dpeigen.methods import Kendall, Method
 from dpeigen.planner.planning import Problem, Simulator, modelled_method
 from dpeigen.planner.simulation import Found
-from dpeigen.privacy import GaussianCost
-from dpeigen.privacy.budget import pure_epsilon
 
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
 _MAIN = ("second moment", "directions", "Kendall's tau", "eigenvectors")
@@ -85,15 +83,4 @@ def split_loss(method: Method, problem: Problem, simulator: Simulator) -> float:
             total += float(found.center @ found.center) / float(values.sum())
         return total
 
-    return math.sqrt(float(np.mean([squared(found) for found in runs])) + _kendall_variance(method, problem) ** 2)
-
-
-def _kendall_variance(method: Method, problem: Problem) -> float:
-    """The relative error that noise makes in the last of the variances that `kendall` pays for, about."""
-    costs = method.shares(problem.task) if isinstance(method, Kendall) else {}
-    if "variances" not in costs:
-        return 0.0
-    cost, values = costs["variances"], problem.rows.eigenvalues
-    deviation = math.sqrt(2) / cost.mu if isinstance(cost, GaussianCost) else 2 * math.sqrt(2) / pure_epsilon(cost)
-    k = problem.task.n_components or len(values)
-    return deviation * float(values.sum()) / (problem.n // 2) / float(values[k - 1])
+    return math.sqrt(float(np.mean([squared(found) for found in runs])))

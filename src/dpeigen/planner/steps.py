@@ -17,16 +17,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.methods import DPPCA, Gaussian, Method, Oja, Task
+from dpeigen.curator import Purpose
+from dpeigen.methods import DPPCA, Method, Oja, Task
+from dpeigen.methods.base import run_method
+from dpeigen.methods.framing import ask_frame
 from dpeigen.methods.oja import VARIANCE_SHARE
 from dpeigen.methods.oja_steps import LARGEST_START
-from dpeigen.methods.prediction import deviation
 from dpeigen.methods.streaming import orthonormal
-from dpeigen.planner.noise import symmetric_noise
 from dpeigen.planner.population import Population, View
-from dpeigen.planner.simulation import METRICS, Run
+from dpeigen.planner.simulated import Assumed, SimulatedCurator
+from dpeigen.planner.simulation import METRICS
 from dpeigen.privacy import Budget, allocate, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.randomness import Generator, SeededRandomness, made_up_generator
+from dpeigen.questions import GaussianLaw
 from dpeigen.sources import ArraySource
 
 Floats = NDArray[np.float64]
@@ -83,7 +86,7 @@ def _on_tables(method: Method, task: Task, population: Population, n: int, repet
         table = rows if columns is None else rows @ turn.T
         if isinstance(task.center, np.ndarray) or (columns is not None and isinstance(task.center, str)):
             table = table + _origin(task)
-        found = method.estimate(ArraySource(table), task, SeededRandomness(rng)).components
+        found = run_method(method, ArraySource(table), task, SeededRandomness(rng)).components
         errors.append(METRICS[metric](found, turn[:, : task.n_components].T))
     return np.array(errors)
 
@@ -109,14 +112,23 @@ def oja_errors(method: Oja, task: Task, population: Population, repetitions: int
     truth, errors = np.eye(task.n_features)[: task.n_components], []
     for repetition in range(repetitions):
         rng = made_up_generator(population.n, repetition, task.n_features, 6)
-        framing = Run(task, method.framing(task), parts.get("frame", population), repetition, rng)
-        shift, _, radius = framing.framed()
+        shift, radius = _framing(method, task, parts.get("frame", population), repetition, rng)
         stream = _Steps(method, task, population, radius, shift, rng)
         if "spectrum" in parts:
             stream.see_spectrum(parts["spectrum"], repetition)
         rows = (task.n_rows or per_term * population.n) - sum(first.values())
         errors.append(METRICS[metric](stream.run(rows // per_term), truth))
     return np.array(errors)
+
+
+def _framing(method: Oja, task: Task, part: Population, repetition: int, rng: Generator) -> tuple[Floats | None, float]:
+    """By how much a paid centre is off in the eigenbasis, and the radius of rows, in the units of the population."""
+    people, costs = Assumed(part, part, task, repetition), method.framing(task)
+    frame, radius, _ = ask_frame(SimulatedCurator(costs, task, people, rng), task, costs, weighted=False)
+    radius *= math.sqrt(2) if frame.pairs else 1.0
+    if Purpose.CENTRE not in costs or frame.center is None:
+        return None, radius
+    return people.in_eigenbasis(frame.center - people.origin), radius
 
 
 class _Steps:
@@ -137,8 +149,9 @@ class _Steps:
     def see_spectrum(self, part: Population, repetition: int) -> None:
         d, n = self.task.n_features, part.n
         (cost,) = allocate(self.task.budget, main={"moment": 1.0}, coordinates=d * (d + 1) // 2).values()
-        noise = deviation(Gaussian(), cost, d, self.task.relation) * self.radius**2 / n
-        matrix = part.moment(repetition, self.view) + symmetric_noise(Gaussian(), d, noise, self.rng)
+        law = GaussianLaw()
+        noise = law.deviation(d, cost, self.task.relation) * self.radius**2 / n
+        matrix = part.moment(repetition, self.view) + law.made_up(d, noise, self.rng)
         values, vectors = np.linalg.eigh(matrix)
         values, vectors = values[::-1], vectors.T[::-1]
         self.directions = vectors[: len(self.tops)].copy()

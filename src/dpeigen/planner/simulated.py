@@ -1,0 +1,169 @@
+"""A curator over assumed rows: the methods themselves run on it, unmodified, and nothing is read or spent.
+
+Each question knows how it is answered for a population (`Question.simulated`). `Assumed` is that population: it looks
+at assumed rows in their eigenbasis (`planner.population`), and translates the frames that methods look through into
+maps of that basis. A run costs a few products and decompositions of d × d matrices, whatever the number of rows is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods import Estimate, Method, Task
+from dpeigen.planner.population import Population, View
+from dpeigen.privacy import Cost
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions import Question
+from dpeigen.stats import Frame, ScoreFrame
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.stretch import Stretched
+from dpeigen.stats.stretch import Whitened as WhitenedRows
+
+Floats = NDArray[np.float64]
+Answer = TypeVar("Answer")
+# Every look at pairs pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
+# independent samples have as much of them left as four looks at such pairings.
+_OTHER_PAIRS = 1000
+
+
+@dataclass(frozen=True)
+class _Map:
+    """z = scale · outer · image(x): a view of the eigenbasis, and a rotation and a factor after it."""
+
+    view: View
+    outer: Floats | None
+    scale: float
+
+    def turned(self, moment: Floats) -> Floats:
+        """A moment of images as one of z."""
+        moment = moment * self.scale**2
+        return moment if self.outer is None else self.outer @ moment @ self.outer.T
+
+    def of_radius(self, radius: float | None) -> View:
+        return View(None if radius is None else radius / self.scale, self.view.stretch, self.view.shift)
+
+
+class Assumed:
+    """A sample of assumed rows, as the questions see them.
+
+    Coordinates are the columns of the table where public bounds give columns weights, and else the eigenbasis: all
+    other methods are the same in any basis.
+    """
+
+    def __init__(self, singles: Population, pairs: Population, task: Task, repetition: int) -> None:
+        self._populations, self._task, self._repetition, self._looks = (singles, pairs), task, repetition, 0
+        columns = singles.columns
+        self._turn = None if columns is None or columns.weights is None else columns.turn
+        self.origin = _origin(task)
+
+    def in_eigenbasis(self, rows: Floats) -> Floats:
+        """Rows (or directions) from coordinates to the eigenbasis."""
+        return rows if self._turn is None else rows @ self._turn
+
+    def terms(self, view: RowView) -> int:
+        return self._of(view).n
+
+    def moment(self, view: RowView, radius: float | None) -> Floats:
+        seen, repetition = self._map(view), self._repetition
+        if view.rows_per_term == 2:
+            self._looks += 1
+            repetition += _OTHER_PAIRS * (self._looks % 2 == 0)
+        found = self._of(view).moment(repetition, seen.of_radius(radius))
+        if radius is None:
+            return found if seen.outer is None else seen.outer @ found @ seen.outer.T  # signs have no scale
+        return seen.turned(found)
+
+    def mean(self, view: RowView, radius: float) -> Floats:
+        seen = self._map(view)
+        found = self._of(view).center(self._repetition, seen.of_radius(radius)) * seen.scale
+        return found if seen.outer is None else seen.outer @ found
+
+    def squares(self, view: RowView, radius: float) -> Floats:
+        if not isinstance(view, ScoreFrame):
+            return np.diag(self.moment(view, radius)).copy()
+        # Scores and what they leave over are as long together as the row, so that clipping them is clipping the row.
+        moment = self.moment(view.frame, radius)
+        along = np.einsum("ij,jk,ik->i", view.directions, moment, view.directions)
+        return np.append(along, max(float(np.trace(moment) - along.sum()), 0.0)) if view.residual else along
+
+    def norms(self, view: RowView) -> Floats:
+        if isinstance(view, ScoreFrame):
+            return self.norms(view.frame)
+        seen = self._map(view)
+        return self._of(view).norms(self._repetition, seen.view.stretch, seen.view.shift) * seen.scale
+
+    def tau(self, view: RowView, transform: Any, design: int | None) -> Floats:  # noqa: ARG002
+        found = self._populations[0].differences(self._repetition, self._task.n_components or self._task.n_features)
+        return found if self._turn is None else self._turn @ found @ self._turn.T
+
+    def signs(self, view: RowView, count: int) -> Floats:
+        seen, rows = self._map(view), self._of(view).rows(self._repetition)
+        images = View(None, seen.view.stretch, seen.view.shift).image(np.resize(rows, (count, rows.shape[1])))
+        return images if seen.outer is None else images @ seen.outer.T
+
+    def _of(self, view: RowView) -> Population:
+        return self._populations[view.rows_per_term - 1]
+
+    def _map(self, view: RowView) -> _Map:
+        """How a frame looks at rows in the eigenbasis."""
+        if isinstance(view, Frame):
+            return self._framed(view)
+        if not isinstance(view, (Stretched, WhitenedRows)):
+            raise TypeError(f"no population is seen through {type(view).__name__}")
+        inner = self._framed(view.frame)
+        rows = view.directions if inner.outer is None else view.directions @ inner.outer
+        stretch: Floats | None
+        outer: Floats | None = None
+        if isinstance(view, WhitenedRows):
+            stretch = view.factors[:, None] * rows
+        else:
+            stretch = np.eye(rows.shape[1]) + (rows.T * (view.factors - 1)) @ rows if len(rows) else None
+            outer = inner.outer
+        if inner.view.stretch is not None:
+            stretch = inner.view.stretch if stretch is None else stretch @ inner.view.stretch
+        return _Map(View(None, stretch, inner.view.shift), outer, inner.scale)
+
+    def _framed(self, frame: Frame) -> _Map:
+        shift = None
+        if not frame.pairs:
+            center = np.zeros(frame.n_features) if frame.center is None else frame.center
+            away = center - self.origin
+            shift = self.in_eigenbasis(away) if away.any() else None
+        scale = math.sqrt(0.5) if frame.pairs else 1.0  # half differences, of which a population has (x − y)/√2
+        if self._turn is None:
+            return _Map(View(None, None, shift), None, scale)
+        if frame.weights is None:
+            return _Map(View(None, None, shift), self._turn, scale)
+        return _Map(View(None, frame.weights[:, None] * self._turn, shift), None, scale)
+
+
+def _origin(task: Task) -> Floats:
+    """Where the rows lie: about the public centre, in the middle of column bounds, or about 0."""
+    if isinstance(task.center, np.ndarray):
+        return task.center
+    if isinstance(task.bound, tuple) and isinstance(task.center, str):
+        return task.bound[0] / 2 + task.bound[1] / 2
+    return np.zeros(task.n_features)
+
+
+class SimulatedCurator(Curator):
+    """A curator over assumed rows, for predictions: nothing is read, and nothing it answers is private."""
+
+    def __init__(self, shares: Mapping[Purpose, Cost], task: Task, people: Assumed, rng: Generator) -> None:
+        super().__init__(task.relation, shares, task.budget)
+        self._people, self._rng = people, rng
+
+    def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
+        return question.simulated(self._people, cost, self.relation, self._rng)
+
+
+def simulate(method: Method, task: Task, people: Assumed, rng: Generator) -> Estimate:
+    """What one run of a checked method would release, in the coordinates of the population."""
+    return method.estimate(SimulatedCurator(method.shares(task), task, people, rng), task)
