@@ -23,6 +23,8 @@ LAYERS = [
     {"privacy"},
     {"stats"},
     {"sources"},
+    {"questions"},
+    {"curator"},
     {"methods"},
     {"facts", "io"},
     {"exchange", "release", "score_map"},

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpeigen.curator import NotPaidForError, Purpose
 from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign, streaming
-from dpeigen.methods import radius as radii
-from dpeigen.methods.framing import released_count
+from dpeigen.methods.base import unprotected
 from dpeigen.methods.oja_steps import OjaStream
 from dpeigen.methods.sampling import SamplingMethod
 from dpeigen.privacy import (
@@ -32,7 +32,9 @@ from dpeigen.privacy import (
     histogram,
     noise,
 )
-from dpeigen.stats import SecondMoment
+from dpeigen.questions import Descent, GaussianLaw, RadiusHolding
+from dpeigen.questions import radius as radii
+from dpeigen.stats import Frame, SecondMoment
 from dpeigen.stats.kendall import KendallTau
 
 TOOLS = Path(__file__).parent.parent / "tools"
@@ -156,7 +158,7 @@ def drawn_with_less(monkeypatch, module, name):
     [("gaussian", "symmetric_gaussian"), ("laplace", "symmetric_laplace"), ("matrix-laplace", "matrix_laplace")],
 )
 def test_matrix_noise_of_too_small_a_scale_is_caught(method, draw, monkeypatch):
-    drawn_with_less(monkeypatch, f"dpeigen.methods.{method.replace('-', '_')}", draw)
+    drawn_with_less(monkeypatch, "dpeigen.questions.laws", draw)
     assert "matrix, against what it was handed" in compared(method, far_pair()).fault
 
 
@@ -165,7 +167,7 @@ def test_matrix_noise_of_too_small_a_scale_is_caught(method, draw, monkeypatch):
     [
         (noise, "noise_scale", "spatial-sign", {"center": "private"}, "vector, against"),
         (noise, "noise_scale", "score map, classes", {"delta": 0.0}, "vector, against"),
-        (radii, "noise_scale", "gaussian", {"bound": "private", "epsilon": 30.0}, "radius, against"),
+        (radii, "holding_scale", "gaussian", {"bound": "private", "epsilon": 30.0}, "radius, against"),
         (histogram, "noise_scale", "private mean", {}, "histograms, against"),
         (histogram, "threshold", "private mean", {}, "histograms, against"),
     ],
@@ -181,6 +183,9 @@ def test_other_noise_of_too_small_a_scale_is_caught(place, name, subject, option
 def test_draws_that_are_too_sharp_are_caught(monkeypatch):
     assert compared("eigenvector-sampling", far_pair(), k=1, delta=0.0).fault == ""
     scaled(monkeypatch, SamplingMethod, "concentration", 2.0)
+    with pytest.raises(AssertionError, match="worth more than what pays for them"):  # the question itself refuses
+        compared("eigenvector-sampling", far_pair(), k=1, delta=0.0)
+    monkeypatch.setattr("dpeigen.questions.spectrum.check_draws", lambda *facts: None)
     for k in (1, 3):
         fault = compared("eigenvector-sampling", far_pair(d=4), d=4, k=k, delta=1e-5).fault
         assert "directions, against what it was handed" in fault
@@ -197,6 +202,9 @@ def test_gradients_with_too_little_noise_are_caught(monkeypatch):
         return costs, deviation / 4
 
     monkeypatch.setattr(Geodesic, "_noise", less)
+    with pytest.raises(AssertionError, match="worth more than what pays for them"):  # the question itself refuses
+        compared("geodesic", pair, epsilon=30.0)
+    monkeypatch.setattr(Descent, "_check", lambda self, cost: None)
     assert "gradient, against what it was handed" in compared("geodesic", pair, epsilon=30.0).fault
     monkeypatch.setattr(
         OjaStream, "_single_steps", lambda self, terms, order, mu: honest_steps(self, terms, order, 4 * mu)
@@ -204,12 +212,16 @@ def test_gradients_with_too_little_noise_are_caught(monkeypatch):
     assert "single step, against what it was handed" in compared("oja", pair, epsilon=30.0).fault
 
 
+class HalvedLaw(GaussianLaw):
+    def draw(self, moment, cost, relation, rng):
+        found = super().draw(moment, cost, relation, rng)
+        return replace(found, matrix=found.matrix // 2)
+
+
 class HalvesItsNoise(Gaussian):
     """Draws the right noise and adds half of it."""
 
-    def noise(self, moment, cost, relation, rng):
-        found = super().noise(moment, cost, relation, rng)
-        return replace(found, matrix=found.matrix // 2)
+    law = HalvedLaw()
 
 
 def test_noise_that_is_made_smaller_after_the_draw_is_caught():
@@ -222,67 +234,72 @@ def test_noise_that_is_made_smaller_after_the_draw_is_caught():
 class MeasuresTwice(SpatialSign):
     """Two releases for the price of one."""
 
-    def estimate(self, source, task, rng):
-        super().estimate(source, task, rng)
-        return super().estimate(source, task, rng)
-
-
-class ListsLess(SpatialSign):
-    """Leaves a share out of its record."""
-
-    def estimate(self, source, task, rng):
-        found = super().estimate(source, task, rng)
-        return replace(found, split=found.split[:1])
+    def estimate(self, curator, task):
+        super().estimate(curator, task)
+        return super().estimate(curator, task)
 
 
 class AddsItsOwnNoise(Gaussian):
     """A measurement that goes through none of the library's functions."""
 
-    def estimate(self, source, task, rng):
+    holds_rows = True
+
+    def estimate(self, curator, task):
+        source, rng = unprotected(curator)
         rows = np.concatenate(list(source.blocks()))
         noisy = float(np.abs(rows).sum()) + float(rng.discrete_laplace(1e6, 1)[0])
-        return replace(super().estimate(source, task, rng), noise_variance=abs(noisy))
+        return replace(super().estimate(curator, task), noise_variance=abs(noisy))
 
 
-@pytest.mark.parametrize(
-    ("method", "seen"),
-    [
-        (MeasuresTwice(), "what Gaussian measurements were handed, against what is listed"),
-        (ListsLess(), "what Gaussian measurements were handed, against what is listed"),
-        (AddsItsOwnNoise(), "that the harness does not know"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_a_measurement_that_is_not_paid_for_is_caught(method, seen):
+def test_a_measurement_that_is_not_paid_for_is_caught():
     """Whatever the tables are: here two that are the same."""
     table = np.random.default_rng(0).normal(size=(40, 3))
-    assert seen in compared(method, Neighbours(table, table.copy(), np.arange(40))).fault
+    same = Neighbours(table, table.copy(), np.arange(40))
+    with pytest.raises(NotPaidForError):  # the curator refuses it before it is made
+        compared(MeasuresTwice(), same)
+    assert "that the harness does not know" in compared(AddsItsOwnNoise(), same).fault
+
+
+def longest(curator):
+    """Read past the door, as no method of the library does."""
+    return float(np.abs(np.concatenate(list(unprotected(curator)[0].blocks()))).max())
 
 
 class MeasuresMoreWhereRowsAreLong(Gaussian):
     """The number of measurements follows a number without noise."""
 
-    def estimate(self, source, task, rng):
-        if np.abs(np.concatenate(list(source.blocks()))).max() > 1500:
-            released_count(1, PureCost(1e-6), rng)
-        return super().estimate(source, task, rng)
+    holds_rows = True
+
+    def shares(self, task):
+        less = Budget(0.9 * task.budget.epsilon, task.budget.delta)
+        return {**super().shares(replace(task, budget=less)), Purpose.TAU: PureCost(1e-6)}
+
+    def estimate(self, curator, task):
+        if longest(curator) > 1500:
+            curator.measure(RadiusHolding(Frame(3)), purpose=Purpose.TAU, cost=PureCost(1e-6))
+        return super().estimate(curator, task)
 
 
 class ChoosesByTheRows(Gaussian):
     """The kind of the noise follows a number without noise."""
 
-    def estimate(self, source, task, rng):
-        long = np.abs(np.concatenate(list(source.blocks()))).max() > 1500
-        return (METHODS["laplace"]() if long else Gaussian()).estimate(source, task, rng)
+    holds_rows = True
+
+    def estimate(self, curator, task):
+        other = METHODS["laplace"]()
+        if longest(curator) <= 1500:
+            return super().estimate(curator, task)
+        return other.estimate(curator.part({Purpose.MOMENT: PureCost(0.1)}), replace(task, budget=Budget(0.1)))
 
 
 class ScalesByTheRows(Gaussian):
     """What is done with the answer follows a number without noise."""
 
-    def estimate(self, source, task, rng):
-        longest = float(np.abs(np.concatenate(list(source.blocks()))).max())
-        found = super().estimate(source, task, rng)
-        return replace(found, eigenvalues=found.eigenvalues * longest)
+    holds_rows = True
+
+    def estimate(self, curator, task):
+        found = super().estimate(curator, task)
+        return replace(found, eigenvalues=found.eigenvalues * longest(curator))
 
 
 @pytest.mark.parametrize(

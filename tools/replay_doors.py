@@ -20,9 +20,11 @@ from replay_laws import Directions, Histograms, Independent, SparseVector, Wisha
 from replay_tape import Draw, Mismatch, Tape
 
 import dpeigen.methods
-from dpeigen.methods import geodesic, moment, oja_steps, radius, sampling, spiked, streaming
+from dpeigen.curator import Curator
+from dpeigen.methods import oja_steps, streaming
 from dpeigen.privacy import Cost, GaussianCost, histogram, noise, sphere
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.questions import descent, laws, radius, spiked
 
 Wrap = Callable[[Tape, Callable[..., Any]], Callable[..., Any]]
 for _module in pkgutil.iter_modules(dpeigen.methods.__path__, "dpeigen.methods."):
@@ -96,8 +98,8 @@ def _added_to(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _spiked(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
-    def noisy(self: Any, matrix: Any, reach: float, cost: Cost, rng: Any) -> Any:
-        released, step = original(self, matrix, reach, cost, rng), reach / LEAST_SENSITIVITY
+    def noisy(self: Any, matrix: Any, cost: Cost, rng: Any) -> Any:
+        released, step = original(self, matrix, cost, rng), self.reach / LEAST_SENSITIVITY
         on_grid = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
         law = _independent(_symmetric(tape, len(matrix)), None)
         return tape.measure("matrix", _triangle(on_grid), law, cost, released)
@@ -186,13 +188,14 @@ def _single_steps(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any
     return _with_cost(tape, original, lambda stream, terms, order, mu: GaussianCost(mu))  # noqa: ARG005
 
 
-def _geodesic_costs(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
-    def noise_and_costs(self: Any, task: Any) -> Any:
-        costs, deviation = original(self, task)
-        tape.shared = costs[geodesic._STEPS]
-        return costs, deviation
+def _asked(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A question is asked: what several answers for one purpose are paid with together."""
 
-    return noise_and_costs
+    def measure(self: Any, question: Any, *, purpose: Any, cost: Cost) -> Any:
+        tape.shared = self.shares.get(purpose)
+        return original(self, question, purpose=purpose, cost=cost)
+
+    return measure
 
 
 def _batch(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -212,7 +215,7 @@ def _batch(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _radius(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
-    return _with_cost(tape, original, lambda rows, about, cost, *rest, **options: cost)  # noqa: ARG005
+    return _with_cost(tape, original, lambda question, found, noise, cost, *rest: cost)  # noqa: ARG005
 
 
 def _first_passed(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -249,14 +252,6 @@ def _orthonormal(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]
     return sample_orthonormal
 
 
-def _sample(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
-    def sample(self: Any, matrix: Any, count: float, costs: Any, task: Any, rng: Any) -> Any:
-        (tape.shared,) = (spend.cost for spend in self.spends(task) if spend.purpose == sampling.VECTORS)
-        return original(self, matrix, count, costs, task, rng)
-
-    return sample
-
-
 def _bingham(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     def sample_bingham(A: Any, size: int = 1, random_state: Any = None) -> Any:  # noqa: ARG001
         released = None if tape.replaying else original(A, size, tape.aside())
@@ -267,21 +262,19 @@ def _bingham(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 
 FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (noise, "perturb", _perturb),
-    (geodesic, "_with_noise", _geodesic_step),
+    (descent, "with_noise", _geodesic_step),
     (oja_steps, "_with_noise", _oja_step),
-    (radius, "private_radius", _radius),
-    (radius, "radius_but", _radius),
-    (radius, "_first_passed", _first_passed),
+    (radius, "first_passed", _first_passed),
     (histogram, "stable_histograms", _histograms),
     (sphere, "sample_orthonormal", _orthonormal),
     (sphere, "sample_bingham", _bingham),
 ]
 METHODS: list[tuple[type, str, Wrap]] = [
-    (moment.MomentMethod, "noise", _noise),
-    (moment.Noise, "added_to", _added_to),
-    (spiked.Spiked, "_noisy", _spiked),
-    (geodesic.Geodesic, "_noise", _geodesic_costs),
-    (sampling.SamplingMethod, "sample", _sample),
+    (Curator, "measure", _asked),
+    (laws.SymmetricLaw, "draw", _noise),
+    (laws.SymmetricNoise, "added_to", _added_to),
+    (radius._Radius, "answer", _radius),
+    (spiked._OfRawMoment, "_noisy", _spiked),
     (oja_steps.OjaStream, "_single_steps", _single_steps),
     (streaming.Stream, "use", _batch),
 ]

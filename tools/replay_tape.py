@@ -24,7 +24,6 @@ from dpeigen.privacy.randomness import Floats, Integers, Randomness, SeededRando
 WHOLE_TABLE = {
     ("dpeigen.sources.shuffled", "shuffled"),
     ("dpeigen.sources.shuffled", "_stretches"),
-    ("dpeigen.methods.kendall", "_read"),
     ("dpeigen.methods.spread", "in_random_order"),
 }
 

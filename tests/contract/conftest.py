@@ -3,6 +3,9 @@
 A door is a function through which numbers leave by a paid mechanism. In a first fit every result of a door is written
 down, with the state of the seeded generator after it; in a second fit, of other data with the same public facts, the
 doors give the same results again. Then nothing that a user can reach may differ, down to the last bit.
+
+Methods have one door, the curator's answers. Streams hold a batch of rows and have their own. That an answer itself
+holds nothing but what its mechanism released is tested with the doors inside the questions (`mechanisms`).
 """
 
 from __future__ import annotations
@@ -15,51 +18,41 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from dpeigen.methods import (
-    eigenvalues,
-    eigenvector_sampling,
-    framing,
-    geodesic,
-    kapralov_talwar,
-    kendall,
-    location,
-    mean,
-    moment,
-    oja_steps,
-    refined,
-    scores,
-    spatial_sign,
-    spiked,
-    spread,
-    whitened,
-)
+from dpeigen.curator import DataCurator
+from dpeigen.methods import mean, oja_steps, spread
 from dpeigen.privacy.randomness import SeededRandomness
+from dpeigen.questions import RadiusHolding, RadiusLeaving, cells, count, descent, laws, spectrum, spiked, squares
+from dpeigen.questions import mean as clipped_mean
 
 DOORS = [
-    (moment.Noise, "added_to"),
-    *((m, "perturb") for m in (eigenvalues, framing, kapralov_talwar, location, mean, oja_steps, scores)),
-    *((m, "perturb_with_count") for m in (location, scores)),
-    *((m, "private_radius") for m in (framing, kendall, location, mean, refined, spatial_sign)),
-    (whitened, "radius_but"),
+    (DataCurator, "_answered"),
+    *((m, "perturb") for m in (mean, oja_steps)),
     *((m, "stable_histograms") for m in (mean, spread)),
-    (eigenvector_sampling, "sample_orthonormal"),
-    (kapralov_talwar, "sample_bingham"),
-    (geodesic, "_gradient"),  # noise is added in the next line, from the same generator
-    (spiked.Spiked, "_noisy"),
 ]
 # Methods of a running stream that release by changing it: what they set is what left.
 STREAM_DOORS = [(oja_steps.OjaStream, "_single_steps")]
 _SET = ("directions", "tops", "gaps", "errors", "held", "noise", "steps")
 
+# Where noise meets the exact statistic of a question.
+MECHANISMS = [
+    (laws.SymmetricNoise, "added_to"),
+    *((m, "perturb") for m in (cells, clipped_mean, count, spectrum, squares)),
+    *((m, "perturb_with_count") for m in (clipped_mean, squares)),
+    *((kind, "answer") for kind in (RadiusHolding, RadiusLeaving)),
+    *((spectrum, name) for name in ("sample_orthonormal", "sample_bingham")),
+    (descent, "_gradient"),  # noise is added in the next line, from the same generator
+    (spiked._OfRawMoment, "_noisy"),
+]
+
 
 class Doors:
     """Records in the first pass, replays in the second."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, places, streams=()):
         self.released, self.replaying, self.at = [], False, 0
-        for place, name in DOORS:
+        for place, name in places:
             monkeypatch.setattr(place, name, self._door(getattr(place, name), changes=False))
-        for place, name in STREAM_DOORS:
+        for place, name in streams:
             monkeypatch.setattr(place, name, self._door(getattr(place, name), changes=True))
 
     def replay(self):
@@ -93,6 +86,8 @@ class Doors:
 def find_generator(values):
     for value in values:
         rng = value if isinstance(value, SeededRandomness) else getattr(value, "rng", None)
+        if isinstance(value, DataCurator):
+            rng = value._DataCurator__rng
         if isinstance(rng, SeededRandomness):
             return rng._generator
     return None
@@ -100,7 +95,18 @@ def find_generator(values):
 
 @pytest.fixture
 def doors(monkeypatch):
-    return Doors(monkeypatch)
+    kept = Doors(monkeypatch, DOORS, STREAM_DOORS)
+
+    class RadiusOfVectors(RadiusHolding):
+        answer = kept._door(RadiusHolding.answer, changes=False)
+
+    monkeypatch.setattr(mean, "RadiusHolding", RadiusOfVectors)  # which a stream asks without a curator
+    return kept
+
+
+@pytest.fixture
+def mechanisms(monkeypatch):
+    return Doors(monkeypatch, MECHANISMS)
 
 
 def everything(thing, seen=None, path="it", depth=0):

@@ -163,11 +163,13 @@ class Logs(PrivatePCA):
 class ShowsTheStatistic(Gaussian):
     """A method that puts an unpaid number among its details, and so into the release and its files."""
 
-    def estimate(self, source, task, rng):
+    holds_rows = True
+
+    def estimate(self, curator, task):
         from dataclasses import replace
 
-        rows = np.concatenate(list(source.blocks()))
-        return replace(super().estimate(source, task, rng), details={"trace": float((rows**2).sum())})
+        rows = np.concatenate(list(curator.unprotected()[0].blocks()))
+        return replace(super().estimate(curator, task), details={"trace": float((rows**2).sum())})
 
 
 @pytest.mark.parametrize("kind", [KeepsTheMaximum, KeepsItInAClosure, Warns, Logs, ShowsTheStatistic])

@@ -19,10 +19,12 @@ import pyarrow.parquet
 import pytest
 
 from dpeigen import PrivatePCA
+from dpeigen.curator import Purpose
 from dpeigen.evaluation import METRICS, Synthetic, compare, projection_distance, sin_theta
 from dpeigen.evaluation import cells as cells_module
 from dpeigen.evaluation.store import OtherSettingError
 from dpeigen.methods import Gaussian, Method
+from dpeigen.privacy import PureCost
 from dpeigen.privacy.randomness import derived_generator
 
 MADE = Synthetic("spiked", rows=600, columns=5, spikes=2, strength=8.0)
@@ -110,7 +112,10 @@ class Broken(Method):
     name = "broken"
     reference = "none"
 
-    def estimate(self, source, task, rng):
+    def shares(self, task):
+        return {Purpose.MOMENT: PureCost(task.budget.epsilon)}
+
+    def estimate(self, curator, task):
         raise RuntimeError("no such luck")
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.methods import Estimate, Gaussian, Laplace, MatrixLaplace, Method, SpatialSign
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import GaussianCost
 from dpeigen.privacy.audit import audit
 from dpeigen.sources import ArraySource
@@ -92,7 +93,7 @@ class Case:
             seed = [label, *map(ord, self.name)]
             rng = tools.seeded(seed) if factor is None else tools.faulty(seed, factor)
             public = tools.task(data, **self.options)
-            return np.stack([self.read(fixed.estimate(ArraySource(data), public, rng)) for _ in range(count)])
+            return np.stack([self.read(run_method(fixed, ArraySource(data), public, rng)) for _ in range(count)])
 
         result = audit(run, (1, self.first), (2, self.second), runs=runs, confidence=CONFIDENCE)
         return result.mu_lower if self.options.get("delta") else result.epsilon_lower

@@ -9,7 +9,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.methods import METHODS, Gaussian, Laplace, MatrixLaplace, OnePassMethod, choose, resolve
-from dpeigen.methods.auto import _label, explain
+from dpeigen.methods.auto import explain
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import rows_needed
 from dpeigen.privacy import PureCost
@@ -93,14 +93,14 @@ def test_the_table_of_choices_for_directions(d, n, options, name, tools):
 def test_what_was_asked_for_is_paid_for(n, center, delta, tools):
     """A centre that is to be private, and variances in the data's units, whatever method finds the directions."""
     found = explain(facts(tools, 10, n, bound=None, center=center, k=2, delta=delta))
-    assert "only directions" not in _label(found.method)
+    assert "only directions" not in found.method.label
     assert getattr(found.method, "location", "paid") == "paid" or center != "private"
 
 
 def test_few_rows_pay_for_directions_alone(tools):
     for delta in (0.0, 1e-6):
         found = explain(facts(tools, 10, 400, bound=None, center="private", k=2, delta=delta))
-        assert "only directions" in _label(found.method)
+        assert "only directions" in found.method.label
 
 
 def test_kendall_is_left_alone_where_rows_are_many(tools):

@@ -7,7 +7,7 @@ import pytest
 
 from dpeigen import PrivatePCA
 from dpeigen.methods import DPPCA
-from dpeigen.methods.base import Task
+from dpeigen.methods.base import Task, run_method
 from dpeigen.methods.dp_pca import _Run, gain
 from dpeigen.methods.streaming import Stream, deflated, exact_scores, orthonormal
 from dpeigen.privacy import Budget, Relation, Spend, compose_pld
@@ -144,7 +144,7 @@ def test_batches_are_drawn_over_all_rows_of_a_table(monkeypatch):
     rows = np.column_stack([np.arange(30_000.0), np.ones(30_000)])
     task = Task("PrivatePCA", 2, 1, Budget(4.0, 1e-5), Relation.REPLACE, None, None, 30_000)
     for _ in range(2):
-        DPPCA().estimate(ArraySource(rows), task, SystemRandomness())
+        run_method(DPPCA(), ArraySource(rows), task, SystemRandomness())
     half = len(read) // 2
     first, second = np.concatenate(read[:half]), np.concatenate(read[half:])
     np.testing.assert_array_equal(np.sort(first), rows[:, 0])

@@ -11,8 +11,10 @@ from dpeigen import Ledger, PrivateCovariance, PrivatePCA
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Geodesic
 from dpeigen.methods import geodesic as module
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import ApproximateCost, gaussian_epsilon, gaussian_mu, subsampling
 from dpeigen.privacy.audit import audit
+from dpeigen.questions import descent
 from dpeigen.sources import ArraySource
 
 
@@ -138,32 +140,32 @@ def terms(rng, d, k, count):
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (5, 2), (30, 7)])
 def test_every_term_of_a_gradient_has_norm_at_most_one(d, k):
     z, v = terms(np.random.default_rng(d), d, k, 400)
-    norms = np.array([np.linalg.norm(module._gradient(row[None], v)) for row in z])
-    limit = 1 + module._allowance(d, k, 1)
+    norms = np.array([np.linalg.norm(descent._gradient(row[None], v)) for row in z])
+    limit = 1 + descent._allowance(d, k, 1)
     assert norms.max() <= limit
     assert norms.max() > 0.999
     # Rows that are not signs would break the bound: the test can fail.
-    assert np.linalg.norm(module._gradient(2 * z[:1] + z[1:2], v)) > limit
+    assert np.linalg.norm(descent._gradient(2 * z[:1] + z[1:2], v)) > limit
 
 
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (5, 2)])
 def test_replacing_a_row_moves_a_gradient_by_at_most_the_reach(d, k):
     rng = np.random.default_rng(k)
     z, v = terms(rng, d, k, 300)
-    whole, worst = module._gradient(z, v), 0.0
+    whole, worst = descent._gradient(z, v), 0.0
     for row in range(0, 300, 3):
         other = z.copy()
         other[row] = z[row] - 2 * (z[row] @ v) @ v.T  # mirrored: its term changes sign
-        worst = max(worst, float(np.linalg.norm(module._gradient(other, v) - whole)))
-    assert 1.99 < worst <= 2.0 + 2 * 300 * module._allowance(d, k, 300)
+        worst = max(worst, float(np.linalg.norm(descent._gradient(other, v) - whole)))
+    assert 1.99 < worst <= 2.0 + 2 * 300 * descent._allowance(d, k, 300)
 
 
 def test_a_gradient_is_the_sum_of_its_terms_and_points_downhill():
     z, v = terms(np.random.default_rng(0), 6, 2, 9000)  # more than a chunk
-    total = sum(module._gradient(z[at : at + 1000], v) for at in range(0, 9000, 1000))
-    np.testing.assert_allclose(module._gradient(z, v), total, atol=1e-9)
+    total = sum(descent._gradient(z[at : at + 1000], v) for at in range(0, 9000, 1000))
+    np.testing.assert_allclose(descent._gradient(z, v), total, atol=1e-9)
     z = np.random.default_rng(1).normal(size=(9000, 6)) * [3, 2, 2, 1, 1, 1]
-    total = module._gradient(z, v)
+    total = descent._gradient(z, v)
 
     def residuals(basis):
         return np.linalg.norm(z - z @ basis @ basis.T, axis=1).sum()
@@ -189,7 +191,7 @@ def test_an_audit_proves_no_more_than_is_claimed_and_catches_less_noise(tools, m
         def run(data, count):
             label, rows = data
             rng = make([label, 7])
-            found = [method.estimate(ArraySource(rows), task, rng) for _ in range(count)]
+            found = [run_method(method, ArraySource(rows), task, rng) for _ in range(count)]
             return np.stack([[e.components[0, 0] ** 2, e.eigenvalues[0]] for e in found])
 
         return audit(run, (1, first), (2, second), runs=600, confidence=1 - 1e-6).mu_lower

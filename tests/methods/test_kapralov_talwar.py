@@ -12,14 +12,19 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivatePCA
+from dpeigen.curator import DataCurator, Purpose
 from dpeigen.methods import KapralovTalwar
-from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod
-from dpeigen.privacy import ConcentratedCost, GaussianCost, PureCost, sample_bingham
+from dpeigen.methods.base import run_method
+from dpeigen.methods.sampling import SamplingMethod
+from dpeigen.privacy import Budget, ConcentratedCost, GaussianCost, PureCost, sample_bingham
 from dpeigen.privacy.audit import audit
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import SeededRandomness
+from dpeigen.questions import spectrum
+from dpeigen.questions.spectrum import GRID
 from dpeigen.sources import ArraySource
-from dpeigen.stats import project_eigenvalues
+from dpeigen.stats import Frame, Lattice, SecondMoment, project_eigenvalues
+from dpeigen.stats.lattice import LEVELS
 
 CONFIDENCE = 1 - 1e-6
 RELATIONS = ["replace", "add_remove"]
@@ -56,10 +61,14 @@ class Exact(Recording):
 @pytest.mark.parametrize("constants", ["sharp", "published"])
 def test_it_is_the_slow_version_of_itself(k, constants, tools):
     """The same draws in the same order: u from the residual, a noisy uᵀRu, subtract, and the spectrum of the sum."""
-    matrix, method = np.diag([30.0, 12.0, 5.0, 1.0]), KapralovTalwar(constants=constants)
-    task = tools.task(table(30, 12, 5, 1), epsilon=2.0, k=k)
-    costs = {VALUES: PureCost(1.0), VECTORS: PureCost(1.0)}
-    components, values, left = method.sample(matrix, 48.0, costs, task, tools.seeded(8))
+    method, rows, lattice = KapralovTalwar(constants=constants), table(30, 12, 5, 1), Lattice(Frame(4), 1.0)
+    matrix = SecondMoment(lattice).update(rows).gram / LEVELS**2
+    np.testing.assert_allclose(matrix, np.diag([30.0, 12.0, 5.0, 1.0]), atol=1e-3)  # but for the lattice
+    task = tools.task(rows, epsilon=2.0, k=k)
+    spent = PureCost(0.5 if constants == "published" else 1.0)  # printed for 1.0, and worth half of it
+    costs = {Purpose.EIGENVALUES: spent, Purpose.EIGENVECTORS: spent}
+    curator = DataCurator(ArraySource(rows), task.relation, costs, Budget(2.0), tools.seeded(8))
+    components, values, left = method.ask(curator, lattice, 48.0, costs, task)
     rng, rebuilt = tools.seeded(8), np.zeros((4, 4))
     c, reach = (0.25, 2.0) if constants == "published" else (0.5, 1.0)
     for _ in range(k):
@@ -84,10 +93,13 @@ def test_every_value_has_the_noise_of_its_own_share(relation, constants, k, tool
         pytest.skip("refused")
     task = tools.task(table(9, 5, 3), epsilon=2.0, relation=relation, k=k)
     method, rng = KapralovTalwar(constants=constants), Recording(1)
-    method.estimate(ArraySource(table(9, 5, 3)), task, rng)
+    run_method(method, ArraySource(table(9, 5, 3)), task, rng)
     scales = [scale for kind, scale, size in rng.scales][-k:]
     sensitivity = 2.0 if constants == "published" else 1.0
-    expected = sensitivity * GRID * k / method.shares(task)[VALUES].epsilon
+    expected = sensitivity * GRID * k / KapralovTalwar().shares(task)[Purpose.EIGENVALUES].epsilon
+    assert method.shares(task)[Purpose.EIGENVALUES].epsilon == pytest.approx(
+        k * GRID / expected, rel=1e-9
+    )  # is recorded
     assert len(scales) == k
     for scale in scales:
         assert expected < scale < expected * (1 + method.allowance(task) + 1e-9)
@@ -97,19 +109,19 @@ def test_with_delta_the_steps_split_squares(tools):
     task = tools.task(table(9, 5, 3, 2), epsilon=1.0, delta=1e-6)
     method, rng = KapralovTalwar(), Recording(1)
     costs = method.shares(task)
-    assert isinstance(costs[VECTORS], ConcentratedCost)
-    assert isinstance(costs[VALUES], GaussianCost)
-    method.estimate(ArraySource(table(9, 5, 3, 2)), task, rng)
+    assert isinstance(costs[Purpose.EIGENVECTORS], ConcentratedCost)
+    assert isinstance(costs[Purpose.EIGENVALUES], GaussianCost)
+    run_method(method, ArraySource(table(9, 5, 3, 2)), task, rng)
     assert [kind for kind, _, _ in rng.scales] == ["gaussian"] * 4
     spent = math.fsum((GRID / scale) ** 2 for _, scale, _ in rng.scales)
-    assert costs[VALUES].mu ** 2 * (1 - 1e-6) < spent <= costs[VALUES].mu ** 2
+    assert costs[Purpose.EIGENVALUES].mu ** 2 * (1 - 1e-6) < spent <= costs[Purpose.EIGENVALUES].mu ** 2
 
 
 def test_deflation_finds_the_matrix_without_noise(tools):
     """Sharp draws, exact values: the residual after d steps is what the last directions missed."""
     rows = table(900, 90, 9)
     task = tools.task(rows, epsilon=1e7)
-    found = KapralovTalwar().estimate(ArraySource(rows), task, Exact(3))
+    found = run_method(KapralovTalwar(), ArraySource(rows), task, Exact(3))
     np.testing.assert_allclose(found.covariance, rows.T @ rows / len(rows), atol=2e-3)
     # twin: a method that forgets to deflate draws the first direction again and again
     assert np.linalg.matrix_rank(found.covariance, tol=1e-3) == 3
@@ -124,7 +136,7 @@ def prove(tools, first, second, runs, rng=None, **options):
     def run(data, count):
         public = tools.task(table(*data), k=1, **options)
         draws = tools.seeded([92, *data]) if rng is None else rng([92, *data])
-        found = (fixed.estimate(ArraySource(table(*data)), public, draws) for _ in range(count))
+        found = (run_method(fixed, ArraySource(table(*data)), public, draws) for _ in range(count))
         return np.stack([[e.components[0, 0] ** 2, e.eigenvalues[0] * e.n_rows, e.n_rows] for e in found])
 
     result = audit(run, first, second, runs=runs, confidence=CONFIDENCE)
@@ -147,6 +159,9 @@ def test_no_audit_proves_more_than_is_claimed_and_too_little_noise_is_caught(rel
 def test_the_audit_catches_directions_that_are_too_sharp(tools, monkeypatch):
     right = SamplingMethod.concentration
     monkeypatch.setattr(SamplingMethod, "concentration", lambda self, task: 8 * right(self, task))
+    with pytest.raises(AssertionError, match="worth more than what pays for them"):
+        prove(tools, (30, 30), (29, 31), runs=1500, epsilon=2.0)
+    monkeypatch.setattr(spectrum, "check_draws", lambda *facts: None)
     caught, claim = prove(tools, (30, 30), (29, 31), runs=1500, epsilon=2.0)
     assert caught > claim
 
@@ -155,5 +170,5 @@ def test_the_estimator_takes_it_by_name():
     pca = PrivatePCA(1, epsilon=50.0, method="kapralov-talwar", bound=1.0, center=None).fit(table(500, 20, 3))
     assert pca.guarantee_.mechanism == "kapralov-talwar"
     assert pca.guarantee_.reference == "Kapralov and Talwar 2013"
-    assert {s.purpose for s in pca.guarantee_.split} == {VALUES, VECTORS}
+    assert {s.purpose for s in pca.guarantee_.split} == {Purpose.EIGENVALUES, Purpose.EIGENVECTORS}
     assert abs(pca.components_[0, 0]) > 0.9  # 1 − u₁² is about Exp(25·480)

@@ -6,6 +6,7 @@ Seeds are fixed. Statistical statements have a margin of at least four standard 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, load_release
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Kendall
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import GaussianCost, PureCost, Relation, compose, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.audit import audit
+from dpeigen.questions import Tau
 from dpeigen.sources import ArraySource
 from dpeigen.stats import KendallTau, kendall_tau
 from dpeigen.stats.frame import Frame
@@ -163,7 +166,7 @@ def test_blocks_of_parts_pay_for_one_part(tools):
     rows = np.random.default_rng(2).normal(size=(2 * 8192 + 500, 2)) * [3.0, 1.0]
     rng = tools.Silent()
     task = tools.task(rows, epsilon=1.0, delta=1e-6, bound=None, k=1)
-    estimate = Kendall(design="blocks").estimate(ArraySource(rows), task, rng)
+    estimate = run_method(Kendall(design="blocks"), ArraySource(rows), task, rng)
     steps = KendallTau(Frame(2), Transform(), 8192, 2048).steps
     sigma = rng.asked[0][1] / (steps * estimate.details["pairs"])
     least = 2 * math.sqrt(2) / len(rows) / gaussian_mu(1.0, 1e-6)
@@ -199,7 +202,7 @@ def test_files_and_tables_give_the_same_bits_as_arrays(design, form, tmp_path):
 def noise_on_the_mean(method, task, rows, tools):
     """Standard deviations of diagonal and other entries of the mean over pairs, in units of b²."""
     rng = tools.Silent()
-    estimate = method.estimate(ArraySource(rows), task, rng)
+    estimate = run_method(method, ArraySource(rows), task, rng)
     tau = KendallTau(Frame(rows.shape[1]), Transform(), len(rows))
     unit = tau.steps * estimate.details["pairs"]
     assert [(kind, size) for kind, _, size in rng.asked] == [("gaussian", 4), ("gaussian", 6)]
@@ -259,11 +262,11 @@ def test_only_what_is_asked_for_is_paid_for_and_all_of_the_budget_is_used(method
 
 def test_pure_privacy_is_idealised_and_works(tools):
     task = tools.task(X, epsilon=4.0, bound=None, k=2)
-    estimate = Kendall().estimate(ArraySource(X), task, tools.seeded(0))
+    estimate = run_method(Kendall(), ArraySource(X), task, tools.seeded(0))
     assert estimate.numerics == "idealised"
     assert sin_theta(estimate.components, TRUTH) < 0.1
     gaussian = tools.task(X, epsilon=4.0, delta=1e-6, bound=None, k=2)
-    assert Kendall().estimate(ArraySource(X), gaussian, tools.seeded(0)).numerics == "exact"
+    assert run_method(Kendall(), ArraySource(X), gaussian, tools.seeded(0)).numerics == "exact"
 
 
 REFUSALS = [
@@ -424,7 +427,7 @@ def test_audits_prove_no_more_than_is_claimed_and_catch_less_noise(name, tools, 
     method, options, least, factor, runs = AUDITS[name]
     first, second = worst_pair(6)
     task = tools.task(first, bound=None, k=1, **options)
-    costs, read = method.shares(task), Kendall._read
+    costs = method.shares(task)
     claim = costs["Kendall's tau"].mu if options.get("delta") else costs["Kendall's tau"].epsilon
     monkeypatch.setattr(Kendall, "shares", lambda self, task: costs)  # public, and the same in every run
     monkeypatch.setattr(Kendall, "_free_variances", lambda self, phi, transform: phi)  # post-processing, and slow
@@ -434,9 +437,10 @@ def test_audits_prove_no_more_than_is_claimed_and_catch_less_noise(name, tools, 
             label, rows = data
             rng, source = make([label, *map(ord, name)]), ArraySource(rows)
             if name != "circulant":  # a function of the rows: computed once
-                tau = read(method, source, Frame(2), Transform(), task, rng)
-                monkeypatch.setattr(Kendall, "_read", lambda *rest: tau)
-            return np.stack([whole_matrix(method.estimate(source, task, rng)) for _ in range(count)])
+                found = KendallTau(Frame(2), Transform(), len(rows)).update(rows)
+                tau = SimpleNamespace(update=lambda table: found)
+                monkeypatch.setattr(Tau, "_tau", lambda *rest: tau)
+            return np.stack([whole_matrix(run_method(method, source, task, rng)) for _ in range(count)])
 
         result = audit(run, (1, first), (2, second), runs=runs, confidence=1 - 1e-6)
         return result.mu_lower if options.get("delta") else result.epsilon_lower
@@ -450,7 +454,7 @@ def test_an_audit_catches_a_sensitivity_without_its_root_of_two(tools, monkeypat
     first, second = worst_pair(50)
     task = tools.task(first, bound=None, k=1, epsilon=1.0, delta=1e-6)
     rng = tools.Silent()
-    estimates = [Kendall().estimate(ArraySource(rows), task, rng) for rows in (first, second)]
+    estimates = [run_method(Kendall(), ArraySource(rows), task, rng) for rows in (first, second)]
     change = np.linalg.norm(np.diff([e.details["tau_eigenvalues"] for e in estimates], axis=0))
     assert change == 0  # the eigenvalues agree, the directions are orthogonal
     matrices = [whole_matrix(e) for e in estimates]
@@ -461,7 +465,7 @@ def test_an_audit_catches_a_sensitivity_without_its_root_of_two(tools, monkeypat
     right = KendallTau.frobenius_sensitivity
     monkeypatch.setattr(KendallTau, "frobenius_sensitivity", lambda self, r: right(self, r) / math.sqrt(2))
     rng = tools.Silent()
-    Kendall().estimate(ArraySource(first), task, rng)
+    run_method(Kendall(), ArraySource(first), task, rng)
     sigma = rng.asked[0][1] / (2.0 ** math.ceil(math.log2(2.0**32 / 49)) * n_pairs(50, None))
     assert np.linalg.norm(np.subtract(*matrices)[[0, 2]]) / sigma > 1.4 * claim
 

@@ -13,8 +13,9 @@ import pytest
 from scipy import stats
 
 from dpeigen.methods import Gaussian, Laplace, MatrixLaplace, SpatialSign
-from dpeigen.methods.radius import noise_scale
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import GaussianCost, PureCost, Relation, gaussian_delta
+from dpeigen.questions.radius import holding_scale
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.lattice import LEVELS
@@ -35,7 +36,7 @@ def moment(d, c=0):
 
 def draws(method, cost, relation, rng, d=3, c=0, size=1500):
     empty = moment(d, c)
-    return np.stack([method.noise(empty, cost, relation, rng).matrix for _ in range(size)]).astype(float)
+    return np.stack([method.law.draw(empty, cost, relation, rng).matrix for _ in range(size)]).astype(float)
 
 
 def upper_triangle(sample, k):
@@ -109,7 +110,7 @@ def test_matrix_laplace_noise_has_its_distribution_in_every_direction(relation, 
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 def test_the_stated_deviation_is_that_of_the_off_diagonal(method, cost, relation, tools):
     """Within 15% at 60,000 draws of bounded kurtosis (≤ 9): more than ten standard errors."""
-    stated = method.noise(moment(4), cost, relation, tools.seeded(0)).deviation
+    stated = method.law.draw(moment(4), cost, relation, tools.seeded(0)).deviation
     for rng, wrong in ((tools.seeded(4), False), (tools.faulty(4), True)):
         sample = draws(method, cost, relation, rng, d=4, size=10_000)
         found = upper_triangle(sample, 1).std()
@@ -124,7 +125,7 @@ def test_auto_compares_what_would_really_be_drawn(method, relation, d, tools):
 
     budget = Budget(0.9, 1e-6)
     cost = GaussianCost(gaussian_mu(0.9, 1e-6)) if isinstance(method, Gaussian) else PureCost(0.9)
-    stated = method.noise(moment(d), cost, relation, tools.seeded(0)).deviation / WHOLE
+    stated = method.law.draw(moment(d), cost, relation, tools.seeded(0)).deviation / WHOLE
     if d == 1 and isinstance(method, (Gaussian, MatrixLaplace)):
         stated *= math.sqrt(2)  # nothing is off the diagonal, where the deviation is √2 times larger
     assert method.deviation(d, budget, relation) == pytest.approx(stated, rel=1e-9)
@@ -136,12 +137,12 @@ def test_auto_compares_what_would_really_be_drawn(method, relation, d, tools):
 def asked(method, tools, **options):
     silent = tools.Silent()
     task = tools.task(X, **{"epsilon": 8.0, "delta": 1e-6, **options})
-    estimate = method.estimate(ArraySource(X), task, silent)
+    estimate = run_method(method, ArraySource(X), task, silent)
     return silent.asked, {spend.purpose: spend.cost for spend in estimate.split}
 
 
 def sparse_vector(cost, relation):
-    scale = noise_scale(cost, Relation(relation))  # its privacy loss is computed exactly in test_radius
+    scale = holding_scale(cost, Relation(relation))  # its privacy loss is computed exactly in test_radius
     return [("laplace", scale, 1), ("laplace", scale, len(GRID))]
 
 

@@ -15,11 +15,14 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpeigen import PrivateCovariance
+from dpeigen.curator import DataCurator
 from dpeigen.methods import EigenvectorSampling, Gaussian, KapralovTalwar, Laplace, MatrixLaplace
+from dpeigen.methods.base import run_method
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Budget, compose
 from dpeigen.privacy.ledger import BudgetExceededError, Ledger
+from dpeigen.questions import Directions, RankOne
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment
 
@@ -103,7 +106,7 @@ def test_the_price_is_what_the_recorded_spends_compose_to(name, tools):
     rows = np.repeat(np.eye(3), 5, axis=0)
     task = tools.task(rows, epsilon=1.0, delta=1e-6)
     method = PUBLISHED[name]
-    found = method.estimate(ArraySource(rows), task, tools.seeded(0))
+    found = run_method(method, ArraySource(rows), task, tools.seeded(0))
     price = method.price(task)
     assert compose(found.split, price.delta) == pytest.approx(price.epsilon, rel=1e-6)
     assert compose(found.split, price.delta) <= price.epsilon
@@ -118,11 +121,23 @@ def test_sharp_constants_cost_what_was_asked(name, tools):
 # --- the noise is the printed one -------------------------------------------------------------------------------------
 
 
+class Listening(DataCurator):
+    """Remembers the concentrations of the draws that it was asked for."""
+
+    def measure(self, question, *, purpose, cost):
+        self.concentrations = getattr(self, "concentrations", [])
+        if isinstance(question, Directions):
+            self.concentrations += question.concentrations
+        elif isinstance(question, RankOne):
+            self.concentrations.append(question.concentration)
+        return super().measure(question, purpose=purpose, cost=cost)
+
+
 @pytest.mark.parametrize(("name", "printed"), [("gaussian", classical_sigma(0.7, 1e-5)), ("laplace", 2 * 4 / 0.7)])
 def test_the_printed_noise_is_drawn(name, printed, tools):
     """In units of the squared radius, the same on the diagonal and off it."""
     rows, rng = np.repeat(np.eye(4), 5, axis=0), tools.Silent()
-    found = PUBLISHED[name].estimate(ArraySource(rows), tools.task(rows, epsilon=0.7, delta=1e-5), rng)
+    found = run_method(PUBLISHED[name], ArraySource(rows), tools.task(rows, epsilon=0.7, delta=1e-5), rng)
     squared_radius = SecondMoment(Lattice(Frame(4), 1.0)).squared_radius
     scales = {scale for _, scale, _ in rng.asked}
     assert sum(size for _, _, size in rng.asked) == 10
@@ -133,11 +148,22 @@ def test_the_printed_noise_is_drawn(name, printed, tools):
 
 @pytest.mark.parametrize("name", ["adaptive", "uniform", "kapralov-talwar"])
 def test_the_printed_concentration_is_used(name, tools):
-    task = tools.task(np.zeros((9, 5)), epsilon=1.0)
-    assert PUBLISHED[name].concentration(task) == pytest.approx(0.25, rel=1e-9)
-    assert SHARP[name].concentration(task) == pytest.approx(0.5, rel=1e-9)
-    shares = PUBLISHED[name].shares(task)
-    assert [c.epsilon for c in shares.values()] == pytest.approx([0.5, 0.5])
+    """Half of the stated ε is for the draws, of which c = ε/4 is printed; the shares say what that really costs."""
+    rows = np.repeat(np.eye(5), 3, axis=0)
+    task = tools.task(rows, epsilon=1.0)
+
+    def asked(method):
+        shares = method.shares(task)
+        curator = Listening(ArraySource(rows), task.relation, shares, method.price(task), tools.seeded(1))
+        method.estimate(curator, task)
+        return math.fsum(curator.concentrations), [cost.epsilon for cost in shares.values()]
+
+    total, shares = asked(PUBLISHED[name])
+    assert total == pytest.approx(0.5 * 0.25, rel=1e-9)
+    assert shares == pytest.approx([0.25 if name == "kapralov-talwar" else 0.5, 0.25], rel=1e-9)
+    total, shares = asked(SHARP[name])
+    assert total == pytest.approx(0.5 * 0.5, rel=1e-9)
+    assert shares == pytest.approx([0.5, 0.5])
 
 
 # --- the ledger and the guarantee -------------------------------------------------------------------------------------
@@ -216,7 +242,7 @@ def test_sharp_is_better_at_the_same_stated_budget(name, tools):
     task = tools.task(X, epsilon=CLEAR[name], delta=1e-5 if name == "gaussian" else 0.0)
 
     def errors(method):
-        found = [method.estimate(ArraySource(X), task, tools.seeded([3, i])).covariance for i in range(80)]
+        found = [run_method(method, ArraySource(X), task, tools.seeded([3, i])).covariance for i in range(80)]
         return np.linalg.norm(np.array(found) - TRUTH, axis=(1, 2))
 
     gain = errors(PUBLISHED[name]) - errors(SHARP[name])

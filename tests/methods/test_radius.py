@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpeigen.methods import radius as radius_module
-from dpeigen.methods.radius import KEEP, OUT_OF, check_enough_rows, private_radius, rows_needed
-from dpeigen.privacy import GaussianCost, PureCost, Randomness, Relation
+from dpeigen.curator import DataCurator, Purpose
+from dpeigen.methods.radius import check_enough_rows, rows_needed
+from dpeigen.privacy import Budget, GaussianCost, PureCost, Randomness, Relation
 from dpeigen.privacy.audit import exact_epsilon_discrete
+from dpeigen.questions import RadiusHolding
+from dpeigen.questions import radius as radius_module
+from dpeigen.questions.radius import KEEP, OUT_OF, holding_scale
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, norms
 
@@ -25,6 +28,11 @@ def small_grid(monkeypatch):
     for module in (radius_module, norms):
         monkeypatch.setattr(module, "GRID", SMALL_GRID)
     return SMALL_GRID
+
+
+def private_radius(source, frame, cost, relation, rng):
+    curator = DataCurator(source, relation, {Purpose.RADIUS: cost}, Budget(cost.epsilon), rng)
+    return curator.measure(RadiusHolding(frame), purpose=Purpose.RADIUS, cost=cost)
 
 
 def margins_of(cells, relation, slack=0) -> np.ndarray:
@@ -91,7 +99,7 @@ def test_the_scan_is_the_one_that_is_analysed(relation, small_grid):
 def test_the_output_has_the_computed_distribution(relation, small_grid, tools):
     """Cell by cell exact binomial tails, Bonferroni over 4 cells and two sides: false alarms ≤ 1e-6."""
     cells, cost, runs = np.array([60, 60, 60, 16, 4]), PureCost(1.0 if relation is REPLACE else 0.3), 3000
-    scale = radius_module.noise_scale(cost, relation)
+    scale = holding_scale(cost, relation)
     source = ArraySource(rows_in(cells))
 
     def surprise(rng):
@@ -157,7 +165,7 @@ REACH = {REPLACE: 2, ADD_REMOVE: KEEP + OUT_OF}
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_the_privacy_loss_is_at_most_epsilon(relation, epsilon):
-    scale = radius_module.noise_scale(PureCost(epsilon), relation)
+    scale = holding_scale(PureCost(epsilon), relation)
     loss = worst_loss(many_at_the_threshold(relation, 48), relation, scale)
     assert loss <= epsilon * (1 + 1e-9)
     assert loss == pytest.approx(REACH[relation] / scale, rel=0.01)  # the search is not idle: it finds all there is
@@ -166,13 +174,13 @@ def test_the_privacy_loss_is_at_most_epsilon(relation, epsilon):
 
 @pytest.mark.parametrize(("relation", "epsilon"), [(REPLACE, 1.0), (REPLACE, 3.0), (ADD_REMOVE, 3.0)])
 def test_no_pair_of_small_histograms_loses_more(relation, epsilon):
-    scale = radius_module.noise_scale(PureCost(epsilon), relation)
+    scale = holding_scale(PureCost(epsilon), relation)
     assert 0.3 * epsilon < worst_loss(all_small(relation, 40), relation, scale) <= epsilon * (1 + 1e-9)
 
 
 def test_pure_costs_only():
     with pytest.raises(TypeError, match="pure ε"):
-        radius_module.noise_scale(GaussianCost(1.0), REPLACE)
+        holding_scale(GaussianCost(1.0), REPLACE)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

@@ -9,9 +9,10 @@ import pytest
 
 from dpeigen import PrivatePCA
 from dpeigen.methods import Gaussian, PrivateRank, Refined
-from dpeigen.methods.eigenvalues import _reach
-from dpeigen.methods.sampling import GRID
+from dpeigen.methods.sampling import any_lattice, rounding_allowance
 from dpeigen.privacy import Relation, compose_delta
+from dpeigen.questions import Eigenvalues
+from dpeigen.questions.spectrum import GRID
 from dpeigen.stats.spiked import bulk_variance, count_spikes, marchenko_pastur_quantiles
 
 
@@ -73,7 +74,8 @@ def test_what_is_found_says_how():
 def test_eigenvalues_move_no_more_than_the_noise_is_for(relation, tools):
     """Sorted eigenvalues of neighbouring second moments, as they are computed and rounded, over many neighbours."""
     rng = np.random.default_rng(5)
-    reach = _reach(tools.task(np.zeros((40, 6)), relation=relation.value))
+    task = tools.task(np.zeros((40, 6)), relation=relation.value)
+    reach = Eigenvalues(any_lattice(task), rounding_allowance(task))._reach(relation)
     worst = {"l1": 0.0, "l2": 0.0}
     for trial in range(300):
         rows = rng.normal(size=(40, 6)) * (rng.random(6) < 0.7)

@@ -13,6 +13,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.methods import Gaussian, Laplace, MatrixLaplace, SpatialSign
+from dpeigen.methods.base import run_method
 from dpeigen.methods.framing import frame_rows
 from dpeigen.privacy.noise import matrix_laplace, symmetric_gaussian, symmetric_laplace
 from dpeigen.sources import ArraySource
@@ -161,7 +162,7 @@ CENTERED = [(c, r) for c in CENTERS for r in RELATIONS if (c, r) != ("pairs", "a
 def test_without_noise_it_is_the_covariance_of_the_clipped_rows(method, bound, center, relation, tools):
     bound, center = BOUNDS[bound], CENTERS[center]
     task = tools.task(X, epsilon=400.0, delta=1e-6, bound=bound, center=center, relation=relation)
-    estimate = method.estimate(ArraySource(X), task, tools.Silent())
+    estimate = run_method(method, ArraySource(X), task, tools.Silent())
     covariance, mean = slow_moment_method(X, bound, center)
     if isinstance(center, str) and center == "private" and bound == "private" and relation == "replace":
         # Here the mean that is left may stay in (weight 0): the moment about the paid centre.
@@ -180,7 +181,7 @@ def test_without_noise_it_is_the_covariance_of_the_clipped_rows(method, bound, c
 @pytest.mark.parametrize("method", MOMENT_METHODS, ids=lambda m: m.name)
 def test_without_noise_pca_is_numpys_eigh(method, k, tools):
     task = tools.task(X, epsilon=1e3, delta=1e-6, bound=3.0, center=CENTER, k=k, shrink=True)
-    estimate = method.estimate(ArraySource(X), task, tools.Silent())
+    estimate = run_method(method, ArraySource(X), task, tools.Silent())
     values, vectors = np.linalg.eigh(slow_moment_method(X, 3.0, CENTER)[0])
     np.testing.assert_allclose(estimate.eigenvalues, values[::-1][:k], rtol=1e-3)
     cosines = np.abs(np.sum(estimate.components * vectors.T[::-1][:k], axis=1))
@@ -197,7 +198,7 @@ def test_without_noise_pca_is_numpys_eigh(method, k, tools):
 def test_without_noise_spatial_sign_is_its_slow_version(bound, center, relation, k, tools):
     center = CENTERS[center]
     task = tools.task(X, epsilon=400.0, delta=1e-6, bound=bound, center=center, relation=relation, k=k)
-    estimate = SpatialSign().estimate(ArraySource(X), task, tools.Silent())
+    estimate = run_method(SpatialSign(), ArraySource(X), task, tools.Silent())
     components, eigenvalues, left, mean = slow_spatial_sign(X, bound, center, k, relation)
     np.testing.assert_allclose(estimate.eigenvalues, eigenvalues, rtol=5e-4)
     np.testing.assert_allclose(np.abs(np.sum(estimate.components * components, axis=1)), 1.0, atol=1e-6)
@@ -223,7 +224,7 @@ def integer_moment(lattice, c):
 @pytest.mark.parametrize("bound", [3.0, BOX], ids=["radius", "box"])
 def test_with_noise_it_is_the_sum_of_integers_plus_the_same_draws(method, relation, bound, tools):
     task = tools.task(X, epsilon=2.0, delta=1e-6, bound=bound, center=CENTER, relation=relation)
-    estimate = method.estimate(ArraySource(X), task, tools.seeded(77))
+    estimate = run_method(method, ArraySource(X), task, tools.seeded(77))
     costs = {spend.purpose: spend.cost for spend in estimate.split}
     frame, radius = frame_rows(task)
     lattice, whole = Lattice(frame, radius), float(LEVELS**2)
@@ -263,7 +264,7 @@ def test_a_private_centre_rides_on_the_same_draws(relation, tools):
     """The augmented moment: count, mean and second moment are one noisy matrix."""
     task = tools.task(X, epsilon=2.0, delta=1e-6, bound=3.0, center="private", relation=relation)
     method = Gaussian()
-    estimate = method.estimate(ArraySource(X), task, tools.seeded(3))
+    estimate = run_method(method, ArraySource(X), task, tools.seeded(3))
     (spend,) = estimate.split
     c = method.center_weight(task, 3.0, None)
     lattice = Lattice(frame_rows(task)[0], 3.0)
@@ -287,7 +288,7 @@ def test_negative_eigenvalues_are_projected_and_the_trace_is_kept(tools):
     for method in METHODS:
         for seed in range(5):
             task = tools.task(X, epsilon=0.01, delta=1e-9, bound=3.0, shrink=True)
-            estimate = method.estimate(ArraySource(X), task, tools.seeded(seed))
+            estimate = run_method(method, ArraySource(X), task, tools.seeded(seed))
             values = np.linalg.eigvalsh(estimate.covariance)
             assert values[0] >= -1e-9
             if method in MOMENT_METHODS:
@@ -299,10 +300,10 @@ def test_the_estimators_hand_the_method_what_they_were_given(tools):
     options = {"epsilon": 2.0, "delta": 1e-6, "bound": 3.0, "center": CENTER, "method": "gaussian"}
     fitted = PrivateCovariance(**options, shrink=False, random_state=np.random.default_rng(9)).fit(X)
     task = tools.task(X, epsilon=2.0, delta=1e-6, bound=3.0, center=CENTER)
-    estimate = Gaussian().estimate(ArraySource(X), task, tools.seeded(9))
+    estimate = run_method(Gaussian(), ArraySource(X), task, tools.seeded(9))
     np.testing.assert_array_equal(fitted.covariance_, estimate.covariance)
     pca = PrivatePCA(2, **options, random_state=np.random.default_rng(9)).fit(X)
     task = tools.task(X, epsilon=2.0, delta=1e-6, bound=3.0, center=CENTER, k=2, shrink=True)
-    estimate = Gaussian().estimate(ArraySource(X), task, tools.seeded(9))
+    estimate = run_method(Gaussian(), ArraySource(X), task, tools.seeded(9))
     np.testing.assert_array_equal(pca.components_, estimate.components)
     np.testing.assert_array_equal(pca.explained_variance_, estimate.eigenvalues)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import projection_distance
 from dpeigen.methods import Refined
-from dpeigen.methods.refined import _signs
-from dpeigen.privacy import GaussianCost, PureCost, Relation
+from dpeigen.methods.refined import _ask_signs
+from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.privacy.audit import audit
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment, unit_lattice
@@ -195,12 +196,15 @@ def test_an_audit_of_one_stage_on_its_worst_neighbours(tools, factor, caught):
     base = np.tile([[30.0, 0.0], [0.0, 1.0]], (20, 1))
     first, second = (np.vstack([base, [[side, 1.0]]]) for side in (30.0, -30.0))
     view = Stretched(Frame(2), np.eye(2)[:1], np.array([1 / 30]))
-    task, cost = tools.task(first, delta=1e-6, bound=None, k=1), GaussianCost(1.0)
+    purpose, cost = Purpose.look(1), GaussianCost(1.0)
 
     def run(rows, count):
         rng = tools.seeded(int(rows[-1, 0]) + 50) if factor == 1 else tools.faulty(int(rows[-1, 0]) + 99, factor)
-        source = ArraySource(rows)
-        return np.array([_signs(source, view, cost, task, rng).matrix[np.triu_indices(2)] for _ in range(count)])
+        found = []
+        for _ in range(count):
+            curator = DataCurator(ArraySource(rows), Relation.REPLACE, {purpose: cost}, Budget(5.0, 1e-6), rng)
+            found.append(_ask_signs(curator, view, purpose, cost).matrix[np.triu_indices(2)])
+        return np.array(found)
 
     result = audit(run, first, second, runs=3000, confidence=1 - 1e-6)
     assert result.violates_gaussian(1.0) is caught

@@ -8,6 +8,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import SpatialSign
+from dpeigen.methods.base import run_method
 from dpeigen.sources import ArraySource
 
 N, D = 4000, 5
@@ -85,7 +86,9 @@ def test_huge_and_tiny_numbers_raise_nothing(scale, center, relation):
 @pytest.mark.parametrize("row", [[0.0] * 5, [1e-320, 0, 0, 0, 0], [1.7e308] * 5, [-0.0] * 5])
 def test_rows_at_the_centre_and_beyond_squares(row, tools):
     rows = np.tile(row, (50, 1))
-    estimate = SpatialSign().estimate(ArraySource(rows), tools.task(rows, epsilon=4.0, bound=1.0, k=2), tools.seeded(0))
+    estimate = run_method(
+        SpatialSign(), ArraySource(rows), tools.task(rows, epsilon=4.0, bound=1.0, k=2), tools.seeded(0)
+    )
     assert np.isfinite(estimate.covariance).all()
     np.testing.assert_allclose(estimate.components @ estimate.components.T, np.eye(2), atol=1e-12)
 
@@ -93,10 +96,9 @@ def test_rows_at_the_centre_and_beyond_squares(row, tools):
 def test_a_row_at_the_centre_counts_for_no_direction(tools):
     rows = np.vstack([X, np.zeros((N, D))])
     task = tools.task(rows, epsilon=4.0, delta=1e-6, bound=3.0, k=2)
-    with_zeros = SpatialSign().estimate(ArraySource(rows), task, tools.Silent())
-    without = SpatialSign().estimate(
-        ArraySource(X), tools.task(X, epsilon=4.0, delta=1e-6, bound=3.0, k=2), tools.Silent()
-    )
+    with_zeros = run_method(SpatialSign(), ArraySource(rows), task, tools.Silent())
+    task = tools.task(X, epsilon=4.0, delta=1e-6, bound=3.0, k=2)
+    without = run_method(SpatialSign(), ArraySource(X), task, tools.Silent())
     np.testing.assert_array_equal(with_zeros.components, without.components)
     np.testing.assert_allclose(2 * with_zeros.eigenvalues, without.eigenvalues, rtol=1e-12)
 

@@ -10,6 +10,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.evaluation import projection_distance
 from dpeigen.methods import DataScaledGaussian, Gaussian, Spiked
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import NotPrivateWarning, gaussian_epsilon
 from dpeigen.privacy.audit import audit
 from dpeigen.sources import ArraySource
@@ -138,14 +139,17 @@ def test_outside_the_model_it_leaks_more_than_stated(tools, constants):
     assert stated.epsilon <= 1.0
     tops = [np.linalg.eigh(rows.T @ rows)[1][:, -1:] for rows in (first, second)]
     moved = np.linalg.norm(tops[0] @ tops[0].T - tops[1] @ tops[1].T)
-    reach, mu = method.estimate(ArraySource(first), task, tools.seeded(0)).details, method.shares(task)["directions"].mu
+    reach, mu = (
+        run_method(method, ArraySource(first), task, tools.seeded(0)).details,
+        method.shares(task)["directions"].mu,
+    )
     # On the upper triangle alone the move counts for at least 1/√2 of its Frobenius norm.
     true_mu = mu * moved / math.sqrt(2) / reach["projector_sensitivity"]
     assert gaussian_epsilon(1e-5, true_mu) > 10
 
     def run(rows, count):
         rng = tools.seeded(int(rows[0, 1]) + 7)
-        found = [method.estimate(ArraySource(rows), task, rng).components[0] for _ in range(count)]
+        found = [run_method(method, ArraySource(rows), task, rng).components[0] for _ in range(count)]
         return np.array([[u[0] ** 2, u[1] ** 2] for u in found])
 
     result = audit(run, first, second, runs=600, delta=1e-5, confidence=1 - 1e-6)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.evaluation import principal_angles, relative_frobenius, sin_theta
 from dpeigen.methods import Gaussian, Laplace, MatrixLaplace, SpatialSign
+from dpeigen.methods.base import run_method
 from dpeigen.sources import ArraySource
 
 
@@ -27,7 +28,7 @@ X, SPIKES = spiked()
 def error(method, rng, tools, **options):
     """Mean sin² of the five directions over three runs."""
     task = tools.task(X, **{"epsilon": 1.0, "bound": 1.0, "k": 5, "shrink": True, **options})
-    runs = [method.estimate(ArraySource(X), task, rng) for _ in range(3)]
+    runs = [run_method(method, ArraySource(X), task, rng) for _ in range(3)]
     return float(np.mean([np.sin(principal_angles(run.components, SPIKES)) ** 2 for run in runs]))
 
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import relative_frobenius
-from dpeigen.methods import radius as radius_module
-from dpeigen.methods.radius import radius_but
-from dpeigen.methods.whitened import _moment
-from dpeigen.privacy import GaussianCost, PureCost, Relation
+from dpeigen.methods.whitened import _ask_moment
+from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.privacy.audit import audit, exact_epsilon_discrete
+from dpeigen.questions import RadiusLeaving
+from dpeigen.questions import radius as radius_module
 from dpeigen.sources import ArraySource
-from dpeigen.stats import Frame, Lattice, NormHistogram, SecondMoment
+from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.stretch import Whitened as WhitenedRows
 
 
@@ -187,14 +188,17 @@ def test_an_audit_of_the_whitened_moment_on_its_worst_neighbours(tools, factor, 
     base = np.tile([[30.0, 0.0], [0.0, 1.0]], (100, 1))
     first, second = (np.vstack([base, [last]]) for last in ([900.0, 0.0], [0.0, 30.0]))
     view = WhitenedRows(Frame(2), np.eye(2), np.array([1 / 30, 1.0]))
-    task, cost = tools.task(first, delta=1e-6, bound=None), GaussianCost(1.0)
+    task, costs = tools.task(first, delta=1e-6, bound=None), {Purpose.WHITENED_MOMENT: GaussianCost(1.0)}
 
     def run(rows, count):
         seed = int(rows[-1, 0])
         rng = tools.seeded(seed + 50) if factor == 1 else tools.faulty(seed + 99, factor)
-        source = ArraySource(rows)
-        found = (_moment(source, view, 2.0, 201.0, cost, task, rng)[0] for _ in range(count))
-        return np.array([[matrix[0, 0] - matrix[1, 1]] for matrix in found])
+        found = []
+        for _ in range(count):
+            curator = DataCurator(ArraySource(rows), Relation.REPLACE, costs, Budget(5.0, 1e-6), rng)
+            matrix, _ = _ask_moment(curator, view, 2.0, 201.0, Purpose.WHITENED_MOMENT, costs, task)
+            found.append([matrix[0, 0] - matrix[1, 1]])
+        return np.array(found)
 
     result = audit(run, first, second, runs=3000, confidence=1 - 1e-6)
     assert result.violates_gaussian(1.0) is caught
@@ -248,18 +252,21 @@ def test_the_radius_costs_at_most_epsilon_under_both_relations():
     assert worst_loss(1 / epsilon) > epsilon  # half the noise: the search can fail
 
 
-def test_the_radius_is_the_one_that_is_analysed(monkeypatch, tools):
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_radius_is_the_one_that_is_analysed(relation, monkeypatch, tools):
     """Cell by cell, Bonferroni over 4 cells and two sides: false alarms ≤ 1e-6. The twin has 0.7 of the noise."""
     from scipy import stats
 
     monkeypatch.setattr(radius_module, "GRID", GRID)
     monkeypatch.setattr("dpeigen.stats.norms.GRID", GRID)
     cells, runs, cost = np.array([60, 30, 20, 10, 4]), 3000, PureCost(1.0)
-    histogram = NormHistogram(Frame(1)).update(np.repeat(LENGTHS, cells)[:, None])
+    source, costs = ArraySource(np.repeat(LENGTHS, cells)[:, None]), {Purpose.RADIUS: cost}
     pmf = output_pmf(cells.sum() - np.cumsum(cells)[:-1], 17, 2.0)
 
     def surprise(rng):
-        found = [radius_but(histogram, 17.4, cost, rng) for _ in range(runs)]
+        curators = (DataCurator(source, relation, costs, Budget(1.0), rng) for _ in range(runs))
+        question = RadiusLeaving(Frame(1), 17.4)
+        found = [curator.measure(question, purpose=Purpose.RADIUS, cost=cost) for curator in curators]
         seen = np.array([found.count(r) for r in GRID])
         return 8 * np.minimum(stats.binom.cdf(seen, runs, pmf), stats.binom.sf(seen - 1, runs, pmf)).min()
 

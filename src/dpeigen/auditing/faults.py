@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from dpeigen.auditing.targets import DELTA, TARGETS, Target, make_task, method_target, shown
 from dpeigen.methods import DataScaledGaussian, Gaussian
-from dpeigen.methods.moment import Noise
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, sphere
 from dpeigen.privacy.randomness import Integers, SeededRandomness, Shape, made_up_generator, made_up_randomness
+from dpeigen.questions.laws import GaussianLaw, SymmetricNoise
 from dpeigen.sources import ArraySource
 
 Floats = NDArray[np.float64]
@@ -67,19 +68,27 @@ class Restarted(SeededRandomness):
         return made_up_generator(*self._seed).standard_normal(size)
 
 
+class _SmallLaw(GaussianLaw):
+    def scale(self, moment: Any, cost: Cost, relation: Relation) -> float:
+        return super().scale(moment, cost, relation) / math.sqrt(2)
+
+
 class SmallSensitivity(Gaussian):
     """Noise for a sensitivity of 1 where it is √2: the printed mistake of Wang and Xu."""
 
-    def noise_scale(self, moment: Any, cost: Cost, relation: Relation) -> float:
-        return super().noise_scale(moment, cost, relation) / math.sqrt(2)
+    law = _SmallLaw()
+
+
+class _TriangleLaw(GaussianLaw):
+    def draw(self, moment: Any, cost: Cost, relation: Relation, rng: Randomness) -> SymmetricNoise:
+        right = super().draw(moment, cost, relation, rng)
+        return replace(right, matrix=(np.triu(right.matrix) + np.triu(right.matrix).T) // 2)
 
 
 class OneTriangle(Gaussian):
     """Noise on the upper triangle only, and the mean with the noiseless lower one taken to make it symmetric."""
 
-    def noise(self, moment: Any, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
-        right = super().noise(moment, cost, relation, rng)
-        return replace(right, matrix=(np.triu(right.matrix) + np.triu(right.matrix).T) // 2)
+    law = _TriangleLaw()
 
 
 def _propose_inverted(beta: Floats, count: int, rng: Randomness) -> tuple[Floats, NDArray[np.bool_]]:
@@ -135,7 +144,7 @@ def _data_scaled(epsilon: float) -> Target:
     task = make_task(2, target.n_rows, Budget(epsilon, DELTA), bound=None)
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        return shown(method.estimate(ArraySource(rows), task, rng), task)
+        return shown(run_method(method, ArraySource(rows), task, rng), task)
 
     return replace(target, run=run)
 

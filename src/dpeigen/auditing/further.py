@@ -16,7 +16,7 @@ from dpeigen.auditing.making import Floats, Kind, Target
 from dpeigen.estimators import PrivatePCA, PrivateRidge
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.methods.mean import MeanShares, mean_of, vectors_needed
-from dpeigen.methods.score_map import MapTask, estimate_map
+from dpeigen.methods.score_map import MapTask, run_map
 from dpeigen.methods.spread import groups_needed, top_eigenvalue
 from dpeigen.privacy import ApproximateCost, Budget, PureCost, Randomness, Relation, Spend, shuffled_epsilon
 from dpeigen.privacy.ledger.requirement import made_up_rows
@@ -39,7 +39,7 @@ def map_target(name: str, epsilon: float, kind: Kind) -> Target:
     task.check()
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        found = estimate_map(ArraySource(rows), task, rng)
+        found = run_map(ArraySource(rows), task, rng)
         count = [found.n_rows] if relation is Relation.ADD_REMOVE else []
         return np.concatenate([found.counts.ravel(), found.class_counts, found.class_sums.ravel(), count])
 

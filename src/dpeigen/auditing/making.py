@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpeigen.auditing.claims import Claim
 from dpeigen.methods import METHODS, Estimate, Gaussian, Method, PrivateRank, Spiked, Task, check_center
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Randomness, Relation
 from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
 from dpeigen.sources import ArraySource
@@ -99,11 +100,11 @@ def method_target(name: str, method: Method, budget: Budget, d: int, **options: 
                 raise
     stated = _fixed_shares(method, task)
     price = method.price(task)
-    sample = stated.estimate(ArraySource(model_rows(n, d)), task, _rehearsal())
+    sample = run_method(stated, ArraySource(model_rows(n, d)), task, _rehearsal())
 
     def run(rows: Floats, rng: Randomness) -> Floats:
         own = task if task.n_rows is None else replace(task, n_rows=len(rows))
-        return shown(stated.estimate(ArraySource(rows), own, rng), own)
+        return shown(run_method(stated, ArraySource(rows), own, rng), own)
 
     claim = Claim(price, sample.split)
     facts: dict[str, Any] = {"bound": str(task.bound), "center": str(options.get("center"))}

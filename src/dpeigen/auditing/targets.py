@@ -18,6 +18,7 @@ from dpeigen.auditing.further import (
     top_eigenvalue_target,
 )
 from dpeigen.auditing.making import DELTA, Floats, Kind, Target, make_task, method_target, model_rows, shown, whole
+from dpeigen.curator import DataCurator, Purpose
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.methods import (
     EigenvectorSampling,
@@ -27,10 +28,10 @@ from dpeigen.methods import (
     Kendall,
     Laplace,
 )
-from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import private_radius
+from dpeigen.methods.location import ask_center, center_shares
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate, gaussian_mu
 from dpeigen.privacy.sphere import sample_orthonormal
+from dpeigen.questions import RadiusHolding
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.lattice import LEVELS
@@ -43,7 +44,9 @@ def _radius(name: str, epsilon: float, kind: Kind) -> Target:
     cost = PureCost(epsilon)
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        found = private_radius(ArraySource(rows), Frame(kind.d), cost, relation, rng)
+        shares = {Purpose.RADIUS: cost}
+        curator = DataCurator(ArraySource(rows), relation, shares, Budget(epsilon), rng)
+        found = curator.measure(RadiusHolding(Frame(kind.d)), purpose=Purpose.RADIUS, cost=cost)
         return np.array([math.log(found)])
 
     return Target(name, Claim(Budget(epsilon), (Spend("radius", "", cost),)), 40, kind.d, relation, run)
@@ -54,14 +57,14 @@ def _centre(name: str, epsilon: float, kind: Kind) -> Target:
     bound = kind.options.get("bound", "private")
     task = make_task(kind.d, 40, budget, bound=bound, center="private")
     pure, main = center_shares(task)
-    costs: dict[str, Cost] = allocate(budget, pure=pure, main=main, coordinates=4 * kind.d)
+    costs: dict[Purpose, Cost] = allocate(budget, pure=pure, main=main, coordinates=4 * kind.d)
     radius = None if isinstance(bound, str) else float(bound)
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        found, _ = private_center(ArraySource(rows), Frame(kind.d), radius, costs, Relation.REPLACE, rng)
-        return np.arcsinh(found)
+        curator = DataCurator(ArraySource(rows), Relation.REPLACE, costs, budget, rng)
+        return np.arcsinh(ask_center(curator, Frame(kind.d), radius, costs)[0])
 
-    spends = tuple(Spend(purpose, "", cost) for purpose, cost in costs.items())
+    spends = tuple(Spend(purpose.value, "", cost) for purpose, cost in costs.items())
     return Target(name, Claim(budget, spends), 40, kind.d, Relation.REPLACE, run)
 
 

@@ -23,7 +23,7 @@ from dpeigen.estimators.course import Course, refusal
 from dpeigen.estimators.rehearsal import Plan, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
-from dpeigen.methods.base import Box, Floats
+from dpeigen.methods.base import Box, Floats, run_method
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.ledger.rules import charge_of
@@ -63,7 +63,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _array_source(self, X: Any, **options: Any) -> Source:
         """A source for what scikit-learn reads as a table; cells of lists and of objects are read one by one."""
-        table, misfits = as_table(X)
+        known = None if options.get("reset", True) else self.n_features_in_
+        table, misfits = as_table(X, known)
         array = self._table(table, dtype="numeric", ensure_all_finite=False, **options)
         if array.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
@@ -146,10 +147,10 @@ class PrivateEstimator(BaseEstimator):
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         course = Course(source, ledger)
-        planned = _planned_split(method, task, source) if ledger and ledger.wants_split else None
+        planned = _planned_split(method, task) if ledger and ledger.wants_split else None
         course.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded))
         with rows_are_public(task.relation is Relation.REPLACE):
-            estimate = course.measure(lambda: method.estimate(source, task, rng))
+            estimate = course.measure(lambda: run_method(method, source, task, rng))
         if planned is not None and not charge_of(cost, estimate.split) <= charge_of(cost, planned):
             raise RuntimeError(
                 f"method={method.name!r} spent otherwise than it was priced. This is a bug; please report."
@@ -162,17 +163,17 @@ class PrivateEstimator(BaseEstimator):
     def _plan(self, source: Source, task: Task) -> Plan:
         """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
         counting = task.relation is Relation.REPLACE and source.n_rows is None
-        return rehearse(resolve(self.method, task), task, source, counting=counting)
+        return rehearse(resolve(self.method, task), task, counting=counting)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
 
 
-def _planned_split(method: Method, task: Task, source: Source) -> tuple[Spend, ...] | None:
+def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
     """The shares that a fit will pay for; None where only its price is known beforehand, which is enough."""
     if method.basis != "worst-case" or not method.split_is_known(task):
         return None
-    return rehearse(method, task, source, counting=False).split
+    return rehearse(method, task, counting=False).split
 
 
 def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:

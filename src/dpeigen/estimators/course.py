@@ -107,7 +107,7 @@ class Course:
         done, failed = made, ""
         try:
             done = finish(made)
-        except Exception as error:  # whatever it is, what was paid for must not be lost
+        except BaseException as error:  # Ctrl-C too: what was paid for must not be lost
             failed = f"The release was made, but could not be finished ({type(error).__name__})."
         if self._keeper is not None:
             self._keeper.keep(done)

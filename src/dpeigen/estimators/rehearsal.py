@@ -1,23 +1,21 @@
 """What a fit would do, without looking at a row: the method, what it pays for, and how often it reads the data.
 
-The method is run on a few made-up rows of the right width with made-up noise, and its reads are counted. What a method
-does next depends on public facts and on the steps of its plan, never on values, so the real fit reads as often.
+The method asks a curator that has no rows (`curator.rehearsal`), and its questions are recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
+from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import made_up_randomness
-from dpeigen.sources import Source
+from dpeigen.sources import ArraySource
 
-_ROWS = 64
 TRUNCATED = (
     "Noise that is continuous is drawn in floating point. A Gaussian ends at 9.155 standard deviations: beyond them "
     "lies a probability of 5.4e-20 for each number drawn, which δ does not include."
@@ -40,31 +38,25 @@ class Plan:
     guarantee: Guarantee  # what a fit would promise
 
 
-class _Stand(Source):
-    """Rows that are nobody's, lying as the source's do, and a count of how often they were read."""
-
-    def __init__(self, source: Source, rows: int) -> None:
-        self.n_features, self.n_rows, self.reads = source.n_features, rows, 0
-        self.fixed_order = source.fixed_order
-        self._rows = np.zeros((rows, self.n_features))
-        self._rows[np.arange(rows), np.arange(rows) % self.n_features] = np.linspace(-1, 1, rows)
-
-    def blocks(self) -> Iterator[Any]:
-        self.reads += 1
-        yield self._rows
-
-
-def rehearse(method: Method, task: Task, source: Source, *, counting: bool) -> Plan:
+def rehearse(method: Method, task: Task, *, counting: bool) -> Plan:
     """The plan of a fit by this method, which has been checked against the task."""
-    rows, played = _ROWS, task
-    needed = method.rehearsal_rows(task)
-    if needed is not None:
-        rows = needed if task.n_rows is None else min(task.n_rows, needed)
-        played = replace(task, n_rows=rows)
-    stand = _Stand(source, rows)
-    estimate = method.estimate(stand, played, made_up_randomness())
     cost = method.price(task)
-    return Plan(method.name, cost, estimate.split, stand.reads, counting, promise(estimate, method, task, cost))
+    if method.holds_rows:
+        estimate, passes = _on_made_up_rows(method, task), 1
+    else:
+        curator = Rehearsal(task.relation, method.shares(task), cost, task.n_rows)
+        estimate = method.estimate(curator, task)
+        estimate, passes = replace(estimate, split=curator.split or estimate.split), curator.passes
+    return Plan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
+
+
+def _on_made_up_rows(method: Method, task: Task) -> Estimate:
+    """The estimate from made-up rows, as few as a release takes; of a stream each row pays for itself."""
+    rows = method.rehearsal_rows(task)
+    rows = rows if task.n_rows is None else min(task.n_rows, rows)
+    table = np.zeros((rows, task.n_features))
+    table[np.arange(rows), np.arange(rows) % task.n_features] = np.linspace(-1, 1, rows)
+    return run_method(method, ArraySource(table), replace(task, n_rows=rows), made_up_randomness())
 
 
 def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Guarantee:

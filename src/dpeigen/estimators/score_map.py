@@ -15,7 +15,7 @@ from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.course import Course
 from dpeigen.estimators.rehearsal import Plan, refusal_notes
-from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, estimate_map
+from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, run_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
@@ -123,7 +123,7 @@ class PrivateScoreMap(PrivateEstimator):
         course = Course(source, ledger)
         course.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
         with rows_are_public(task.relation is Relation.REPLACE):
-            estimate = course.measure(lambda: estimate_map(source, task, rng))
+            estimate = course.measure(lambda: run_map(source, task, rng))
         course.deliver(self._describe(estimate, task, seeded=rng.seeded), self._publish)
         return self
 
@@ -347,6 +347,8 @@ class _Labelled(Source):
             raise ValueError(
                 "y must hold one label for each row of a table in memory. For files name the 'label' column."
             )
+        if not source.fixed_order:
+            raise ValueError("Name the 'label' column: the rows of X have no fixed order to match the labels of y to.")
         self._source, self._labels = source, labels
         self._values = values if typed else list(values)
         self.n_rows, self.n_features = n, source.n_features + len(labels)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task, unprotected
 from dpeigen.methods.framing import frame_rows
-from dpeigen.privacy import Randomness
+from dpeigen.privacy import Cost
 from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
 from dpeigen.stats.spectrum import symmetric_eigh
 
 _GRID = 2.0**40
@@ -34,6 +34,7 @@ class AnalyzeGaussPrinted(Method):
     needs_bound = False
     needs_delta = True
     basis = "none"
+    holds_rows = True
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         return (
@@ -45,7 +46,11 @@ class AnalyzeGaussPrinted(Method):
         super().check(task)
         check_scale(_factor(task) / (task.n_rows or 2) * _GRID)
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:  # noqa: ARG002
+        return {}
+
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
+        source, rng = unprotected(curator)
         frame, _ = frame_rows(task, weighted=False)
         rows = np.concatenate([np.asarray(frame.image(block)) for block in source.blocks()])
         source.finished()
@@ -68,7 +73,6 @@ class AnalyzeGaussPrinted(Method):
             n_rows=float(n),
             radius=longest,
             radius_released=True,  # read from the rows
-            split=(),
             numerics="exact",
         )
 

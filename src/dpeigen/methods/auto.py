@@ -65,8 +65,6 @@ LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
-# Differences, directions alone, and what rests on a bound, or on a radius inside one, have to promise so much less.
-_PAIRED, _BARE, _BOUNDED, _TIGHTENED = 1.1, 1.3, 1.5, 1.1
 _REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e300 and the like
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
@@ -85,7 +83,7 @@ class Choice:
         """Plain values for a release."""
         return {
             "method": self.method.name,
-            "chosen": _label(self.method),
+            "chosen": self.method.label,
             "predicted": self.errors,
             "measure": self.measure,
             "reason": self.reason,
@@ -120,13 +118,12 @@ def _for_directions(task: Task, k: int) -> Choice:
     table = [[expected_error(course, d, k, world) for course in found for world in worlds] for _, found in courses]
     best = [min(column) for column in zip(*table, strict=True)]
     regrets = [
-        _reluctance(method, task)
-        * math.sqrt(math.fsum((e / b) ** 2 for e, b in zip(row, best, strict=True)) / len(best))
+        method.reluctance(task) * math.sqrt(math.fsum((e / b) ** 2 for e, b in zip(row, best, strict=True)) / len(best))
         for method, row in zip(allowed, table, strict=True)
     ]
     chosen = min(range(len(allowed)), key=lambda i: regrets[i])
     errors = {
-        _label(m): float(f"{math.exp(math.fsum(map(math.log, row)) / len(row)):.3g}")
+        m.label: float(f"{math.exp(math.fsum(map(math.log, row)) / len(row)):.3g}")
         for m, row in zip(allowed, table, strict=True)
     }
     return Choice(
@@ -156,24 +153,6 @@ def _candidates(task: Task) -> Iterator[Method]:
         yield from _moments(task)
 
 
-def _reluctance(method: Method, task: Task) -> float:
-    """What a method has to promise more than others that answer all that was asked.
-
-    Differences measure about the mean, whatever public centre was given; with only directions to pay for, variances
-    are relative and no centre is found; and the noise on a moment follows a public bound, which may be far too wide,
-    unless a radius inside it is paid for.
-    """
-    if isinstance(method, MomentMethod):
-        return _TIGHTENED if method.tighten else _BOUNDED
-    if isinstance(method, Refined):
-        return _BARE if method.only_directions else _PAIRED if method.differences else 1.0
-    if not isinstance(method, Kendall):
-        return 1.0
-    if method.variances != "paid":
-        return _BARE * (1.0 if isinstance(task.center, str) else 1.2)
-    return 1.0 if task.pairs else _PAIRED if task.private_center else 1.2
-
-
 def _moments(task: Task) -> list[Method]:
     plain = [Laplace(), MatrixLaplace()] if task.budget.is_pure else [Gaussian(), Laplace(), MatrixLaplace()]
     tightened = [replace(m, tighten=True) for m in plain] if isinstance(task.bound, tuple) else []
@@ -195,14 +174,6 @@ def _allows(method: Method, task: Task) -> bool:
     except _REFUSED:
         return False
     return True
-
-
-def _label(method: Method) -> str:
-    if isinstance(method, MomentMethod) and method.tighten:
-        return f"{method.name} (tightened)"
-    bare = method.only_directions if isinstance(method, Refined) else getattr(method, "variances", "") == "free"
-    differences = isinstance(method, Refined) and method.differences
-    return method.name + (" (only directions)" if bare else " (differences)" if differences else "")
 
 
 # --- the whole covariance --------------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """What every method is: public facts in, a paid estimate out.
 
-A `Task` holds the public facts of a fit. A `Method` reads rows through statistics, spends the task's budget, and
-returns an `Estimate`, of which every number is either public or paid for, with the `Spend`s that paid.
+A `Task` holds the public facts of a fit. A `Method` is ordinary code between questions: it asks a curator, computes
+with the noisy answers, asks again, and returns an `Estimate`, of which every number is either public or paid for.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
-from dpeigen.privacy import Budget, Randomness, Relation, Spend
+from dpeigen.curator import Curator, DataCurator, Purpose
+from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.sources import Source
-from dpeigen.stats.frame import LARGEST_FACT, BadRowsError, OnBadRow
+from dpeigen.stats.frame import LARGEST_FACT, OnBadRow
 
 Floats = NDArray[np.float64]
 Box = tuple[Floats, Floats]
@@ -73,8 +74,8 @@ class Estimate:
     mean: Floats | None  # None when no centre was paid for (pairs)
     n_rows: float | None  # public, released, or None
     radius: float | None  # public or paid for: rows were clipped to it; None where columns were weighted first
-    split: tuple[Spend, ...]
     numerics: Numerics
+    split: tuple[Spend, ...] = ()  # what was spent; the curator's record
     notes: tuple[str, ...] = ()
     noise_deviation: float | None = None  # of an off-diagonal entry of the covariance, at most; public
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
@@ -96,19 +97,34 @@ class Method(ABC):
     uses_delta: ClassVar[bool] = True
     continuous_noise: ClassVar[bool] = False  # whether noise is drawn in floating point where δ > 0 too
     basis: ClassVar[Basis] = "worst-case"
+    holds_rows: ClassVar[bool] = False  # asks for the rows themselves: streams, and baselines that are not private
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
+
+    @property
+    def label(self) -> str:
+        """The name with what sets this instance apart, for tables of predictions."""
+        return self.name
+
+    def reluctance(self, task: Task) -> float:  # noqa: ARG002
+        """By what factor its predicted error must be lower for "auto" to choose it.
+
+        More than 1 where it answers less than was asked for (differences measure about the mean, whatever public centre
+        was given; directions alone leave out variances and centre), or where its noise follows a public bound, which
+        may be far too wide.
+        """
+        return 1.0
 
     def read_as(self, task: Task) -> Task:
         """The task with rows as they enter the moments of directions: themselves, unless a method says otherwise."""
         return task
 
-    def rehearsal_rows(self, task: Task) -> int | None:  # noqa: ARG002
-        """Rows a rehearsal needs where the course of the method depends on how many it meets."""
-        return None
-
-    def split_is_known(self, task: Task) -> bool:
+    def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
         """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""
-        return self.rehearsal_rows(task) is None
+        return not self.holds_rows
+
+    def rehearsal_rows(self, task: Task) -> int:  # noqa: ARG002
+        """Made-up rows for the rehearsal of a method that holds rows."""
+        return 64
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
@@ -146,18 +162,22 @@ class Method(ABC):
                 complain("center", task.owner, "other than 'pairs' under relation='add_remove'", "pairs", remedy)
             )
 
-    def emphasised(self, shares: Mapping[str, float]) -> dict[str, float]:
+    def emphasised(self, shares: Mapping[Purpose, float]) -> dict[Purpose, float]:
         """Default shares of a budget, times what the caller has put on some of them."""
-        return {name: share * float(self.emphasis.get(name, 1.0)) for name, share in shares.items()}
+        return {purpose: share * float(self.emphasis.get(purpose.value, 1.0)) for purpose, share in shares.items()}
 
-    def check_emphasis(self, purposes: Collection[str]) -> None:
+    def check_emphasis(self, purposes: Collection[Purpose]) -> None:
         """Refuse emphasis on what is not paid for."""
         for name in self.emphasis:
-            check_choice("emphasis", name, list(purposes), type(self).__name__)
+            check_choice("emphasis", name, [purpose.value for purpose in purposes], type(self).__name__)
 
     @abstractmethod
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
-        """Read, spend, return."""
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
+        """What each purpose may cost; known before anything is read."""
+
+    @abstractmethod
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
+        """Ask, post-process, ask again, and put an estimate together from paid answers and public facts."""
 
 
 def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
@@ -168,11 +188,19 @@ def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
         raise ValueError(complain("delta", owner, must, delta, remedy))
 
 
-def public_count(terms: int, rows_per_term: int) -> float:
-    """The number of terms under replacement, where it is public; sources that cannot tell it beforehand come here."""
-    if terms * rows_per_term < 2:
-        raise BadRowsError("The data must hold at least 2 rows. Nothing was spent.")
-    return float(terms)
+def unprotected(curator: Curator) -> tuple[Source, Randomness]:
+    """The rows themselves: for baselines that are not private, and for streams, which hold one batch of rows."""
+    if not isinstance(curator, DataCurator):
+        raise TypeError("this method looks at rows, so it needs a curator that has some")
+    return curator.unprotected()
+
+
+def run_method(method: Method, source: Source, task: Task, rng: Randomness) -> Estimate:
+    """The estimate of a checked method on the rows of a source, with the record of what was spent."""
+    shares, price = method.shares(task), method.price(task)
+    curator = DataCurator(source, task.relation, shares, price, rng, hands_out_rows=method.holds_rows)
+    found = method.estimate(curator, task)
+    return replace(found, split=curator.split) if curator.split else found
 
 
 def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpeigen._validate import complain
-from dpeigen.methods.base import Estimate, Task
+from dpeigen.curator import Curator
+from dpeigen.methods.base import Estimate, Task, unprotected
 from dpeigen.methods.framing import frame_rows
 from dpeigen.methods.gaussian import Gaussian
-from dpeigen.privacy import Randomness
-from dpeigen.sources import PairedSource, Source
+from dpeigen.sources import PairedSource
 from dpeigen.stats.raw import RawMoment
 
 
@@ -28,6 +28,7 @@ class DataScaledGaussian(Gaussian):
     reference = "Cai, Xia and Zha 2024, section 6.1 (DP-Gauss*)"
     needs_bound = False
     basis = "none"
+    holds_rows = True
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         return ("the noise is scaled by the longest row, which is read from the data and not paid for",)
@@ -38,9 +39,10 @@ class DataScaledGaussian(Gaussian):
             raise ValueError(complain("bound", task.owner, f"None for method={self.name!r}", "a bound", remedy))
         super().check(replace(task, bound=1.0))
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
+        source, rng = unprotected(curator)
         frame, _ = frame_rows(task)
         paired = PairedSource(source, rng) if task.pairs else source
         longest = max(paired.reduce(RawMoment(frame)).longest * float(frame.unit[0]), 1e-140)
-        found = super().estimate(source, replace(task, bound=longest), rng)
+        found = super().estimate(curator, replace(task, bound=longest))
         return replace(found, radius_released=True)  # read from the rows

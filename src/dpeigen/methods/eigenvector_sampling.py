@@ -15,19 +15,21 @@ Reference: Amin, Dick, Kulesza, Muñoz Medina, Vassilvitskii 2019, Algorithm 1 a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice
+from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
-from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, steps_of
-from dpeigen.privacy import ConcentratedCost, Cost, Randomness
+from dpeigen.methods.sampling import SamplingMethod, any_lattice, steps_of
+from dpeigen.privacy import ConcentratedCost, Cost
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.sphere import sample_orthonormal
-from dpeigen.stats import project_eigenvalues
+from dpeigen.questions import Directions, Eigenvalues
+from dpeigen.questions.spectrum import GRID
+from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
 
 Floats = NDArray[np.float64]
@@ -63,15 +65,17 @@ class EigenvectorSampling(SamplingMethod):
         return max(1, min(steps_of(task), task.n_features - 1))  # the last of all is determined
 
     def value_scale(self, cost: Cost, task: Task) -> float:
-        return eigenvalue_scale(cost, task)
+        return Eigenvalues(any_lattice(task), self.allowance(task)).scale(cost, task.relation)
 
-    def sample(
-        self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
+    def ask(
+        self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
     ) -> tuple[Floats, Floats, float]:
-        noisy = noisy_eigenvalues(matrix, costs[VALUES], task, rng)
-        scale = self.value_scale(costs[VALUES], task) / GRID
-        concentrations = self.concentrations(noisy, scale, costs[VECTORS], task)
-        directions = sample_orthonormal(matrix, concentrations, rng)
+        allowance, cost = self.allowance(task), costs[Purpose.EIGENVALUES]
+        noisy = curator.measure(Eigenvalues(lattice, allowance), purpose=Purpose.EIGENVALUES, cost=cost).values
+        scale, cost = self.value_scale(cost, task) / GRID, costs[Purpose.EIGENVECTORS]
+        concentrations = self.concentrations(noisy, scale, cost, task)
+        question = Directions(lattice, allowance, tuple(concentrations))
+        directions = curator.measure(question, purpose=Purpose.EIGENVECTORS, cost=cost)
         values = self._values(noisy, concentrations, count)
         k = len(directions)
         order = np.argsort(-values[:k], kind="stable")

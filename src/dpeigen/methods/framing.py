@@ -1,7 +1,7 @@
 """From public facts, or paid-for ones, to the frame and radius that rows are looked at through.
 
-Guarantee: what is paid for here (a rough centre, a radius) is ε-DP or Gaussian DP by `methods.location` and
-`methods.radius`, under the names that `framing_shares` gives; everything else is a function of public facts.
+What is asked here (a rough centre, a radius) is paid for by the shares that `framing_shares` gives; everything else is
+a function of public facts.
 """
 
 from __future__ import annotations
@@ -13,64 +13,54 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import check_enough_rows, private_radius, radius_share
-from dpeigen.privacy import Cost, GaussianCost, Randomness, Spend
-from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.privacy.noise import perturb
-from dpeigen.sources import PairedSource, Source
+from dpeigen.methods.location import Weights, ask_center, center_shares, within
+from dpeigen.methods.radius import radius_share
+from dpeigen.privacy import Cost
+from dpeigen.questions import RadiusHolding
 from dpeigen.stats import Frame
 
 Floats = NDArray[np.float64]
 RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
-_COUNT_UNIT = int(LEAST_SENSITIVITY)
+PAIRED, BARE = 1.1, 1.3  # reluctance to take differences for rows, and directions alone for everything
 # Notes of releases that pay for directions alone.
 RELATIVE = "Variances are relative: together they are 1."
 NO_CENTRE = "No centre was paid for: differences need none, and scores are measured from the origin."
 
 
-def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[dict[str, float], dict[str, float]]:
-    """(pure, main) shares for what `frame_source` will pay for."""
-    pure: dict[str, float] = {"radius": radius_share(task, RADIUS_SHARE)} if paid_radius else {}
-    main: dict[str, float] = {}
+def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[Weights, Weights]:
+    """(pure, main) shares for what `ask_frame` will ask."""
+    pure: Weights = {Purpose.RADIUS: radius_share(task, RADIUS_SHARE)} if paid_radius else {}
+    main: Weights = {}
     if center:
         center_pure, main = center_shares(task, measured=paid_radius)
         pure |= center_pure
     return pure, main
 
 
-def check_radii(task: Task, costs: Mapping[str, Cost]) -> None:
-    """Refuse radii that too few rows could pay for, where the number of rows is public."""
-    for purpose, cost in costs.items():
-        if purpose.startswith("radius"):
-            check_enough_rows(task.n_terms, cost, task.owner)
-
-
-def frame_source(
-    source: Source, task: Task, costs: dict[str, Cost], rng: Randomness, *, weighted: bool = True
-) -> tuple[Source, Frame, float, float | None]:
-    """The source (paired where asked), the frame, the radius, and the expected error of a paid centre (else None)."""
-    source, frame, radius, center_error = centre_source(source, task, costs, rng, weighted=weighted)
-    if "radius" in costs:
-        paid = private_radius(source, frame, costs["radius"], task.relation, rng)
-        radius = paid if radius is None else min(paid, radius)
+def ask_frame(
+    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = True
+) -> tuple[Frame, float, float | None]:
+    """The frame, the radius, and the expected error of a paid centre (else None)."""
+    frame, radius, center_error = ask_centred_frame(curator, task, costs, weighted=weighted)
+    if Purpose.RADIUS in costs:
+        cost = costs[Purpose.RADIUS]
+        radius = within(curator.measure(RadiusHolding(frame), purpose=Purpose.RADIUS, cost=cost), radius)
     if radius is None:
         raise AssertionError("`check` has refused a task without a bound")
-    return source, frame, radius, center_error
+    return frame, radius, center_error
 
 
-def centre_source(
-    source: Source, task: Task, costs: dict[str, Cost], rng: Randomness, *, weighted: bool = False
-) -> tuple[Source, Frame, float | None, float | None]:
+def ask_centred_frame(
+    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = False
+) -> tuple[Frame, float | None, float | None]:
     """The same without paying for a radius of rows: the public one, or None."""
-    if task.pairs:
-        source = PairedSource(source, rng)
     frame, radius = frame_rows(task, weighted=weighted)
-    if "centre" not in costs:
-        return source, frame, radius, None
-    center, error = private_center(source, frame, radius, costs, task.relation, rng)
-    return source, replace(frame, center=center), radius, error
+    if Purpose.CENTRE not in costs:
+        return frame, radius, None
+    center, error = ask_center(curator, frame, radius, costs)
+    return replace(frame, center=center), radius, error
 
 
 def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:
@@ -102,20 +92,3 @@ def location(frame: Frame, mean: Floats | None, task: Task) -> Floats | None:
         return None
     origin = np.zeros(frame.n_features) if frame.center is None else frame.center.copy()
     return origin if mean is None else origin + mean * frame.unit
-
-
-def released_count(count: int, cost: Cost, rng: Randomness) -> float:
-    """A private number of rows, at least 1: sensitivity 1 under addition and removal, in fine steps."""
-    value = np.array([count * _COUNT_UNIT], dtype=object)
-    return max(1.0, float(perturb(value, cost, l2=_COUNT_UNIT, l1=_COUNT_UNIT, rng=rng)[0]) / _COUNT_UNIT)
-
-
-def spends(costs: Mapping[str, Cost], mechanisms: Mapping[str, str]) -> tuple[Spend, ...]:
-    """The record of what was paid; ``mechanisms`` names those that are not plain noise or a radius."""
-
-    def name(purpose: str, cost: Cost) -> str:
-        if purpose.startswith("radius"):
-            return "sparse vector, discrete Laplace"
-        return mechanisms.get(purpose, "discrete Gaussian" if isinstance(cost, GaussianCost) else "discrete Laplace")
-
-    return tuple(Spend(purpose, name(purpose, cost), cost) for purpose, cost in costs.items())

@@ -16,12 +16,10 @@ import math
 from dataclasses import dataclass
 
 from dpeigen.methods.base import Task
-from dpeigen.methods.moment import MomentMethod, Noise
-from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, gaussian_epsilon, gaussian_mu
+from dpeigen.methods.moment import MomentMethod
+from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
-from dpeigen.privacy.noise import symmetric_gaussian
-from dpeigen.stats.base import SymmetricSum
-from dpeigen.stats.spectrum import RTransform, gaussian_r_transform
+from dpeigen.questions import GaussianLaw
 
 
 @dataclass(frozen=True)
@@ -44,25 +42,11 @@ class Gaussian(MomentMethod):
         mu = gaussian_share(self.published_cost(task))
         return Budget(max(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), 1e-9), task.budget.delta)
 
-    def noise_scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:
-        return moment.frobenius_sensitivity(relation) / gaussian_share(cost)
-
-    def noise(self, moment: SymmetricSum, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
-        sigma = self.noise_scale(moment, cost, relation)
-        if self.constants == "published":
-            return Noise(symmetric_gaussian(moment.dimension, sigma, rng, isometric=False), sigma)
-        matrix = symmetric_gaussian(moment.dimension, sigma, rng)
-        return Noise(matrix, sigma / math.sqrt(2))
-
-    def noise_norm(self, d: int, deviation: float, failure: float) -> float:
-        # E‖N‖ ≤ 2τ√d (Gordon), and ‖N‖ is √2τ-Lipschitz in standard Gaussians.
-        return 2 * deviation * (math.sqrt(d) + math.sqrt(math.log(1 / failure)))
-
-    def r_transform(self, d: int, deviation: float) -> RTransform:
-        return gaussian_r_transform(d, deviation)
+    @property
+    def law(self) -> GaussianLaw:
+        return GaussianLaw(isometric=self.constants == "sharp")
 
     def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
-        sigma = 1 / gaussian_mu(budget.epsilon, budget.delta)
-        if d == 1:
-            return sigma  # there is no entry off the diagonal
-        return sigma if relation is Relation.REPLACE else sigma / math.sqrt(2)
+        if d == 1:  # there is no entry off the diagonal
+            return 1 / gaussian_mu(budget.epsilon, budget.delta)
+        return super().deviation(d, budget, relation)

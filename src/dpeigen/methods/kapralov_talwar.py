@@ -11,18 +11,20 @@ Reference: Kapralov and Talwar 2013, in the form that Amin et al. 2019 compare w
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.sampling import GRID, VALUES, VECTORS, SamplingMethod, draw_epsilon, rounding_allowance, steps_of
-from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness
+from dpeigen.methods.sampling import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance, steps_of
+from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import noise_scale, perturb
-from dpeigen.privacy.sphere import sample_bingham
-from dpeigen.stats import project_eigenvalues
+from dpeigen.privacy.noise import noise_scale
+from dpeigen.questions import Matrix, RankOne, Rayleigh
+from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
@@ -40,32 +42,28 @@ class KapralovTalwar(SamplingMethod):
 
     name = "kapralov-talwar"
     reference = "Kapralov and Talwar 2013"
-    halved = (VALUES, VECTORS)
+    halved = (Purpose.EIGENVALUES, Purpose.EIGENVECTORS)
 
     def value_scale(self, cost: Cost, task: Task) -> float:
-        reach = self._reach(task)
+        anything = Matrix(np.zeros(0))
+        reach = Rayleigh(any_lattice(task), self.allowance(task), anything, anything).reach
         return noise_scale(_one_step(cost, steps_of(task)), l2=reach, l1=reach)
-
-    def _reach(self, task: Task) -> float:
-        """The sensitivity of one rounded value, in grid steps."""
-        return (2.0 if self.constants == "published" else 1.0) * (GRID * (1 + self.allowance(task)) + 1)
 
     def allowance(self, task: Task) -> float:
         return rounding_allowance(task) * (1 + steps_of(task))  # values are clipped to n, so ‖Mᵢ‖ ≤ (1 + i)·n
 
-    def sample(
-        self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
+    def ask(
+        self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
     ) -> tuple[Floats, Floats, float]:
-        steps = steps_of(task)
-        vectors, values = costs[VECTORS], costs[VALUES]
-        epsilon = draw_epsilon(vectors, steps)
-        step, reach = _one_step(values, steps), self._reach(task)
-        rebuilt = np.zeros_like(matrix)
+        steps, allowance, d = steps_of(task), self.allowance(task), task.n_features
+        draw, value = (_one_step(costs[p], steps) for p in (Purpose.EIGENVECTORS, Purpose.EIGENVALUES))
+        concentration = draw_epsilon(draw, 1) * self.concentration(task)
+        rebuilt = np.zeros((d, d))
         for _ in range(steps):
-            left = matrix - rebuilt
-            u = sample_bingham(epsilon * self.concentration(task) * (left + left.T) / 2, random_state=rng)[0]
-            value = np.array([round(float(u @ left @ u) * GRID)], dtype=object)
-            noisy = float(perturb(value, step, l2=reach, l1=reach, rng=rng)[0]) / GRID
+            question = RankOne(lattice, allowance, concentration, Matrix(rebuilt))
+            u = curator.measure(question, purpose=Purpose.EIGENVECTORS, cost=draw)
+            length = Rayleigh(lattice, allowance, Matrix(u), Matrix(rebuilt))
+            noisy = curator.measure(length, purpose=Purpose.EIGENVALUES, cost=value)
             rebuilt = rebuilt + np.clip(noisy, -count, count) * np.outer(u, u)
         eigenvalues, eigenvectors = np.linalg.eigh(rebuilt)
         eigenvalues = project_eigenvalues(eigenvalues, trace=count)[::-1]
@@ -73,8 +71,10 @@ class KapralovTalwar(SamplingMethod):
 
 
 def _one_step(cost: Cost, steps: int) -> Cost:
-    """What each of the values may cost; together never more than the share."""
+    """What each of so many steps may cost; together never more than the share."""
     down = 1 - 2**-40
     if isinstance(cost, GaussianCost):
         return GaussianCost(cost.mu / math.sqrt(steps) * down)
+    if isinstance(cost, ConcentratedCost):
+        return ConcentratedCost(cost.rho / steps * down)
     return PureCost(pure_epsilon(cost) / steps * down)

@@ -24,31 +24,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_count, complain
+from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import NO_CENTRE, RADIUS_SHARE, RELATIVE, frame_rows, location, spends
-from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.radius import check_enough_rows, private_radius, radius_share
-from dpeigen.methods.scores import clipped_squares, variance_share
-from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, allocate, gaussian_epsilon
+from dpeigen.methods.framing import BARE, NO_CENTRE, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
+from dpeigen.methods.location import Weights, ask_center, center_shares
+from dpeigen.methods.radius import check_enough_rows, radius_share
+from dpeigen.methods.scores import variance_share
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import PairedSource, Source
-from dpeigen.stats import Frame, KendallTau, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
+from dpeigen.questions import MeanSquares, RadiusHolding, SymmetricLaw, Tau, law_for
+from dpeigen.questions.kendall import PART
+from dpeigen.stats import Frame, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Scale, Table, Transform, pairs_per_row
+from dpeigen.stats.pairs import Scale, Table, Transform
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs
 
 Floats = NDArray[np.float64]
-_TAU, _RADIUS, _SCORES, _VARIANCES = "Kendall's tau", "radius", "radius for the scores", "variances"
 _SCORES_SHARE = 0.05  # of ε, usually
 _EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
 _PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that
 _MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows inside parts
-_PART = 8192  # rows of a part, the blocks that `PairedSource` yields
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,16 @@ class Kendall(Method):
     reference = "Kim and Jung 2025"
     needs_bound = False
 
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         if self.constants == "published":
-            return {_TAU: self._published_cost(task)}
-        pure: dict[str, float] = {_RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
-        main = {_TAU: 1.0}
+            return {Purpose.TAU: self._published_cost(task)}
+        pure: Weights = {Purpose.RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
+        main = {Purpose.TAU: 1.0}
         if self._pays_for_variances(task):
-            main[_VARIANCES] = variance_share(_paired(task))
+            main[Purpose.VARIANCES] = variance_share(_paired(task))
             if not isinstance(task.bound, float):
-                pure[_SCORES] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
+                pure[Purpose.SCORES_RADIUS] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):
             center_pure, center_main = center_shares(task, measured=True)
             pure |= center_pure
@@ -100,6 +99,15 @@ class Kendall(Method):
         d = task.n_features
         pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} (only directions)" if self.variances == "free" else self.name
+
+    def reluctance(self, task: Task) -> float:
+        if self.variances != "paid":
+            return BARE * (1.0 if isinstance(task.center, str) else 1.2)
+        return 1.0 if task.pairs else PAIRED if task.private_center else 1.2
 
     def _pays_for_variances(self, task: Task) -> bool:
         whole = task.n_components is None and self.transform != "winsorized"
@@ -153,9 +161,9 @@ class Kendall(Method):
         costs, n = self.shares(task), task.n_rows
         self.check_emphasis(costs)
         for purpose, cost in costs.items():
-            if purpose in (_RADIUS, _SCORES):
+            if purpose in (Purpose.RADIUS, Purpose.SCORES_RADIUS):
                 check_enough_rows(_paired(task).n_terms, cost, task.owner, half=True)
-            elif purpose.startswith("radius"):
+            elif purpose.is_radius:
                 check_enough_rows(n, cost, task.owner)
             elif isinstance(cost, PureCost):  # the widest of the pure noises: tau, centre, variances
                 check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
@@ -171,60 +179,57 @@ class Kendall(Method):
             raise ValueError(complain("radius", owner, "given, a bound on the values of your transform", None))
         return replace(transform, function=Table(transform.function, transform.radius))
 
-    # --- reading and spending --------------------------------------------------------------------------------------
+    # --- asking ------------------------------------------------------------------------------------------------------
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
         frame, _ = frame_rows(task, weighted=False)
         frame = replace(frame, pairs=False)
         differences = replace(frame, pairs=True)
         radius = self.radius
         if isinstance(radius, str):
-            paid = private_radius(PairedSource(source, rng), differences, costs[_RADIUS], task.relation, rng, half=True)
+            question = RadiusHolding(differences, half=True)
+            paid = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
             radius = paid * float(differences.unit[0])
         transform = self._transform(radius)
-        tau = self._read(source, frame, transform, task, rng)
-        method = Gaussian() if isinstance(costs[_TAU], GaussianCost) else MatrixLaplace()
-        noise = method.noise(tau, costs[_TAU], task.relation, rng)
-        unit = 1.0 / (tau.count * tau.steps)  # from here on in units of b²
-        noisy, deviation = noise.added_to(tau.gram) * unit, noise.deviation * unit
+        cost = costs[Purpose.TAU]
+        law = law_for(cost)
+        tau = curator.measure(self._question(frame, transform, law, task), purpose=Purpose.TAU, cost=cost)
+        noisy, deviation = tau.mean, tau.deviation  # in units of b²
         raw, vectors = np.linalg.eigh((noisy + noisy.T) / 2)
         d = task.n_features
-        phi = shrink_eigenvalues(raw, method.r_transform(d, deviation), math.sqrt(d) * deviation)
+        phi = shrink_eigenvalues(raw, law.r_transform(d, deviation), math.sqrt(d) * deviation)
         phi = project_eigenvalues(phi, trace=1.0)[::-1]
         directions = fix_signs(vectors.T[::-1])
         k = d if task.n_components is None else task.n_components
-        if _VARIANCES in costs:
+        if Purpose.VARIANCES in costs:
             directions = directions[:k]
-            variances = self._paid_variances(source, differences, directions, costs, task, rng)
+            variances = self._ask_variances(curator, differences, directions, costs, task)
         else:
             variances = self._free_variances(phi, transform)
-        mean = self._mean(source, frame, costs, task, rng)
+        mean = self._ask_mean(curator, frame, costs, task)
         details = {
             "tau_eigenvalues": [float(v) * transform.unit for v in raw[::-1]],
             "tau_bound": float(transform.radius),
-            "tau_noise_norm": method.noise_norm(d, deviation, 0.025) * transform.unit,
-            "tau_share": task.n_rows * tau.reach / (2 * tau.count) if task.n_rows else 1.0,
-            "pairs": tau.count,
-            "variances": "paid" if _VARIANCES in costs else "relative" if transform.kind == "spherical" else "free",
+            "tau_noise_norm": law.norm(d, deviation, 0.025) * transform.unit,
+            "tau_share": tau.share,
+            "pairs": tau.pairs,
+            "variances": "paid"
+            if Purpose.VARIANCES in costs
+            else "relative"
+            if transform.kind == "spherical"
+            else "free",
         }
-        split = spends(costs, {} if isinstance(costs[_TAU], GaussianCost) else {_TAU: "matrix Laplace"})
-        return self._assemble(directions, variances, mean, details, split, task)
+        return self._assemble(directions, variances, mean, details, law.numerics, task)
 
-    def _read(self, source: Source, frame: Frame, transform: Transform, task: Task, rng: Randomness) -> KendallTau:
+    def _question(self, frame: Frame, transform: Transform, law: SymmetricLaw, task: Task) -> Tau:
         n, design = task.n_rows or 0, self.design
         band = max(64, _PAIRS // max(n, 1))
         if design == "auto":
             design = "all" if n <= _EXACT_ROWS else "blocks" if 8 * n * task.n_features > _MEMORY else band
         if design == "blocks":
-            return PairedSource(source, rng).reduce(KendallTau(frame, transform, _PART, min(band, _PART // 4)))
-        rows = np.concatenate([np.asarray(frame.image(block)) for block in source.blocks()])
-        source.finished()
-        circulant = None if design == "all" else int(design)
-        if circulant is not None and pairs_per_row(n, circulant) < n - 1:
-            rows = rows[rng.permutation(len(rows))]  # sorted rows would meet their likes only
-        whole = Frame(task.n_features)  # the rows are framed already
-        return KendallTau(whole, transform, len(rows), circulant).update(rows)
+            return Tau(frame, transform, n, law, min(band, PART // 4), in_parts=True)
+        return Tau(frame, transform, n, law, None if design == "all" else int(design))
 
     def _free_variances(self, phi: Floats, transform: Transform) -> Floats:
         if transform.kind == "spherical":
@@ -233,30 +238,31 @@ class Kendall(Method):
             return winsorized_variances(phi * transform.unit, transform.radius)
         return phi * transform.unit
 
-    def _paid_variances(
-        self, source: Source, frame: Frame, directions: Floats, costs: dict[str, Cost], task: Task, rng: Randomness
+    def _ask_variances(
+        self, curator: Curator, frame: Frame, directions: Floats, costs: Mapping[Purpose, Cost], task: Task
     ) -> Floats:
         """Variances along the directions, then the mean variance of what is left as often as there are directions."""
         d, k = task.n_features, len(directions)
         view = ScoreFrame(frame, directions, residual=k < d)
-        pairs = PairedSource(source, rng)
         if isinstance(task.bound, float):
             radius = task.bound / math.sqrt(2.0)
         else:
-            radius = private_radius(pairs, view, costs[_SCORES], task.relation, rng, half=True)
-        squares, _ = clipped_squares(pairs, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
+            cost = costs[Purpose.SCORES_RADIUS]
+            radius = curator.measure(RadiusHolding(view, half=True), purpose=Purpose.SCORES_RADIUS, cost=cost)
+        question = MeanSquares(Lattice(view, radius))
+        squares = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES]).squares
         phi = np.append(squares[:k], np.full(d - k, squares[-1] / (d - k))) if k < d else squares
         return winsorized_variances(phi, radius) * float(frame.unit[0]) ** 2
 
-    def _mean(self, source: Source, frame: Frame, costs: dict[str, Cost], task: Task, rng: Randomness) -> Floats | None:
+    def _ask_mean(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:
         if not task.private_center:
             return location(frame, None, task)
-        if "centre" not in costs:
+        if Purpose.CENTRE not in costs:
             return None
-        return private_center(source, frame, frame_rows(task, weighted=False)[1], costs, task.relation, rng)[0]
+        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs)[0]
 
     def _assemble(
-        self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, split: Any, task: Task
+        self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, numerics: Numerics, task: Task
     ) -> Estimate:
         k, d = len(directions), task.n_features
         order = np.argsort(-variances[:k], kind="stable")
@@ -277,13 +283,12 @@ class Kendall(Method):
             mean=mean,
             n_rows=None if task.n_rows is None else float(task.n_rows),
             radius=details["tau_bound"] if self.transform == "winsorized" else None,
-            split=split,
-            numerics="exact" if any(isinstance(s.cost, GaussianCost) for s in split) else "idealised",
+            numerics=numerics,
             notes=tuple(notes),
             details=details,
             radius_released=isinstance(self.radius, str)
             if self.transform == "winsorized"
-            else any(spend.purpose == _SCORES for spend in split),
+            else Purpose.SCORES_RADIUS in self.shares(task),
         )
 
 

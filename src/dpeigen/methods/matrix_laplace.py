@@ -11,19 +11,11 @@ Reference: this project; noise of the same order by another sampler in d'Orsi an
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
-
-from dpeigen.methods.moment import MomentMethod, Noise
-from dpeigen.privacy import Budget, Cost, Randomness, Relation
-from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.noise import continuous_grid, matrix_laplace
-from dpeigen.stats.base import SymmetricSum
-from dpeigen.stats.spectrum import RTransform, wishart_difference_r_transform
+from dpeigen.methods.moment import MomentMethod
+from dpeigen.privacy import Budget, PureCost, Relation
+from dpeigen.questions import LaplaceLaw, WishartLaw
 
 
 @dataclass(frozen=True)
@@ -34,25 +26,12 @@ class MatrixLaplace(MomentMethod):
     reference = "dpeigen; cf. d'Orsi and Novikov 2025"
     uses_delta = False
     continuous_noise = True
-    numerics: ClassVar[Numerics] = "idealised"
 
-    def noise_scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:
-        return moment.trace_sensitivity(relation) / (2 * pure_epsilon(cost))
-
-    def noise(self, moment: SymmetricSum, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
-        d, scale = moment.dimension, self.noise_scale(moment, cost, relation)
-        matrix = np.rint(matrix_laplace(d, scale, rng)).astype(np.int64)
-        return Noise(matrix, scale * math.sqrt(2 * (d + 1)), continuous_grid(scale))
-
-    def noise_norm(self, d: int, deviation: float, failure: float) -> float:
-        # ‖W₁ − W₂‖ ≤ max ‖Wᵢ‖, and ‖G‖ ≤ √d + √(d+1) + t but for e^{−t²/2} (Davidson and Szarek 2001).
-        t = math.sqrt(2 * math.log(2 / failure))
-        return deviation / math.sqrt(2 * (d + 1)) * (math.sqrt(d) + math.sqrt(d + 1) + t) ** 2
-
-    def r_transform(self, d: int, deviation: float) -> RTransform:
-        return wishart_difference_r_transform(d, deviation / math.sqrt(2 * (d + 1)))
+    @property
+    def law(self) -> WishartLaw:
+        return WishartLaw()
 
     def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
-        if d == 1:
-            return math.sqrt(2) / budget.epsilon  # Laplace noise; there is no entry off the diagonal
-        return math.sqrt(2 * (d + 1)) / budget.epsilon * (1.0 if relation is Relation.REPLACE else 0.5)
+        if d == 1:  # Laplace noise; there is no entry off the diagonal
+            return LaplaceLaw().deviation(d, PureCost(budget.epsilon), relation)
+        return super().deviation(d, budget, relation)

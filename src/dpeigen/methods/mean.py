@@ -6,7 +6,7 @@ or released from other rows. These spends on the same vectors are composed exact
 - ranges: for each of the d coordinates the most frequent bin of width τ = 2·√scale, by d stability histograms that are
   one Gaussian mechanism of ℓ2 sensitivity √(2d) on the counts, and a chance of failure paid for in δ
   (`privacy.histogram`). A coordinate whose bins do not stand out takes the fallback, which is public or released;
-- a radius about that point that holds about 95% of the vectors, by the sparse-vector technique (`methods.radius`),
+- a radius about that point that holds about 95% of the vectors, by the sparse-vector technique (`questions.radius`),
   pure ε, made a little wider;
 - the sum of the vectors clipped to that ball: integers of norm at most 2^20, so ℓ2 sensitivity 2·2^20 whatever the
   vectors are; exact discrete Gaussian noise;
@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_positive
-from dpeigen.methods.framing import spends
-from dpeigen.methods.radius import private_radius, rows_needed
+from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.spread import check_budget, check_rows, check_size, in_random_order
 from dpeigen.methods.streaming import finite
 from dpeigen.privacy import (
@@ -48,6 +47,8 @@ from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, tail_spend, threshold
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import Randomness
+from dpeigen.questions import RadiusHolding
+from dpeigen.questions.radius import MECHANISM
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, RowSums
 from dpeigen.stats.frame import LARGEST_FACT
@@ -93,7 +94,8 @@ class MeanShares:
 
     def spends(self) -> tuple[Spend, ...]:
         """The record; all of it together is worth the budget."""
-        paid = spends(self.costs, {RANGES: "stability histograms, discrete Gaussian"})
+        names = {RANGES: "stability histograms, discrete Gaussian"} | {radius: MECHANISM for radius, _ in ROUNDS}
+        paid = [Spend(name, names.get(name, "discrete Gaussian"), cost) for name, cost in self.costs.items()]
         return (*paid, tail_spend("threshold of the ranges", self.failure, self.epsilon))
 
 
@@ -164,7 +166,10 @@ def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomn
         center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
         frame = Frame(len(center), center)
         cost = shares.costs[radius_share]
-        radius = widen * private_radius(ArraySource(vectors), frame, cost, Relation.REPLACE, rng, _RADII)
+        question = RadiusHolding(frame, within=_RADII)
+        noise = question.draw(cost, Relation.REPLACE, rng)
+        norms = ArraySource(vectors).reduce(question.statistic())
+        radius = widen * question.answer(norms, noise, cost, Relation.REPLACE, rng)
         lattice = Lattice(frame, radius)
         total = RowSums(lattice).update(vectors).total
         cost = shares.costs[mean_share]

@@ -1,11 +1,11 @@
 """The shared body of the methods that release a noisy second moment.
 
-Rows are framed by public facts, clipped to a radius (public or paid for), put on the lattice, summed exactly, and the
-sum is released with noise that a subclass adds. With a private centre the sum is the augmented moment, so that mean
-and second moment (and the count, when it is private) are one release. Where the radius is paid for as well, a rough
-centre is paid for first, so that the radius is that of the spread and not of the distance to the origin. All that
-follows is post-processing: subtracting the mean, shrinking the eigenvalues for the known noise, projecting on {PSD,
-trace ≤ radius²}, and undoing the frame.
+Rows are framed by public facts and clipped to a radius (public or paid for), and their second moment is asked for
+(`questions.moment`) with noise of the law that a subclass names. With a private centre the sum is the augmented moment,
+so that mean and second moment (and the count, when it is private) are one release. Where the radius is paid for as
+well, a rough centre is paid for first, so that the radius is that of the spread and not of the distance to the origin.
+All that follows is post-processing: subtracting the mean, shrinking the eigenvalues for the known noise, projecting on
+{PSD, trace ≤ radius²}, and undoing the frame.
 """
 
 from __future__ import annotations
@@ -14,39 +14,25 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, complain
-from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import check_radii, frame_source, framing_shares, location, released_count, spends
-from dpeigen.privacy import Budget, Cost, Randomness, Relation, allocate
-from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.noise import draw_ahead, round_to_grid
-from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
-from dpeigen.stats import Frame, Lattice, SecondMoment, project_eigenvalues, shrink_eigenvalues
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.framing import ask_frame, framing_shares, location
+from dpeigen.methods.radius import check_radii
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
+from dpeigen.questions import Count, Moment, NoisyMoment, SymmetricLaw
+from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.spectrum import RTransform, fix_signs, symmetric_eigh
+from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
 Floats = NDArray[np.float64]
 CLIPPED = ("Rows longer than a paid radius were clipped to it: variances of heavy-tailed columns come out too small.",)
+_BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Symmetric noise in grid steps squared, and what is publicly known about it."""
-
-    matrix: NDArray[np.int64]
-    deviation: float  # of an off-diagonal entry
-    grid: int = 1  # what the noisy sum is rounded to; 1 for exact integer noise
-
-    def added_to(self, statistic: NDArray[Any]) -> Floats:
-        """The released sum. It is computed exactly; the conversion to floating point is post-processing."""
-        return round_to_grid(statistic + self.matrix, self.grid).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -64,37 +50,36 @@ class MomentMethod(Method):
     constants: str = "sharp"
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
-    numerics: ClassVar[Numerics] = "exact"
-
+    @property
     @abstractmethod
-    def noise_scale(self, moment: SecondMoment, cost: Cost, relation: Relation) -> float:
-        """The scale parameter of the noise, in grid steps squared."""
+    def law(self) -> SymmetricLaw:
+        """The law of the noise."""
 
-    @abstractmethod
-    def noise(self, moment: SecondMoment, cost: Cost, relation: Relation, rng: Randomness) -> Noise:
-        """Noise worth ``cost`` for the (augmented) moment; depends on its public parameters only."""
+    @property
+    def label(self) -> str:
+        return f"{self.name} (tightened)" if self.tighten else self.name
 
-    @abstractmethod
-    def r_transform(self, d: int, deviation: float) -> RTransform:
-        """The R-transform of the noise on a d×d matrix with this off-diagonal deviation."""
+    def reluctance(self, task: Task) -> float:  # noqa: ARG002
+        return _TIGHTENED if self.tighten else _BOUNDED
 
-    @abstractmethod
     def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
         """Off-diagonal noise on Σxxᵀ for rows in the unit ball: what "auto" compares."""
+        cost = (
+            PureCost(budget.epsilon)
+            if not self.needs_delta
+            else GaussianCost(gaussian_mu(budget.epsilon, budget.delta))
+        )
+        return self.law.deviation(d, cost, relation)
 
-    @abstractmethod
-    def noise_norm(self, d: int, deviation: float, failure: float) -> float:
-        """What the spectral norm of the noise on a d×d matrix stays below but for this probability."""
-
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         if self.constants == "published":
-            return {"second moment": self.published_cost(task)}
+            return {Purpose.MOMENT: self.published_cost(task)}
         spent = replace(task, budget=self.budget(task))
         pure, main = framing_shares(spent, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
-        main["second moment"] = 1.0
+        main[Purpose.MOMENT] = 1.0
         if task.relation is Relation.ADD_REMOVE and not task.private_center:
-            main["number of rows"] = COUNT_SHARE
+            main[Purpose.ROWS] = COUNT_SHARE
         entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
         pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(spent.budget, pure=pure, main=main, coordinates=entries)
@@ -120,26 +105,20 @@ class MomentMethod(Method):
         costs = self.shares(task)
         self.check_emphasis(costs)
         check_radii(task, costs)
-        widest = SecondMoment(Lattice(Frame(task.n_features), 1.0), LEVELS)
-        reach = 2 * math.sqrt(task.n_features + 2) if self.numerics == "idealised" else 1.0
-        check_scale(reach * self.noise_scale(widest, costs["second moment"], task.relation))
+        self.law.check(task.n_features, costs[Purpose.MOMENT], task.relation)
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        source, frame, radius, center_error = frame_source(source, task, costs, rng)
+        frame, radius, center_error = ask_frame(curator, task, costs)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
-        empty = SecondMoment(Lattice(frame, radius), weight)
-        drawn = draw_ahead(lambda: self.noise(empty, costs["second moment"], task.relation, rng), rng)
-        moment = source.reduce(empty)
-        noise = drawn()
-        noisy = noise.added_to(moment.augmented)
-        if task.relation is Relation.ADD_REMOVE:
-            count = max(1.0, self._released_count(moment, noisy, costs, rng))
-        else:
-            count = public_count(moment.count, frame.rows_per_term)
-        split = spends(costs, {"second moment": self.name})
-        base = self._denoise(noisy, noise.deviation, count, moment.lattice, frame, weight, task)
-        return replace(base, split=split)
+        question = Moment(Lattice(frame, radius), self.law, weight)
+        found = curator.measure(question, purpose=Purpose.MOMENT, cost=costs[Purpose.MOMENT])
+        count = found.count
+        if count is None and weight:
+            count = float(found.total[0, 0]) / weight**2
+        elif count is None:
+            count = curator.measure(Count(question), purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
+        return self._denoise(found, max(1.0, count), question, task)
 
     def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
         d, n = task.n_features, task.n_terms
@@ -150,23 +129,11 @@ class MomentMethod(Method):
             return center_weight(d, offset=0.5, noise=noise)
         return center_weight(d, offset=min(0.5, center_error / radius), noise=noise, optional=True)
 
-    def _released_count(self, moment: SecondMoment, noisy: Floats, costs: dict[str, Cost], rng: Randomness) -> float:
-        if moment.center_weight:
-            return float(noisy[0, 0]) / moment.center_weight**2
-        return released_count(moment.count, costs["number of rows"], rng)
-
-    def _denoise(
-        self,
-        noisy: Floats,
-        deviation: float,
-        count: float,
-        lattice: Lattice,
-        frame: Frame,
-        weight: int,
-        task: Task,
-    ) -> Estimate:
+    def _denoise(self, found: NoisyMoment, count: float, question: Moment, task: Task) -> Estimate:
+        lattice, weight, frame = question.lattice, question.weight, frame_of(question.lattice)
         d, area = frame.n_features, lattice.step**2 / count
-        second, mean = noisy * area, None
+        deviation = found.deviation * area
+        second, mean = found.total * area, None
         if weight:
             mean = second[0, 1:] / (weight * lattice.step)
             second = second[1:, 1:] - np.outer(mean, mean)
@@ -174,8 +141,8 @@ class MomentMethod(Method):
         values = noisy_values
         if task.shrink:
             whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor vanish
-            tau = deviation * area / whole
-            values = whole * shrink_eigenvalues(values / whole, self.r_transform(d, tau), math.sqrt(d) * tau)
+            tau = deviation / whole
+            values = whole * shrink_eigenvalues(values / whole, self.law.r_transform(d, tau), math.sqrt(d) * tau)
         values = project_eigenvalues(values, trace=lattice.radius**2)
         framed = (vectors * values) @ vectors.T
         covariance = framed * np.outer(frame.unit, frame.unit)
@@ -193,14 +160,11 @@ class MomentMethod(Method):
             mean=location(frame, mean, task),
             n_rows=count * frame.rows_per_term,
             radius=lattice.radius * float(frame.unit[0]) if frame.weights is None else None,
-            split=(),
-            numerics=self.numerics,
+            numerics=self.law.numerics,
             notes=CLIPPED if self._pays_for_radius(task) else (),
             radius_released=self._pays_for_radius(task),
-            noise_deviation=deviation * area * float(frame.unit.max()) ** 2,
-            covariance_error=self._error(
-                values - noisy_values, deviation * area, mean, weight * lattice.step, frame, task
-            ),
+            noise_deviation=deviation * float(frame.unit.max()) ** 2,
+            covariance_error=self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task),
         )
 
     def _error(
@@ -214,11 +178,18 @@ class MomentMethod(Method):
         if task.n_rows is None:
             return None
         d = frame.n_features
-        error = float(np.abs(moved).max()) + self.noise_norm(d, deviation, failure=0.025)
+        error = float(np.abs(moved).max()) + self.law.norm(d, deviation, failure=0.025)
         if mean is not None:
             off = math.sqrt(d / 0.025) * deviation / weight
             error += 2 * float(np.linalg.norm(mean)) * off + off**2
         return error * float(frame.unit.max()) ** 2
+
+
+def frame_of(lattice: Lattice) -> Frame:
+    """The frame of a lattice of rows as they are, neither stretched nor scores."""
+    if not isinstance(lattice.frame, Frame):
+        raise AssertionError("these rows are not framed only")
+    return lattice.frame
 
 
 def center_weight(d: int, offset: float, noise: float, *, optional: bool = False) -> int:

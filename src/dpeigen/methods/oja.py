@@ -34,8 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_count, check_positive, complain
+from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.framing import check_radii, framing_shares
+from dpeigen.methods.framing import framing_shares
+from dpeigen.methods.radius import check_radii
 from dpeigen.methods.radius import rows_needed as radius_rows
 from dpeigen.methods.streaming import (
     LARGEST_BATCH,
@@ -110,7 +112,7 @@ class Oja(OnePassMethod):
 
     # --- plans, from public facts ----------------------------------------------------------------------------------
 
-    def framing(self, task: Task) -> dict[str, Cost]:
+    def framing(self, task: Task) -> dict[Purpose, Cost]:
         """What a first batch pays for a centre and a radius: the whole budget."""
         pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
         whole = math.fsum(pure.values())
@@ -126,7 +128,7 @@ class Oja(OnePassMethod):
         known = self._largest(task) // 4 if task.n_rows is None else int(_FIRST_SHARE * task.n_rows)
         costs = self.framing(task)
         if costs:
-            least = max([50, *(2 * radius_rows(c) for name, c in costs.items() if name.startswith("radius"))])
+            least = max([50, *(2 * radius_rows(c) for purpose, c in costs.items() if purpose.is_radius)])
             noise = [
                 math.ceil(20 * math.sqrt(task.n_features) / c.mu) for c in costs.values() if isinstance(c, GaussianCost)
             ]

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.curator import DataCurator
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.dp_pca import gain
-from dpeigen.methods.framing import frame_rows, frame_source
-from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.framing import ask_frame, frame_rows
 from dpeigen.methods.oja import CLEAR, ROW_UNIT, VARIANCE_SHARE, Oja
 from dpeigen.methods.streaming import Stream, components_of, deflated, exact_scores, orthonormal
 from dpeigen.privacy import GaussianCost, Randomness, Relation, allocate
 from dpeigen.privacy.noise import continuous_grid, perturb
+from dpeigen.questions import GaussianLaw
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums
 from dpeigen.stats.lattice import LEVELS
@@ -79,7 +80,8 @@ class OjaStream(Stream):
 
     def _use_for_frame(self, rows: Floats) -> None:
         costs = self.method.framing(self.task)
-        _, self.frame, self.radius, _ = frame_source(ArraySource(rows), self.task, costs, self.rng, weighted=False)
+        batch = DataCurator(ArraySource(rows), self.task.relation, costs, self.task.budget, self.rng)
+        self.frame, self.radius, _ = ask_frame(batch, self.task, costs, weighted=False)
 
     def _reach(self) -> float:
         if self.radius is None:
@@ -91,7 +93,7 @@ class OjaStream(Stream):
         k, d = self.directions.shape
         (cost,) = allocate(self.task.budget, main={"moment": 1.0}, coordinates=d * (d + 1) // 2).values()
         moment = SecondMoment(Lattice(Frame(d), self._reach())).update(terms)
-        drawn = Gaussian().noise(moment, cost, Relation.REPLACE, self.rng)
+        drawn = GaussianLaw().draw(moment, cost, Relation.REPLACE, self.rng)
         noisy = drawn.added_to(moment.gram)
         unit = moment.lattice.step**2 / len(terms)
         values, vectors = symmetric_eigh(noisy * unit)

@@ -21,17 +21,15 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import chdtri
 
+from dpeigen.curator import Purpose
 from dpeigen.methods.base import Method, Task
-from dpeigen.methods.gaussian import Gaussian
 from dpeigen.methods.kendall import Kendall
-from dpeigen.methods.laplace import Laplace
-from dpeigen.methods.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment import MomentMethod
 from dpeigen.methods.refined import Refined
 from dpeigen.methods.spatial_sign import SpatialSign
 from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import gaussian_share, pure_epsilon
-from dpeigen.stats import Frame, Lattice, SecondMoment
+from dpeigen.questions import law_for
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.refinement import predicted_variance
 from dpeigen.stats.signs import sign_gap, stretches
@@ -64,28 +62,27 @@ class Course:
 def outline(method: Method, task: Task, rows: int | None = None) -> Course:
     """The course of a method that has been checked against the task; ``rows`` where their number is private."""
     rows = task.n_rows or rows or 0
-    costs: dict[str, Cost] = method.shares(task)  # type: ignore[attr-defined]
+    costs = method.shares(task)
     differences = method.read_as(task).pairs
     n = rows // 2 if differences else rows
     d, relation = task.n_features, task.relation
-    center, measured = 0.0, "radius for the centre" in costs
-    if "centre" in costs and not isinstance(method, Kendall) and not differences:
-        center = _center_noise(costs["centre"], d, relation) / n
-    paid = "radius" in costs
+    center, measured = 0.0, Purpose.CENTRE_RADIUS in costs
+    if Purpose.CENTRE in costs and not isinstance(method, Kendall) and not differences:
+        center = _center_noise(costs[Purpose.CENTRE], d, relation) / n
+    paid = Purpose.RADIUS in costs
     if isinstance(method, SpatialSign):
-        noise = deviation(mechanism_for(costs["directions"]), costs["directions"], d, relation) / n
+        noise = _entry_noise(costs[Purpose.DIRECTIONS], d, relation) / n
         return Course("signs", n, noise, center, paid, measured)
     if isinstance(method, Kendall):
-        cost = costs["Kendall's tau"]
-        noise = 2 * deviation(mechanism_for(cost), cost, d, relation) / rows
+        noise = 2 * _entry_noise(costs[Purpose.TAU], d, relation) / rows
         return Course("differences", rows, noise, 0.0, paid, measured)
     if isinstance(method, Refined):
-        parts = [gaussian_share(cost) ** 2 for name, cost in costs.items() if name.startswith("directions")]
+        parts = [gaussian_share(cost) ** 2 for purpose, cost in costs.items() if purpose.is_look]
         whole = GaussianCost(math.sqrt(math.fsum(parts)))
-        noise = deviation(Gaussian(), whole, d, relation) / n
+        noise = _entry_noise(whole, d, relation) / n
         return Course("stretched", n, noise, center, paid, measured, len(parts))
     if isinstance(method, MomentMethod):
-        noise = deviation(method, costs["second moment"], d, relation) / n * _uneven(task)
+        noise = method.law.deviation(d, costs[Purpose.MOMENT], relation) / n * _uneven(task)
         if task.private_center:
             noise *= 1 + (method.center_weight(task, 1.0, center if paid else None) / LEVELS) ** 2
         return Course("moment", n, noise, 0.0, paid, measured)
@@ -145,15 +142,6 @@ def _paid_reach(k: int, m: int, world: World) -> float:
     return reach * (3.0 if world.heavy else 1.0)
 
 
-def deviation(method: MomentMethod, cost: Cost, d: int, relation: Relation, weight: int = 0) -> float:
-    """Of an off-diagonal entry of the noise on a sum of xxᵀ, rows in the unit ball, with a constant of this weight."""
-    moment = SecondMoment(Lattice(Frame(d), 1.0), weight)
-    scale = method.noise_scale(moment, cost, relation) / LEVELS**2
-    if isinstance(method, MatrixLaplace):
-        return scale * math.sqrt(2 * (moment.dimension + 1))
-    return scale * math.sqrt(2) if isinstance(method, Laplace) else scale / math.sqrt(2)
-
-
 def _uneven(task: Task) -> float:
     """What weights of columns by public bounds of uneven width save in noise on the directions of the widest ones.
 
@@ -171,9 +159,9 @@ def _uneven(task: Task) -> float:
     return min(1.0, math.sqrt(float(saved)))
 
 
-def mechanism_for(cost: Cost) -> MomentMethod:
-    """What adds noise to a moment of signs at this cost."""
-    return Gaussian() if isinstance(cost, GaussianCost) else MatrixLaplace()
+def _entry_noise(cost: Cost, d: int, relation: Relation) -> float:
+    """Of an off-diagonal entry of the noise on a sum of signs."""
+    return law_for(cost).deviation(d, cost, relation)
 
 
 def _center_noise(cost: Cost, d: int, relation: Relation) -> float:

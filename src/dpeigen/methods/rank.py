@@ -2,7 +2,7 @@
 
 Guarantee: that of the method, for the composition of both. First the eigenvalues of the second moment of rows clipped
 to a radius (public, or paid for; about a centre that is public or paid for) are released with noise for their real
-sensitivity (`methods.eigenvalues`): worst-case, whatever the data are. The number is a function of these noisy
+sensitivity (`questions.spectrum`): worst-case, whatever the data are. The number is a function of these noisy
 eigenvalues and public facts (`stats.spiked.count_spikes`); the noise is part of the rule. Radius and centre, once
 released, are facts for the method that follows. It gets the largest ε for which everything composes to the
 budget; the split in the guarantee lists every share. Composition with a number that is itself released asks that the
@@ -18,17 +18,18 @@ from typing import ClassVar
 import numpy as np
 
 from dpeigen._validate import check_choice, complain
-from dpeigen.methods.base import Estimate, Floats, Method, Task, public_count
-from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
-from dpeigen.methods.framing import check_radii, frame_source, framing_shares, released_count, spends
-from dpeigen.methods.sampling import COUNT, GRID, VALUES, SamplingMethod
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Floats, Method, Task
+from dpeigen.methods.framing import ask_frame, framing_shares
+from dpeigen.methods.radius import check_radii
+from dpeigen.methods.sampling import SamplingMethod, any_lattice, rounding_allowance
+from dpeigen.methods.streaming import OnePassMethod
 from dpeigen.privacy import (
     Budget,
     ConcentratedCost,
     Cost,
     GaussianCost,
     PureCost,
-    Randomness,
     Relation,
     Spend,
     allocate,
@@ -36,13 +37,13 @@ from dpeigen.privacy import (
 )
 from dpeigen.privacy.guarantee import Basis
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
-from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.questions import Count, Eigenvalues
+from dpeigen.questions.spectrum import GRID
+from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spiked import count_spikes
 
 PREFIX = "number of components: "
-_REST = "what follows"
 _SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
 _TIMES = 40  # steps of bisection
 
@@ -83,14 +84,14 @@ class PrivateRank(Method):
         stated = self.inner.assumptions(replace(task, n_components=None))
         return (*stated, "the released number of components is right") if stated else ()
 
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """What the number of components costs, by purpose."""
         pure, main = framing_shares(task, paid_radius=not _public_bound(task), center=task.private_center)
-        main |= {VALUES: _SHARE, _REST: 1 - _SHARE}
+        main |= {Purpose.EIGENVALUES: _SHARE, Purpose.REST: 1 - _SHARE}
         if task.relation is Relation.ADD_REMOVE:
-            main[COUNT] = _COUNT_SHARE
+            main[Purpose.ROWS] = _COUNT_SHARE
         costs = allocate(task.budget, pure=pure, main=main, coordinates=4 * task.n_features + 4)
-        del costs[_REST]
+        del costs[Purpose.REST]
         return costs
 
     def price(self, task: Task) -> Budget:
@@ -108,8 +109,8 @@ class PrivateRank(Method):
         if getattr(self.inner, "constants", "sharp") == "published":
             must = "'sharp' with n_components='private'"
             raise ValueError(complain("constants", type(self.inner).__name__, must, "published"))
-        if not (hasattr(self.inner, "spends") or hasattr(self.inner, "shares")):
-            must = f"a number for method={self.inner.name!r}, whose shares are not known before it runs"
+        if isinstance(self.inner, OnePassMethod):
+            must = f"a number for method={self.inner.name!r}, which reads its rows once"
             raise ValueError(complain("n_components", task.owner, must, "private"))
         if isinstance(self.inner, PrivateRank):
             raise ValueError(complain("inner", "PrivateRank", "a method with a number of components", self.inner))
@@ -120,7 +121,8 @@ class PrivateRank(Method):
             self.inner.check(replace(task, n_components=k, private_rank=False))
         costs = self.shares(task)
         check_radii(task, costs)
-        check_scale(eigenvalue_scale(costs[VALUES], task))
+        question = Eigenvalues(any_lattice(task), rounding_allowance(task))
+        check_scale(question.scale(costs[Purpose.EIGENVALUES], task.relation))
         profiles = set()
         for k in sorted({1, min(2, _most(task)), min(3, _most(task)), _most(task)}):
             inner = self._inner_task(task, k, 1.0, _any_center(task))
@@ -130,37 +132,34 @@ class PrivateRank(Method):
             must = f"a number for method={self.inner.name!r}, whose cost depends on it"
             raise ValueError(complain("n_components", task.owner, must, "private"))
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
+        first = curator.part(self.shares(task), PREFIX)
         costs = self.shares(task)
-        framed, frame, radius, _ = frame_source(source, task, costs, rng, weighted=False)
-        moment = framed.reduce(SecondMoment(Lattice(frame, radius)))
-        if task.relation is Relation.ADD_REMOVE:
-            count = released_count(moment.count, costs[COUNT], rng)
-        else:
-            count = public_count(moment.count, frame.rows_per_term)
-        unit = (moment.lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
-        values = noisy_eigenvalues(moment.gram.astype(np.float64) / LEVELS**2, costs[VALUES], task, rng) * unit
-        root = 1.0 if isinstance(costs[VALUES], GaussianCost) else math.sqrt(2)
-        deviation = root * eigenvalue_scale(costs[VALUES], task) / GRID * unit
+        frame, radius, _ = ask_frame(first, task, costs, weighted=False)
+        lattice, count = Lattice(frame, radius), float(task.n_terms or 1)
+        question = Eigenvalues(lattice, rounding_allowance(task))
+        if Purpose.ROWS in costs:
+            count = first.measure(Count(question), purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
+        unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
+        cost = costs[Purpose.EIGENVALUES]
+        values = first.measure(question, purpose=Purpose.EIGENVALUES, cost=cost).values * unit
+        root = 1.0 if isinstance(cost, GaussianCost) else math.sqrt(2)
+        deviation = root * question.scale(cost, task.relation) / GRID * unit
         k = count_spikes(values, task.n_features, max(1, round(count)), deviation, self.rule)
         center = frame.center if task.private_center else task.center
         inner_task = self._inner_task(task, k, radius * float(frame.unit[0]), center)
-        found = self.inner.estimate(source, inner_task, rng)
+        found = self.inner.estimate(curator.part(self.inner.shares(inner_task)), inner_task)
         return replace(
             found,
-            split=(*self._spends(task), *found.split),
             numerics="idealised",
             radius_released=found.radius_released or not _public_bound(task),
             details={**found.details, "private_rank": k, "noisy_eigenvalues": values.tolist(),
                      "noisy_eigenvalues_deviation": deviation},
         )  # fmt: skip
 
-    def _spends(self, task: Task) -> tuple[Spend, ...]:
-        return tuple(replace(s, purpose=PREFIX + s.purpose) for s in spends(self.shares(task), {}))
-
     def _inner_task(self, task: Task, k: int, radius: float, center: Floats | str | None) -> Task:
         """The task that is left: radius and centre are facts now, and the budget is what composes with the shares."""
-        paid = self._spends(task)
+        paid = [Spend(purpose.value, "", cost) for purpose, cost in self.shares(task).items()]
         bound = task.bound if _public_bound(task) or task.bound is None else radius
         fixed = replace(task, n_components=k, private_rank=False, bound=bound, center=center)
         # How draws compose depends on their number, and so would their cost with δ.
@@ -194,10 +193,7 @@ def _any_center(task: Task) -> Floats | str | None:
 
 
 def _costs(method: Method, task: Task) -> list[Spend]:
-    listed = getattr(method, "spends", None)
-    if listed is not None:
-        return list(listed(task))
-    return [Spend(name, "", cost) for name, cost in method.shares(task).items()]  # type: ignore[attr-defined]
+    return [Spend(purpose.value, "", cost) for purpose, cost in method.shares(task).items()]
 
 
 def _profile(costs: list[Spend]) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ noise. Proof: it is an adaptive composition of
    of earlier releases; the image of a row depends on T and that row alone (`stats.stretch`). Whatever T is, |z| ≤ 1,
    so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴ − 2(z·y)²) or 1 (add/remove).
 2. a radius of rows whose directions were made equally long, by the sparse-vector technique on a fixed geometric grid:
-   ε-DP (`methods.radius`).
+   ε-DP (`questions.radius`).
 3. the mean squares of the stretched scores, clipped to a radius that is a function of releases: ℓ2 sensitivity √2·R²
    or R² (`stats.moments.SquareSums`).
 
@@ -35,24 +35,23 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from dpeigen._validate import check_count
-from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import NO_CENTRE, RELATIVE, centre_source, check_radii, frame_rows, location, spends
-from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares, private_center
-from dpeigen.methods.radius import private_radius, radius_share
-from dpeigen.methods.scores import clipped_squares, variance_share
-from dpeigen.privacy import Cost, Randomness, Relation, allocate
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.framing import BARE, NO_CENTRE, PAIRED, RELATIVE, ask_centred_frame, frame_rows, location
+from dpeigen.methods.location import Weights, ask_center, center_shares
+from dpeigen.methods.radius import check_radii, radius_share
+from dpeigen.methods.scores import variance_share
+from dpeigen.privacy import Cost, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
-from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
+from dpeigen.questions import GaussianLaw, MeanSquares, Moment, RadiusHolding
+from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.refinement import SignRelease, look_along, understand
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
 Floats = NDArray[np.float64]
-_RADIUS, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -83,20 +82,29 @@ class Refined(Method):
     needs_bound = False
     needs_delta = True
 
+    @property
+    def label(self) -> str:
+        kind = " (only directions)" if self.only_directions else " (differences)" if self.differences else ""
+        return self.name + kind
+
+    def reluctance(self, task: Task) -> float:  # noqa: ARG002
+        return BARE if self.only_directions else PAIRED if self.differences else 1.0
+
     def read_as(self, task: Task) -> Task:
         """The task with rows as they enter: as differences where that is asked for, or no centre is to be paid for."""
         differences = self.differences or (self.only_directions and task.private_center)
         return replace(task, center="pairs") if differences else task
 
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose: evenly between sign moments, all of which are used in the end."""
         d, k = task.n_features, _wanted(task)
-        read, pure, main = self.read_as(task), dict[str, float](), dict[str, float]()
+        read, pure, main = self.read_as(task), Weights(), Weights()
         if not self.only_directions:
-            pure = {_RADIUS: radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12)}
-            main = {_VARIANCES: variance_share(read)}
+            pure = {Purpose.SCORES_RADIUS: radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12)}
+            main = {Purpose.VARIANCES: variance_share(read)}
         looks = self.rounds + 1 if k < d else 1
-        main |= {_signs_purpose(i): (1 - main.get(_VARIANCES, 0.0)) / looks for i in range(looks)}
+        each = (1 - main.get(Purpose.VARIANCES, 0.0)) / looks
+        main |= {Purpose.look(number): each for number in range(1, looks + 1)}
         if task.private_center and not self.only_directions:
             center_pure, center_main = center_shares(task, measured=True)
             part = 3 if read.pairs else 1  # no direction depends on this centre
@@ -112,26 +120,25 @@ class Refined(Method):
         read, costs = self.read_as(task), self.shares(task)
         super().check(read)
         self.check_emphasis(costs)
-        check_radii(read, {name: cost for name, cost in costs.items() if name == _RADIUS})
-        check_radii(task, {name: cost for name, cost in costs.items() if name != _RADIUS})
+        check_radii(read, {name: cost for name, cost in costs.items() if name is Purpose.SCORES_RADIUS})
+        check_radii(task, {name: cost for name, cost in costs.items() if name is not Purpose.SCORES_RADIUS})
         for purpose, cost in costs.items():
-            if not purpose.startswith("radius"):
+            if not purpose.is_radius:
                 check_scale(2 * LEVELS**2 / gaussian_share(cost))
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
         read = self.read_as(task)
-        mean = self._separate_mean(source, task, costs, rng) if read.pairs else None
-        own = {name: cost for name, cost in costs.items() if name != "centre" or not read.pairs}
-        source, frame, cap, _ = centre_source(source, read, own, rng)
+        mean = self._separate_mean(curator, task, costs) if read.pairs else None
+        own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTRE or not read.pairs}
+        frame, cap, _ = ask_centred_frame(curator, read, own)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows that a radius bounds may be longer
         mean = mean if read.pairs else location(frame, None, read)
         releases, model = list[SignRelease](), None
-        for stage in range(sum(purpose.startswith(_SIGNS) for purpose in costs)):
-            cost = costs[_signs_purpose(stage)]
-            along = look_along(model, next_deviation(releases, costs, stage), d)
-            releases.append(_signs(source, Stretched(frame, *along), cost, read, rng))
+        for purpose in [purpose for purpose in costs if purpose.is_look]:
+            along = look_along(model, next_deviation(releases, costs, purpose), d)
+            releases.append(_ask_signs(curator, Stretched(frame, *along), purpose, costs[purpose]))
             model = understand(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
@@ -139,15 +146,14 @@ class Refined(Method):
         if self.only_directions:
             squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), RELATIVE
         else:
-            squares, count = self._squares(source, frame, basis, levels, costs, read, rng, cap)
+            squares, count = self._ask_squares(curator, frame, basis, levels, costs, read, cap)
             squares, rows, note = squares * float(frame.unit[0]) ** 2, count * frame.rows_per_term, _CLIPPED
         return _assemble(
             basis,
             squares,
             mean=mean,
             n_rows=rows,
-            split=spends(costs, {}),
-            radius_released=_RADIUS in costs,
+            radius_released=Purpose.SCORES_RADIUS in costs,
             notes=(note,) if mean is not None or not task.private_center else (note, NO_CENTRE),
             details={
                 "refined_directions": min(len(releases[-1].basis), wanted),
@@ -155,63 +161,58 @@ class Refined(Method):
             },
         )
 
-    def _separate_mean(self, source: Source, task: Task, costs: dict[str, Cost], rng: Randomness) -> Floats | None:
+    def _separate_mean(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Floats | None:
         """The centre where directions need none: paid for, public, or None."""
         frame, radius = frame_rows(task, weighted=False)
         if not task.private_center:
             return location(frame, None, task)
-        return private_center(source, frame, radius, costs, task.relation, rng)[0] if "centre" in costs else None
+        return ask_center(curator, frame, radius, costs)[0] if Purpose.CENTRE in costs else None
 
-    def _squares(
+    def _ask_squares(
         self,
-        source: Source,
+        curator: Curator,
         frame: Frame,
         basis: Floats,
         levels: Floats,
-        costs: dict[str, Cost],
+        costs: Mapping[Purpose, Cost],
         task: Task,
-        rng: Randomness,
         cap: float | None,
     ) -> tuple[Floats, float]:
         """Mean squares along the directions and of what is left, and the number of terms."""
         wanted, d = basis.shape
         factors = even_factors(levels, d - wanted)
         evened = Stretched(frame, basis, factors)
-        radius = private_radius(source, evened, costs[_RADIUS], task.relation, rng)
+        cost = costs[Purpose.SCORES_RADIUS]
+        radius = curator.measure(RadiusHolding(evened), purpose=Purpose.SCORES_RADIUS, cost=cost)
         radius = variance_reach(radius, factors, cap, task, costs)
         scores = ScoreFrame(evened, basis, residual=wanted < d)
-        squares, count = clipped_squares(source, Lattice(scores, radius), costs[_VARIANCES], task.relation, rng)
+        question = MeanSquares(Lattice(scores, radius))
+        found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
+        squares = found.squares.copy()
         squares[:wanted] /= factors**2
-        return squares, count
+        return squares, found.count
 
 
-def next_deviation(releases: list[SignRelease], costs: dict[str, Cost], stage: int) -> float:
+def next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:
     """Of the noise on the next release, from that on the last."""
-    if not stage:
+    if not releases:
         return math.inf
-    relative = gaussian_share(costs[_signs_purpose(stage - 1)]) / gaussian_share(costs[_signs_purpose(stage)])
-    return releases[-1].deviation * relative
+    last = costs[Purpose.look(len(releases))]
+    return releases[-1].deviation * gaussian_share(last) / gaussian_share(costs[purpose])
 
 
 def _wanted(task: Task) -> int:
     return task.n_features if task.n_components is None else task.n_components
 
 
-def _signs_purpose(stage: int) -> str:
-    return f"{_SIGNS} {stage + 1}"
-
-
-def _signs(source: Source, view: Stretched, cost: Cost, task: Task, rng: Randomness) -> SignRelease:
+def _ask_signs(curator: Curator, view: Stretched, purpose: Purpose, cost: Cost) -> SignRelease:
     """A noisy mean of the signs of stretched rows."""
-    empty = SecondMoment(unit_lattice(view))
-    noise = Gaussian().noise(empty, cost, task.relation, rng)
-    moment = source.reduce(empty)
-    noisy = noise.added_to(moment.gram) / LEVELS**2
-    if task.relation is Relation.REPLACE:
-        count = public_count(moment.count, view.rows_per_term)
-    else:
+    found = curator.measure(Moment(unit_lattice(view), GaussianLaw()), purpose=purpose, cost=cost)
+    noisy, deviation = found.total / LEVELS**2, found.deviation / LEVELS**2
+    count = found.count
+    if count is None:
         count = max(1.0, float(np.trace(noisy)))  # every row but a zero row adds 1 to the trace
-    return SignRelease(noisy / count, noise.deviation / LEVELS**2 / count, view.directions, view.factors)
+    return SignRelease(noisy / count, deviation / count, view.directions, view.factors)
 
 
 def even_factors(levels: Floats, others: int) -> Floats:
@@ -230,9 +231,11 @@ def _tail(task: Task, mu: float) -> float:
     return min(costs, key=lambda tail: costs[tail])
 
 
-def variance_reach(radius: float, factors: Floats, cap: float | None, task: Task, costs: Mapping[str, Cost]) -> float:
+def variance_reach(
+    radius: float, factors: Floats, cap: float | None, task: Task, costs: Mapping[Purpose, Cost]
+) -> float:
     """The radius for evened rows, from the one that was paid for and the longest row that public bounds allow."""
-    radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[_VARIANCES])))
+    radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[Purpose.VARIANCES])))
     return radius if cap is None else min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
 
 

@@ -17,36 +17,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, complain
-from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import check_radii, frame_source, framing_shares, location, released_count, spends
-from dpeigen.privacy import Budget, ConcentratedCost, Cost, PureCost, Randomness, Relation, Spend, allocate
-from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.framing import ask_frame, framing_shares, location
+from dpeigen.methods.radius import check_radii
+from dpeigen.privacy import Budget, ConcentratedCost, Cost, PureCost, Relation, allocate
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import noise_scale
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
-from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.questions import Count, Eigenvalues
+from dpeigen.questions.spectrum import GRID
+from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 
 Floats = NDArray[np.float64]
-VALUES, VECTORS, COUNT = "eigenvalues", "eigenvectors", "number of rows"
-GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
 _MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
 
 
 @dataclass(frozen=True)
 class SamplingMethod(Method):
-    """A method that releases values and draws directions from a second moment."""
+    """A method that asks for values and for directions drawn from a second moment."""
 
     constants: str = "sharp"
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     continuous_noise: ClassVar[bool] = True
-    halved: ClassVar[tuple[str, ...]] = (VECTORS,)  # of which published constants spend half of what they say
+    # Of which the published constants spend half of what they say: c = εᵢ/4 where εᵢ/2 would do, noise 2/εᵢ for 1/εᵢ.
+    halved: ClassVar[tuple[Purpose, ...]] = (Purpose.EIGENVECTORS,)
 
     @abstractmethod
-    def sample(
-        self, matrix: Floats, count: float, costs: dict[str, Cost], task: Task, rng: Randomness
+    def ask(
+        self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
     ) -> tuple[Floats, Floats, float]:
         """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii."""
 
@@ -63,34 +64,30 @@ class SamplingMethod(Method):
         pure = Budget(task.budget.epsilon)
         if self.constants == "published" or task.budget.is_pure:
             return pure
-        with_delta, without = (self._split(budget, task)[VECTORS] for budget in (task.budget, pure))
+        with_delta, without = (self._split(budget, task)[Purpose.EIGENVECTORS] for budget in (task.budget, pure))
         n = self.draws(task)
         return task.budget if draw_epsilon(with_delta, n) > draw_epsilon(without, n) else pure
 
     def price(self, task: Task) -> Budget:
         if self.constants == "sharp":
             return self.budget(task)
-        return Budget(math.fsum(pure_epsilon(spend.cost) for spend in self.spends(task)))
+        return Budget(math.fsum(pure_epsilon(cost) for cost in self.shares(task).values()))
 
-    def shares(self, task: Task) -> dict[str, Cost]:
-        """The budget, split by purpose: half for the values, half for the draws."""
-        return self._split(self.budget(task), task)
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
+        """The budget, split by purpose: half for the values, half for the draws; what is really spent."""
+        costs = self._split(self.budget(task), task)
+        if self.constants == "sharp":
+            return costs
+        return {p: PureCost(pure_epsilon(c) / 2) if p in self.halved else c for p, c in costs.items()}
 
-    def _split(self, budget: Budget, task: Task) -> dict[str, Cost]:
+    def _split(self, budget: Budget, task: Task) -> dict[Purpose, Cost]:
         task = replace(task, budget=budget)
         pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
-        main[VALUES] = 0.5
+        main[Purpose.EIGENVALUES] = 0.5
         if task.relation is Relation.ADD_REMOVE:
-            main[COUNT] = 0.02
-        main, sampled = self.emphasised(main), self.emphasised({VECTORS: 0.5})
+            main[Purpose.ROWS] = 0.02
+        main, sampled = self.emphasised(main), self.emphasised({Purpose.EIGENVECTORS: 0.5})
         return allocate(budget, pure=self.emphasised(pure), main=main, sampled=sampled)
-
-    def spends(self, task: Task) -> tuple[Spend, ...]:
-        """What is really spent."""
-        costs = self.shares(task)
-        if self.constants == "published":
-            costs = {k: PureCost(pure_epsilon(c) / 2) if k in self.halved else c for k, c in costs.items()}
-        return spends(costs, {VECTORS: "Bingham draws"})
 
     def allowance(self, task: Task) -> float:
         """What rounding may add to the sensitivity of uᵀMu."""
@@ -98,8 +95,7 @@ class SamplingMethod(Method):
 
     def concentration(self, task: Task) -> float:
         """c per unit of ε, less what rounding may add to the sensitivity."""
-        sharp = 0.5 if task.relation is Relation.REPLACE else 1.0
-        return (0.25 if self.constants == "published" else sharp) / (1 + self.allowance(task)) * (1 - 2**-40)
+        return (0.5 if task.relation is Relation.REPLACE else 1.0) / (1 + self.allowance(task)) * (1 - 2**-40)
 
     def check(self, task: Task) -> None:
         super().check(task)
@@ -109,21 +105,20 @@ class SamplingMethod(Method):
         costs = self.shares(task)
         self.check_emphasis(costs)
         check_radii(task, costs)
-        check_scale(self.value_scale(costs[VALUES], task))
-        if COUNT in costs:
-            check_scale(noise_scale(costs[COUNT], l2=GRID, l1=GRID))
+        check_scale(self.value_scale(costs[Purpose.EIGENVALUES], task))
+        if Purpose.ROWS in costs:
+            check_scale(noise_scale(costs[Purpose.ROWS], l2=GRID, l1=GRID))
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        source, frame, radius, _ = frame_source(source, task, costs, rng, weighted=False)
-        moment = source.reduce(SecondMoment(Lattice(frame, radius)))
-        if task.relation is Relation.ADD_REMOVE:
-            count = released_count(moment.count, costs[COUNT], rng)
-        else:
-            count = public_count(moment.count, frame.rows_per_term)
-        matrix = moment.gram.astype(np.float64) / LEVELS**2
-        components, values, left = self.sample(matrix, count, costs, task, rng)
-        unit = (moment.lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
+        frame, radius, _ = ask_frame(curator, task, costs, weighted=False)
+        lattice = Lattice(frame, radius)
+        count = float(task.n_terms or 1)
+        if Purpose.ROWS in costs:
+            rows = Count(Eigenvalues(lattice, self.allowance(task)))
+            count = curator.measure(rows, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
+        components, values, left = self.ask(curator, lattice, count, costs, task)
+        unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         eigenvalues, left = values * unit, left * unit
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
         return Estimate(
@@ -134,11 +129,15 @@ class SamplingMethod(Method):
             mean=location(frame, None, task),
             n_rows=count * frame.rows_per_term,
             radius=radius * float(frame.unit[0]),
-            split=self.spends(task),
             numerics="idealised",
             radius_released=task.private_bound,
             notes=("The time of the rejection sampler depends on the data.",),
         )
+
+
+def any_lattice(task: Task) -> Lattice:
+    """Rows of the task in some radius: enough to know the noise of a question about them."""
+    return Lattice(Frame(task.n_features), 1.0)
 
 
 def draw_epsilon(cost: Cost, draws: int) -> float:

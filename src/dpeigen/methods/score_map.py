@@ -22,21 +22,22 @@ noise Laplace is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend, allocate
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import check_scale
+from dpeigen.questions import CellCounts, ClassSums, Count
 from dpeigen.sources import Source
-from dpeigen.stats.cells import COUNT_WEIGHT, PlaneCells, PlaneView, cell_sensitivity, class_sensitivity
+from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView, cell_sensitivity, class_sensitivity
 from dpeigen.stats.lattice import LEVELS
 
 Floats = NDArray[np.float64]
-DENSITY, CLASSES, ROWS = "density", "class centres", "number of rows"
+DENSITY, CLASSES, ROWS = Purpose.DENSITY, Purpose.CLASSES, Purpose.ROWS
 FEWEST_CELLS, MOST_CELLS = 8, 64
 _COUNT_SHARE = 0.05
 _ROWS_PER_CELL = 10.0  # Qardaji, Yang, Li 2013: cells so many that each holds about ten times 1/ε rows
@@ -58,7 +59,7 @@ class MapTask:
     def groups(self) -> int:
         return self.view.n_classes if self.by_class else 1
 
-    def shares(self) -> dict[str, Cost]:
+    def shares(self) -> dict[Purpose, Cost]:
         """ε by purpose."""
         main = {DENSITY: self.density_share if self.view.n_classes else 1.0}
         if self.view.n_classes:
@@ -69,13 +70,13 @@ class MapTask:
 
     def spends(self) -> tuple[Spend, ...]:
         """The record of what is paid."""
-        return tuple(Spend(purpose, "discrete Laplace", cost) for purpose, cost in self.shares().items())
+        return tuple(Spend(purpose.value, "discrete Laplace", cost) for purpose, cost in self.shares().items())
 
     def check(self) -> None:
         """Refuse an ε whose noise does not fit 64-bit integers."""
         check_scale(max(self.scales().values()))
 
-    def scales(self) -> dict[str, float]:
+    def scales(self) -> dict[Purpose, float]:
         """Laplace scales by purpose, in the units of each statistic."""
         sizes = {DENSITY: cell_sensitivity(self.relation), CLASSES: class_sensitivity(self.relation), ROWS: 1}
         return {name: sizes[name] / pure_epsilon(cost) for name, cost in self.shares().items()}
@@ -88,8 +89,8 @@ class MapEstimate:
     counts: NDArray[np.int64]  # groups × cells × cells
     class_counts: Floats
     class_sums: Floats  # classes × 2, in units of ``clip``
-    n_rows: float
-    split: tuple[Spend, ...]
+    n_rows: float  # public or released
+    split: tuple[Spend, ...] = ()  # what was spent; the curator's record
 
 
 def cells_for(n_rows: float | None, epsilon: float, relation: Relation, groups: int) -> int:
@@ -99,25 +100,21 @@ def cells_for(n_rows: float | None, epsilon: float, relation: Relation, groups: 
     return int(np.clip(round(wanted), FEWEST_CELLS, MOST_CELLS))
 
 
-def estimate_map(source: Source, task: MapTask, rng: Randomness) -> MapEstimate:
-    """Read once, spend, return."""
+def estimate_map(curator: Curator, task: MapTask) -> MapEstimate:
+    """Ask for the counts, and for the sums of the classes and the number of rows where they are paid for: one pass."""
     costs = task.shares()
-    cells = source.reduce(PlaneCells(task.view, task.cells, by_class=task.by_class))
-    size = cell_sensitivity(task.relation)
-    counts = perturb(cells.counts.ravel(), costs[DENSITY], l2=size, l1=size, rng=rng)
+    facts = (task.view, task.cells, task.by_class)
+    found = curator.measure(CellCounts(*facts), purpose=DENSITY, cost=costs[DENSITY])
     sums = np.zeros((task.view.n_classes, 3))
     if task.view.n_classes:
-        reach = class_sensitivity(task.relation)
-        noisy = perturb(cells.sums.ravel(), costs[CLASSES], l2=reach, l1=reach, rng=rng)
-        sums = noisy.reshape(-1, 3).astype(np.float64)
-    n_rows = float(cells.count)
-    if task.relation is Relation.ADD_REMOVE:
-        released = perturb(np.array([cells.count]), costs[ROWS], l2=1, l1=1, rng=rng)
-        n_rows = max(0.0, float(released[0]))
-    return MapEstimate(
-        counts=counts.reshape(cells.counts.shape),
-        class_counts=sums[:, 0] / COUNT_WEIGHT,
-        class_sums=sums[:, 1:] / LEVELS,
-        n_rows=n_rows,
-        split=task.spends(),
-    )
+        sums = curator.measure(ClassSums(*facts), purpose=CLASSES, cost=costs[CLASSES])
+    n_rows = found.rows
+    if n_rows is None:
+        n_rows = curator.measure(Count(CellCounts(*facts)), purpose=ROWS, cost=costs[ROWS])
+    return MapEstimate(found.counts, sums[:, 0] / COUNT_WEIGHT, sums[:, 1:] / LEVELS, n_rows)
+
+
+def run_map(source: Source, task: MapTask, rng: Randomness) -> MapEstimate:
+    """The map of the rows of a source, with the record of what was spent."""
+    curator = DataCurator(source, task.relation, task.shares(), Budget(task.epsilon), rng)
+    return replace(estimate_map(curator, task), split=curator.split)

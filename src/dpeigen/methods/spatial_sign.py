@@ -19,22 +19,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import centre_source, check_radii, location, spends
-from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares
-from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.radius import private_radius, radius_share, rows_needed
-from dpeigen.methods.scores import clipped_squares, variance_share
-from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, allocate
+from dpeigen.methods.framing import ask_centred_frame, location
+from dpeigen.methods.location import center_shares, within
+from dpeigen.methods.radius import check_radii, radius_share, rows_needed
+from dpeigen.methods.scores import variance_share
+from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
-from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, unit_lattice
+from dpeigen.questions import MeanSquares, Moment, RadiusHolding, law_for
+from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
 
 Floats = NDArray[np.float64]
-_SCORES, _SIGNS, _VARIANCES = "radius for the scores", "directions", "variances"
 _SCORES_SHARE = 0.05  # of ε, usually
 
 
@@ -53,11 +51,13 @@ class SpatialSign(Method):
     reference = "Kim and Jung 2025, Remark 2.2"
     needs_bound = False
 
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        pure = {_SCORES: radius_share(task, _SCORES_SHARE, most=0.12)} if self._pays_for_radius(task) else {}
+        pure = (
+            {Purpose.SCORES_RADIUS: radius_share(task, _SCORES_SHARE, most=0.12)} if self._pays_for_radius(task) else {}
+        )
         variances = variance_share(task)
-        main = {_SIGNS: 1 - variances, _VARIANCES: variances}
+        main = {Purpose.DIRECTIONS: 1 - variances, Purpose.VARIANCES: variances}
         if task.private_center:
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
@@ -78,35 +78,31 @@ class SpatialSign(Method):
         self.check_emphasis(costs)
         check_radii(task, costs)
         for purpose, cost in costs.items():
-            if purpose.startswith("radius"):
+            if purpose.is_radius:
                 continue
             if isinstance(cost, PureCost):  # the widest of the pure noises: signs, centre, variances
                 check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
             elif isinstance(cost, GaussianCost):
                 check_scale(2 * LEVELS**2 / cost.mu)
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        source, frame, radius, _ = centre_source(source, task, costs, rng)
-        directions = self._directions(source, frame, costs[_SIGNS], task, rng)
+        frame, radius, _ = ask_centred_frame(curator, task, costs)
+        directions = self._directions(curator, frame, costs[Purpose.DIRECTIONS], task)
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
-        if _SCORES in costs:
-            paid = private_radius(source, view, costs[_SCORES], task.relation, rng)
-            radius = paid if radius is None else min(paid, radius)
+        if Purpose.SCORES_RADIUS in costs:
+            cost = costs[Purpose.SCORES_RADIUS]
+            radius = within(curator.measure(RadiusHolding(view), purpose=Purpose.SCORES_RADIUS, cost=cost), radius)
         if radius is None:
             raise AssertionError("a radius is public or paid for")
-        squares, count = clipped_squares(source, Lattice(view, radius), costs[_VARIANCES], task.relation, rng)
-        split = spends(costs, {} if isinstance(costs[_SIGNS], GaussianCost) else {_SIGNS: "matrix Laplace"})
-        return self._assemble(directions, squares, frame, task, count=count, radius=radius, split=split)
+        question = MeanSquares(Lattice(view, radius))
+        found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
+        return self._assemble(directions, found.squares, frame, task, count=found.count, radius=radius)
 
-    def _directions(self, source: Source, frame: Frame, cost: Cost, task: Task, rng: Randomness) -> Floats:
-        empty = SecondMoment(unit_lattice(frame))
-        d = task.n_features
-        method = Gaussian() if isinstance(cost, GaussianCost) else MatrixLaplace()
-        noise = method.noise(empty, cost, task.relation, rng)
-        noisy = noise.added_to(source.reduce(empty).gram)
-        k = d if task.n_components is None else task.n_components
-        return symmetric_eigh(noisy)[1][:k]
+    def _directions(self, curator: Curator, frame: Frame, cost: Cost, task: Task) -> Floats:
+        question = Moment(unit_lattice(frame), law_for(cost))
+        found = curator.measure(question, purpose=Purpose.DIRECTIONS, cost=cost)
+        return symmetric_eigh(found.total)[1][: task.n_components]
 
     def _assemble(self, directions: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
         k, d, unit = len(directions), task.n_features, frame.unit[0] ** 2
@@ -124,7 +120,6 @@ class SpatialSign(Method):
             mean=location(frame, None, task),
             n_rows=rest["count"] * frame.rows_per_term,
             radius=rest["radius"] * frame.unit[0],
-            split=rest["split"],
             numerics="idealised" if pure else "exact",
             radius_released=self._pays_for_radius(task),
             notes=("Variances are of scores clipped to the radius: robust, and low for heavy tails.",),

@@ -13,32 +13,29 @@ The noise is added in integers after rounding to a grid of Δ/2^32; the decompos
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, check_count, check_fraction, check_positive, complain
-from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.eigenvalues import eigenvalue_scale, noisy_eigenvalues
-from dpeigen.methods.framing import check_radii, frame_rows, frame_source, location, spends
-from dpeigen.methods.sampling import GRID
-from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, allocate, gaussian_epsilon
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.framing import ask_frame, frame_rows, location
+from dpeigen.methods.radius import check_radii
+from dpeigen.methods.sampling import any_lattice, rounding_allowance
+from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
-from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import PairedSource, Source
-from dpeigen.stats import Lattice, SecondMoment
+from dpeigen.questions import Eigenvalues, LeadingProjector, Matrix, ProjectedMoment
+from dpeigen.questions.spectrum import GRID
+from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.raw import RawMoment
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.spiked import CLEAR, Model, count_spikes, published_sensitivities, sharp_sensitivities
 
-Floats = NDArray[np.float64]
-DIRECTIONS, VALUES, _SPECTRUM, _RADIUS = "directions", "eigenvalues", "parameters of the model", "radius"
-_WEIGHTS = {DIRECTIONS: 0.8, VALUES: 0.2, _SPECTRUM: 0.4}
+_WEIGHTS = {Purpose.DIRECTIONS: 0.8, Purpose.EIGENVALUES: 0.2, Purpose.MODEL: 0.4}
 _RADIUS_SHARE = 0.05  # of ε
 
 
@@ -104,15 +101,15 @@ class Spiked(Method):
         mu = math.sqrt(math.fsum(gaussian_share(cost) ** 2 for cost in self.shares(task).values()))
         return Budget(max(gaussian_epsilon(task.budget.delta, mu) * (1 + 1e-9), 1e-9), task.budget.delta)
 
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        paid = [DIRECTIONS, VALUES] if self.eigenvalues == "private" else [DIRECTIONS]
+        paid = [Purpose.DIRECTIONS, Purpose.EIGENVALUES] if self.eigenvalues == "private" else [Purpose.DIRECTIONS]
         if self.constants == "published":
             part = task.budget.epsilon / len(paid), task.budget.delta / len(paid)
             return {name: GaussianCost(part[0] / math.sqrt(2 * math.log(1.25 / part[1]))) for name in paid}
         d, pure, main = task.n_features, {}, {name: _WEIGHTS[name] for name in paid}
         if self._unknown(task):
-            pure, main = {_RADIUS: _RADIUS_SHARE}, main | {_SPECTRUM: _WEIGHTS[_SPECTRUM]}
+            pure, main = {Purpose.RADIUS: _RADIUS_SHARE}, main | {Purpose.MODEL: _WEIGHTS[Purpose.MODEL]}
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) + d)
 
     def _rank(self, task: Task) -> int:
@@ -157,9 +154,9 @@ class Spiked(Method):
         costs = self.shares(task)
         check_radii(task, costs)
         for purpose, cost in costs.items():
-            if purpose == _SPECTRUM:
-                check_scale(eigenvalue_scale(cost, task))
-            elif purpose != _RADIUS:
+            if purpose is Purpose.MODEL:
+                check_scale(Eigenvalues(any_lattice(task), rounding_allowance(task)).scale(cost, task.relation))
+            elif purpose is not Purpose.RADIUS:
                 check_scale(LEAST_SENSITIVITY * math.sqrt(2) / gaussian_share(cost))
 
     def _sensitivities(self, n: int, model: Model) -> tuple[float, float]:
@@ -168,41 +165,37 @@ class Spiked(Method):
             return published_sensitivities(n, model.dimension, model.rank, **facts, factor=self.factor)
         return sharp_sensitivities(n, model.dimension, model.rank, **facts, failure=self.failure)
 
-    def _model(self, source: Source, task: Task, costs: dict[str, Cost], rng: Randomness) -> Model:
+    def _ask_model(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Model:
         """The parameters, public or from noisy eigenvalues of rows clipped to a paid radius: worst-case private."""
         d = task.n_features
         if not self._unknown(task):
             signal, sigma2 = float(self.signal), float(self.noise_variance)
             return Model(d, self._rank(task), signal, sigma2, signal, sigma2, float(self.condition))
-        _, frame, radius, _ = frame_source(source, replace(task, bound="private"), costs, rng, weighted=False)
-        moment = source.reduce(SecondMoment(Lattice(frame, radius)))
-        count = public_count(moment.count, frame.rows_per_term)
-        unit = (moment.lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
-        values = unit * noisy_eigenvalues(moment.gram.astype(np.float64) / LEVELS**2, costs[_SPECTRUM], task, rng)
-        deviation = eigenvalue_scale(costs[_SPECTRUM], task) / GRID * unit
-        rank = self._rank(task)
+        frame, radius, _ = ask_frame(curator, replace(task, bound="private"), costs, weighted=False)
+        lattice, count = Lattice(frame, radius), float(task.n_terms or 1)
+        unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
+        question = Eigenvalues(lattice, rounding_allowance(task))
+        found = curator.measure(question, purpose=Purpose.MODEL, cost=costs[Purpose.MODEL])
+        deviation = question.scale(costs[Purpose.MODEL], task.relation) / GRID * unit
+        values, rank = found.values * unit, self._rank(task)
         if self._pays_for_rank(task):
             rank = max(rank, count_spikes(values, d, int(count), deviation))
         return Model.of(values, deviation, int(count), rank, self.signal, self.noise_variance, self.condition)
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs, d = self.shares(task), task.n_features
-        if task.pairs:
-            source = PairedSource(source, rng)
         frame, _ = frame_rows(task)
-        model = self._model(source, task, costs, rng)
-        rank = model.rank
-        moment = source.reduce(RawMoment(frame))
-        count = public_count(moment.count, frame.rows_per_term)
-        second = moment.gram * (float(frame.unit[0]) ** 2 / count)
+        model = self._ask_model(curator, task, costs)
+        rank, count, sharp = model.rank, float(task.n_terms or 1), self.constants == "sharp"
         first_reach, second_reach = self._sensitivities(int(count), model)
-        leading = symmetric_eigh(second)[1][:rank]
-        basis = symmetric_eigh(self._noisy(leading.T @ leading, first_reach, costs[DIRECTIONS], rng))[1][:rank]
+        projector = LeadingProjector(frame, first_reach, sharp, rank)
+        noisy = curator.measure(projector, purpose=Purpose.DIRECTIONS, cost=costs[Purpose.DIRECTIONS])
+        basis = symmetric_eigh(noisy)[1][:rank]
         sigma2, spikes = model.noise_variance, np.full(rank, model.signal)
-        if VALUES in costs:
-            block = basis @ second @ basis.T
-            noisy = self._noisy(block, second_reach, costs[VALUES], rng) - sigma2 * np.eye(rank)
-            spikes, turn = symmetric_eigh(noisy)
+        if Purpose.EIGENVALUES in costs:
+            block = ProjectedMoment(frame, second_reach, sharp, Matrix(basis))
+            noisy = curator.measure(block, purpose=Purpose.EIGENVALUES, cost=costs[Purpose.EIGENVALUES])
+            spikes, turn = symmetric_eigh(noisy - sigma2 * np.eye(rank))
             basis = turn @ basis
         values = np.maximum(spikes + sigma2, 0.0)
         covariance = (basis.T * (values - sigma2)) @ basis + sigma2 * np.eye(d)
@@ -217,9 +210,8 @@ class Spiked(Method):
             mean=location(frame, None, task),
             n_rows=count * frame.rows_per_term,
             radius=None,
-            split=spends(costs, {}),
             numerics="idealised",
-            radius_released=_RADIUS in costs,
+            radius_released=Purpose.RADIUS in costs,
             details={
                 "rank": rank,
                 "signal": model.signal,
@@ -229,12 +221,3 @@ class Spiked(Method):
                 "eigenvalue_sensitivity": second_reach,
             },
         )
-
-    def _noisy(self, matrix: Floats, reach: float, cost: Cost, rng: Randomness) -> Floats:
-        """The matrix with noise, rounded to a grid on which the sensitivity is about 2^32 steps."""
-        step = reach / LEAST_SENSITIVITY
-        scale = (LEAST_SENSITIVITY + len(matrix)) / gaussian_share(cost)  # rounding moves each entry by half a step
-        noise = symmetric_gaussian(len(matrix), scale, rng, isometric=self.constants == "sharp")
-        on_grid: Any = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
-        noisy = (on_grid + noise.astype(object)).astype(np.float64) * step
-        return (noisy + noisy.T) / 2

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import complain
-from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task, unprotected
 from dpeigen.methods.framing import location
-from dpeigen.privacy import ApproximateCost, Randomness, Relation, Spend
+from dpeigen.privacy import ApproximateCost, Cost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import made_up_randomness
-from dpeigen.sources import Source
 from dpeigen.sources.shuffled import shuffled
 from dpeigen.stats import BadRowsError, Frame
 from dpeigen.stats.frame import LARGEST_FLOAT, exact_bits, row_norms
@@ -108,7 +108,7 @@ class Stream(ABC):
         left = float(variances[k] / (d - k)) if k < d else 0.0
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(d)
         budget = self.task.budget
-        paid = Spend("every row, in its own batch", mechanisms, ApproximateCost(budget.epsilon, budget.delta))
+        paid = Spend(Purpose.BATCHES.value, mechanisms, ApproximateCost(budget.epsilon, budget.delta))
         return Estimate(
             components=components,
             eigenvalues=eigenvalues,
@@ -211,6 +211,7 @@ class OnePassMethod(Method):
     """A method whose estimate is a stream's."""
 
     needs_delta = True
+    holds_rows = True
 
     @abstractmethod
     def start(self, task: Task, rng: Randomness) -> Stream:
@@ -232,7 +233,12 @@ class OnePassMethod(Method):
         # Each row pays for itself, so the split is the same for any number of them.
         return 2 * self.start(task, made_up_randomness()).rows_to_release
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
+        """Every row pays the whole budget in its own batch."""
+        return {Purpose.BATCHES: ApproximateCost(task.budget.epsilon, task.budget.delta)}
+
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
+        source, rng = unprotected(curator)
         stream = self.start(task, rng)
         stream.before_spending = source.finished  # from here on a failure costs
         try:

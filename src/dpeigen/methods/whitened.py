@@ -4,7 +4,7 @@ Guarantee: (ε, δ)-DP, δ ≥ 0, for every data set, both relations, with exact
 Gaussian noise for δ > 0 and the noise of `matrix-laplace`, idealised as there, for δ = 0. Proof: it is an adaptive
 composition of
 
-1. two radii by the sparse-vector technique on a fixed geometric grid: ε-DP each (`methods.radius`).
+1. two radii by the sparse-vector technique on a fixed geometric grid: ε-DP each (`questions.radius`).
 2. the second moment of the rows, clipped to the first radius, and that of whitened rows Tx, clipped to the second.
    T is a function of the first release, and the image of a row depends on T and that row alone (`stats.stretch`).
    Whatever T is, the clipped rows are no longer than the radius: Frobenius sensitivity √2·R² (replace) or R²
@@ -26,34 +26,29 @@ Dong, Liang, Yi 2022: as many rows are clipped as balance clipping with noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.methods.base import Estimate, Method, Task, public_count
-from dpeigen.methods.framing import centre_source, check_radii, location, released_count, spends
-from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.location import center_shares
-from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.moment import MomentMethod
-from dpeigen.methods.radius import radius_but
-from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, allocate
-from dpeigen.privacy.budget import gaussian_share
-from dpeigen.privacy.randomness import check_scale
-from dpeigen.sources import Source
-from dpeigen.stats import Frame, Lattice, NormHistogram, SecondMoment, project_eigenvalues, shrink_eigenvalues
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.framing import ask_centred_frame, location
+from dpeigen.methods.location import center_shares, within
+from dpeigen.methods.radius import check_radii
+from dpeigen.privacy import Cost, Relation, allocate
+from dpeigen.questions import Count, GaussianLaw, Moment, RadiusLeaving, SymmetricLaw, WishartLaw
+from dpeigen.stats import Lattice, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import Whitened as WhitenedRows
 
 Floats = NDArray[np.float64]
-FIRST, LAST = "first moment", "whitened moment"
-FIRST_RADIUS, LAST_RADIUS = "radius for the first moment", "radius for the whitened moment"
 _RADIUS_SHARE = 0.05  # of ε, each
 _FIRST_SHARE = 0.2  # of the main budget
 _COUNT_SHARE = 0.02
-FIRST_OUTSIDE, _MOST_OUTSIDE = 0.05, 0.3  # of the rows
+_FIRST_OUTSIDE, _MOST_OUTSIDE = 0.05, 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
 
 
@@ -67,12 +62,12 @@ class Whitened(Method):
     )
     needs_bound = False
 
-    def shares(self, task: Task) -> dict[str, Cost]:
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        pure = {FIRST_RADIUS: _RADIUS_SHARE, LAST_RADIUS: _RADIUS_SHARE}
-        main = {FIRST: _FIRST_SHARE, LAST: 1 - _FIRST_SHARE}
+        pure = {Purpose.FIRST_MOMENT_RADIUS: _RADIUS_SHARE, Purpose.WHITENED_RADIUS: _RADIUS_SHARE}
+        main = {Purpose.FIRST_MOMENT: _FIRST_SHARE, Purpose.WHITENED_MOMENT: 1 - _FIRST_SHARE}
         if task.relation is Relation.ADD_REMOVE:
-            main["number of rows"] = _COUNT_SHARE
+            main[Purpose.ROWS] = _COUNT_SHARE
         if task.private_center:
             center_pure, center_main = center_shares(task)
             pure, main = pure | center_pure, main | center_main
@@ -83,27 +78,23 @@ class Whitened(Method):
         super().check(task)
         costs = self.shares(task)
         check_radii(task, costs)
-        mechanism = mechanism_of(task)
-        widest = SecondMoment(Lattice(Frame(task.n_features), 1.0))
-        reach = 2 * math.sqrt(task.n_features + 2) if mechanism.numerics == "idealised" else 1.0
-        for purpose in (FIRST, LAST):
-            check_scale(reach * mechanism.noise_scale(widest, costs[purpose], task.relation))
+        for purpose in (Purpose.FIRST_MOMENT, Purpose.WHITENED_MOMENT):
+            _law(task).check(task.n_features, costs[purpose], task.relation)
 
-    def estimate(self, source: Source, task: Task, rng: Randomness) -> Estimate:
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs, d = self.shares(task), task.n_features
-        source, frame, cap, _ = centre_source(source, task, costs, rng)
-        norms = source.reduce(NormHistogram(frame))
-        if task.relation is Relation.ADD_REMOVE:
-            count = released_count(norms.count, costs["number of rows"], rng)
-        else:
-            count = public_count(norms.count, frame.rows_per_term)
-        radius = _least(radius_but(norms, FIRST_OUTSIDE * count, costs[FIRST_RADIUS], rng), cap)
-        rough, noise = _moment(source, frame, radius, count, costs[FIRST], task, rng)
+        frame, cap, _ = ask_centred_frame(curator, task, costs)
+        count = float(task.n_terms or 1)
+        if Purpose.ROWS in costs:
+            rows = Count(RadiusLeaving(frame, 0.0))
+            count = curator.measure(rows, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
+        radius = _ask_radius(curator, frame, _FIRST_OUTSIDE * count, Purpose.FIRST_MOMENT_RADIUS, costs, cap)
+        rough, noise = _ask_moment(curator, frame, radius, count, Purpose.FIRST_MOMENT, costs, task)
         levels, basis, factors = whitening(rough, noise)
-        rows = WhitenedRows(frame, basis, factors)
-        norms = source.reduce(NormHistogram(rows))
-        reach = _least(radius_but(norms, last_outside(costs[LAST], count, task), costs[LAST_RADIUS], rng), cap)
-        white, _ = _moment(source, rows, reach, count, costs[LAST], task, rng)
+        rows_whitened = WhitenedRows(frame, basis, factors)
+        outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
+        reach = _ask_radius(curator, rows_whitened, outside, Purpose.WHITENED_RADIUS, costs, cap)
+        white, _ = _ask_moment(curator, rows_whitened, reach, count, Purpose.WHITENED_MOMENT, costs, task)
         back = basis.T / factors * float(frame.unit[0])
         covariance = back @ white @ back.T
         values, components = symmetric_eigh((covariance + covariance.T) / 2)
@@ -116,8 +107,7 @@ class Whitened(Method):
             mean=location(frame, None, task),
             n_rows=count * frame.rows_per_term,
             radius=None,
-            split=spends(costs, dict.fromkeys((FIRST, LAST), mechanism_of(task).name)),
-            numerics=mechanism_of(task).numerics,
+            numerics=_law(task).numerics,
             radius_released=True,
             notes=(
                 "Rows longer than a paid radius were clipped to it: variances come out low for the heaviest tails.",
@@ -129,20 +119,20 @@ class Whitened(Method):
         )
 
 
-def _least(radius: float, cap: float | None) -> float:
-    """Whitening shortens rows, so that a public bound on them still holds."""
-    return radius if cap is None else min(radius, cap)
+def _ask_radius(
+    curator: Curator,
+    view: RowView,
+    outside: float,
+    purpose: Purpose,
+    costs: Mapping[Purpose, Cost],
+    cap: float | None,
+) -> float:
+    """A paid radius; whitening shortens rows, so that a public bound on them still holds."""
+    return within(curator.measure(RadiusLeaving(view, outside), purpose=purpose, cost=costs[purpose]), cap)
 
 
-def mechanism_of(task: Task) -> MomentMethod:
-    return MatrixLaplace() if task.budget.is_pure else Gaussian()
-
-
-def deviation_of(d: int, cost: Cost, task: Task) -> float:
-    """Of an off-diagonal entry of the noise on Σzzᵀ for rows in the unit ball."""
-    if isinstance(cost, PureCost):
-        return MatrixLaplace().deviation(d, Budget(cost.epsilon), task.relation)
-    return (1.0 if task.relation is Relation.REPLACE else math.sqrt(0.5)) / gaussian_share(cost)
+def _law(task: Task) -> SymmetricLaw:
+    return WishartLaw() if task.budget.is_pure else GaussianLaw()
 
 
 def whitening(rough: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
@@ -158,21 +148,24 @@ def last_outside(cost: Cost, count: float, task: Task) -> float:
     Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise of deviation τ d·τ.
     """
     d = task.n_features
-    return min(_BALANCE * d**1.5 * deviation_of(d, cost, task), _MOST_OUTSIDE * count)
+    return min(_BALANCE * d**1.5 * _law(task).deviation(d, cost, task.relation), _MOST_OUTSIDE * count)
 
 
-def _moment(
-    source: Source, view: RowView, radius: float, count: float, cost: Cost, task: Task, rng: Randomness
+def _ask_moment(
+    curator: Curator,
+    view: RowView,
+    radius: float,
+    count: float,
+    purpose: Purpose,
+    costs: Mapping[Purpose, Cost],
+    task: Task,
 ) -> tuple[Floats, float]:
     """A noisy mean of zzᵀ over clipped rows, shrunk and projected; and the deviation of its off-diagonal noise."""
     lattice = Lattice(view, radius)
-    empty = SecondMoment(lattice)
-    mechanism = mechanism_of(task)
-    noise = mechanism.noise(empty, cost, task.relation, rng)
+    found = curator.measure(Moment(lattice, _law(task)), purpose=purpose, cost=costs[purpose])
     area = lattice.step**2 / count
-    noisy = noise.added_to(source.reduce(empty).gram) * area
-    deviation = noise.deviation * area
-    return denoised(noisy, deviation, radius, task), deviation
+    deviation = found.deviation * area
+    return denoised(found.total * area, deviation, radius, task), deviation
 
 
 def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floats:
@@ -181,7 +174,7 @@ def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floa
     whole, d = radius**2, len(noisy)
     if task.shrink:  # in units of the squared radius: squares neither overflow nor vanish
         tau = deviation / whole
-        shift = mechanism_of(task).r_transform(d, tau)
+        shift = _law(task).r_transform(d, tau)
         values = whole * shrink_eigenvalues(values / whole, shift, math.sqrt(d) * tau)
     values = project_eigenvalues(values, trace=whole)
     return (vectors * values) @ vectors.T

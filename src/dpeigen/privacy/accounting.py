@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -152,14 +153,17 @@ def compose(spends: Iterable[Spend], delta: float) -> float:
 LEAST_SENSITIVITY = 2.0**32
 
 
+K = TypeVar("K", bound=str)
+
+
 def allocate(
     budget: Budget,
     *,
-    pure: Mapping[str, float] | None = None,
-    main: Mapping[str, float],
-    sampled: Mapping[str, float] | None = None,
+    pure: Mapping[K, float] | None = None,
+    main: Mapping[K, float],
+    sampled: Mapping[K, float] | None = None,
     coordinates: int = 1,
-) -> dict[str, Cost]:
+) -> dict[K, Cost]:
     """Split a budget into costs, named as in ``pure``, ``main`` and ``sampled``.
 
     ``pure`` shares are fractions of ε and always ε-DP; ``main`` shares are weights for the rest. With δ = 0 the main
@@ -174,7 +178,7 @@ def allocate(
     if not (0 <= taken < 1 and weight > 0):
         raise ValueError(complain("shares", "allocate", "pure fractions summing to < 1 and positive weights", pure))
     steps = {name: budget.epsilon * fraction for name, fraction in pure.items()}
-    costs: dict[str, Cost] = {name: PureCost(step) for name, step in steps.items()}
+    costs: dict[K, Cost] = {name: PureCost(step) for name, step in steps.items()}
     if budget.is_pure:
         # Rounding never adds up to more than the whole, however little of it is left.
         left = budget.epsilon * (1 - 2**-45) - math.fsum(steps.values())

@@ -66,12 +66,8 @@ def _stretches(source: Source, rng: Randomness) -> Iterator[NDArray[np.float64]]
             yield ordered
 
 
-class PairedSource(Source):
-    """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
-
-    Sorted data (by class, by date) would otherwise pair like with like. Every way to pair the rows up is equally
-    likely, so one changed row changes one pair, the others being drawn alike. Each pass draws an order of its own.
-    """
+class ShuffledSource(Source):
+    """Rows in a secret random order over all of them; each pass draws an order of its own."""
 
     def __init__(self, source: Source, rng: Randomness) -> None:
         self._source, self._rng = source, rng
@@ -79,11 +75,22 @@ class PairedSource(Source):
         self.n_rows = source.n_rows
 
     def blocks(self) -> Iterator[Any]:
-        for block in shuffled(self._source, self._rng):
-            yield block[: len(block) // 2 * 2]  # of an odd number of rows, one sits out
+        return shuffled(self._source, self._rng)
 
     def finished(self) -> None:
         self._source.finished()
+
+
+class PairedSource(ShuffledSource):
+    """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
+
+    Sorted data (by class, by date) would otherwise pair like with like. Every way to pair the rows up is equally
+    likely, so one changed row changes one pair, the others being drawn alike.
+    """
+
+    def blocks(self) -> Iterator[Any]:
+        for block in super().blocks():
+            yield block[: len(block) // 2 * 2]  # of an odd number of rows, one sits out
 
     def check_rows(self, count: int) -> int:
         return count  # of an odd number one sits out; the source behind counts its own

@@ -1,7 +1,7 @@
 """Counts of row norms on a fixed geometric grid, from which a private radius is chosen.
 
 The grid is public and does not depend on the data: radii 2^(j/4) from 2^−48 to 2^48. One row moves one unit of count,
-and moves every cumulative count in the same direction; that is the sensitivity `methods.radius` relies on.
+and moves every cumulative count in the same direction; that is the sensitivity `questions.radius` relies on.
 """
 
 from __future__ import annotations
