@@ -77,7 +77,7 @@ def test_reproduce_lists_a_folder_that_is_named(papers):
 
 @pytest.mark.parametrize("arguments", [[], ["someone-2020"]])
 def test_reproduce_runs_nothing_from_the_working_folder_or_above(papers, tmp_path, monkeypatch, arguments):
-    """Whoever can write to /tmp/papers could otherwise have their code run by whoever works below /tmp."""
+    """Whoever can write to a folder that all share could otherwise have their code run by whoever works below it."""
     mark = tmp_path / "ran"
     (papers / "someone-2020" / "run.py").write_text(f"open({str(mark)!r}, 'w')", encoding="utf-8")
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
