@@ -39,7 +39,7 @@ def best_split(
     problem = Problem.of(n_rows, n_features, n_components, **facts)
     default = modelled_method(method)
     default.check(problem.task)
-    if not hasattr(default, "shares") or "emphasis" not in getattr(default, "__dataclass_fields__", {}):
+    if "emphasis" not in getattr(default, "__dataclass_fields__", {}):
         raise ValueError(complain("method", "best_split", "one whose shares can be emphasised", default.name))
     simulator, best = Simulator(problem), default
     least = split_loss(best, problem, simulator)
