@@ -19,13 +19,14 @@ FILES = sorted(SRC.rglob("*.py"))
 
 # A unit may import its own layer and those before it. "" is dpeigen/__init__.py, which re-exports what is left of it.
 LAYERS = [
-    {"_arithmetic", "_lazy", "_text", "_validate", "_version"},
+    {"_arithmetic", "_lazy", "_text", "_types", "_validate", "_version"},
     {"privacy"},
     {"stats"},
     {"sources"},
     {"questions"},
     {"curator"},
     {"methods"},
+    {"papers"},
     {"facts", "io"},
     {"exchange", "release", "score_map"},
     {"estimators", "local"},

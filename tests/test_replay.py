@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import NotPaidForError, Purpose
-from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign, streaming
+from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign
 from dpeigen.methods.base import unprotected
-from dpeigen.methods.oja_steps import OjaStream
-from dpeigen.methods.sampling import SamplingMethod
+from dpeigen.methods.one_pass import streaming
+from dpeigen.methods.one_pass.oja_steps import OjaStream
+from dpeigen.methods.sampling.base import SamplingMethod
 from dpeigen.privacy import (
     ApproximateCost,
     Budget,

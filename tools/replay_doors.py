@@ -21,7 +21,7 @@ from replay_tape import Draw, Mismatch, Tape
 
 import dpeigen.methods
 from dpeigen.curator import Curator
-from dpeigen.methods import oja_steps, streaming
+from dpeigen.methods.one_pass import oja_steps, streaming
 from dpeigen.privacy import Cost, GaussianCost, histogram, noise, sphere
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.questions import descent, laws, radius, spiked

@@ -25,7 +25,7 @@ from dpeigen.methods import (
     private_mean,
     private_top_eigenvalue,
 )
-from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
+from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
 from dpeigen.privacy import ApproximateCost, Budget, Guarantee, Relation, Spend
 from dpeigen.release import Release
 

@@ -24,7 +24,7 @@ from dpeigen.privacy.randomness import Floats, Integers, Randomness, SeededRando
 WHOLE_TABLE = {
     ("dpeigen.sources.shuffled", "shuffled"),
     ("dpeigen.sources.shuffled", "_stretches"),
-    ("dpeigen.methods.spread", "in_random_order"),
+    ("dpeigen.methods.one_pass.spread", "in_random_order"),
 }
 
 

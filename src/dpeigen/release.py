@@ -14,16 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpeigen import exchange, io
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, complain
 from dpeigen.facts import check_description
 from dpeigen.privacy import Guarantee, gaussian_mu, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
 from dpeigen.stats.ridge import RidgePath, choose_penalty, lemma_one_bound
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen import io
+from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.facts import check_guarantee
 from dpeigen.privacy import Budget, Guarantee
 from dpeigen.stats.areas import drawn_to_regression
 from dpeigen.stats.smoothing import smooth
 
-Floats = NDArray[np.float64]
 CLIP = 2.5  # standard deviations: positions are summed inside |x|/2.5σ₁ + |y|/2.5σ₂ ≤ 1
 REACH = 3.0  # standard deviations: half of the window
 _FALSE_ALARM = 0.05  # the chance that any label without rows is taken for one with rows

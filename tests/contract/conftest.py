@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import DataCurator
-from dpeigen.methods import mean, oja_steps, spread
+from dpeigen.methods.one_pass import mean, oja_steps, spread
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import RadiusHolding, RadiusLeaving, cells, count, descent, laws, spectrum, spiked, squares
 from dpeigen.questions import mean as clipped_mean

@@ -10,12 +10,12 @@ import pytest
 from sklearn.base import clone
 
 from dpeigen import Ledger, PrivatePCA, PrivateScoreMap, ScoreMap, load_release, load_score_map
+from dpeigen.auditing.events import audit
 from dpeigen.datasets import DatasetError, load_europe
 from dpeigen.estimators.score_map import _Labelled
 from dpeigen.io import DamagedReleaseError
 from dpeigen.methods.score_map import CLASSES, DENSITY, ROWS, MapTask, run_map
 from dpeigen.privacy import Relation, compose
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import cells

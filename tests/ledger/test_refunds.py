@@ -151,7 +151,7 @@ def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method, m
         yield from islice(shuffled(source, rng), 12)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpeigen.methods.streaming.shuffled", interrupted)
+    monkeypatch.setattr("dpeigen.methods.one_pass.streaming.shuffled", interrupted)
     ledger = Ledger.create(path, epsilon=20.0, delta=1e-3)
     # All rows are read before the first batch is used: an interruption of the reading costs nothing.
     for good, state in ((0, "cancelled"), (29, "cancelled"), (30, "reserved")):

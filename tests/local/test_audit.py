@@ -11,12 +11,12 @@ import math
 import numpy as np
 import pytest
 
+from dpeigen.auditing.events import audit
 from dpeigen.local import LocalAggregator
 from dpeigen.local.calibrate import CapParameters, least_cap, upper_tail
 from dpeigen.local.client import MOST_FEATURES
 from dpeigen.local.privunit import LARGEST, LENGTH, SCALE, direction, randomise
 from dpeigen.privacy import gaussian_mu
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.randomness import DeviceRandomness
 
 SURE = 1 - 1e-6

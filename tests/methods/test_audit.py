@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.auditing.events import audit
 from dpeigen.methods import Estimate, Gaussian, Laplace, MatrixLaplace, Method, SpatialSign
 from dpeigen.methods.base import run_method
 from dpeigen.privacy import GaussianCost
-from dpeigen.privacy.audit import audit
 from dpeigen.sources import ArraySource
 from dpeigen.stats import SecondMoment
 

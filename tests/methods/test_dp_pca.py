@@ -8,8 +8,8 @@ import pytest
 from dpeigen import PrivatePCA
 from dpeigen.methods import DPPCA
 from dpeigen.methods.base import Task, run_method
-from dpeigen.methods.dp_pca import _Run, gain
-from dpeigen.methods.streaming import Stream, deflated, exact_scores, orthonormal
+from dpeigen.methods.one_pass.dp_pca import _Run, gain
+from dpeigen.methods.one_pass.streaming import Stream, deflated, exact_scores, orthonormal
 from dpeigen.privacy import Budget, Relation, Spend, compose_pld
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import ArraySource
@@ -96,7 +96,7 @@ def test_each_half_is_worth_the_budget():
 
 
 def test_every_row_is_in_one_batch_at_most(tools, monkeypatch):
-    from dpeigen.methods import dp_pca
+    from dpeigen.methods.one_pass import dp_pca
 
     X = np.column_stack([spiked(30_000, 2), np.arange(30_000.0)])
     seen = []

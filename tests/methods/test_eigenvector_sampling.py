@@ -17,10 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.auditing.events import audit, bingham_circle_log_density
 from dpeigen.curator import Purpose
 from dpeigen.methods import EigenvectorSampling, KapralovTalwar
 from dpeigen.methods.base import run_method
-from dpeigen.methods.sampling import SamplingMethod, rounding_allowance
+from dpeigen.methods.sampling.base import SamplingMethod, rounding_allowance
 from dpeigen.privacy import (
     Budget,
     ConcentratedCost,
@@ -33,7 +34,6 @@ from dpeigen.privacy import (
     sample_bingham,
 )
 from dpeigen.privacy import sphere as sphere_module
-from dpeigen.privacy.audit import audit, bingham_circle_log_density
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import spectrum

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA
+from dpeigen.auditing.events import audit
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Geodesic
-from dpeigen.methods import geodesic as module
 from dpeigen.methods.base import run_method
+from dpeigen.methods.moment import geodesic as module
 from dpeigen.privacy import ApproximateCost, gaussian_epsilon, gaussian_mu, subsampling
-from dpeigen.privacy.audit import audit
 from dpeigen.questions import descent
 from dpeigen.sources import ArraySource
 

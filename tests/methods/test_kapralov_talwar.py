@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivatePCA
+from dpeigen.auditing.events import audit
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.methods import KapralovTalwar
 from dpeigen.methods.base import run_method
-from dpeigen.methods.sampling import SamplingMethod
+from dpeigen.methods.sampling.base import SamplingMethod
 from dpeigen.privacy import Budget, ConcentratedCost, GaussianCost, PureCost, sample_bingham
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import spectrum

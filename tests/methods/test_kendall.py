@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, load_release
+from dpeigen.auditing.events import audit
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Kendall
 from dpeigen.methods.base import run_method
 from dpeigen.privacy import GaussianCost, PureCost, Relation, compose, gaussian_epsilon, gaussian_mu
-from dpeigen.privacy.audit import audit
 from dpeigen.questions import Tau
 from dpeigen.sources import ArraySource
 from dpeigen.stats import KendallTau, kendall_tau
@@ -124,7 +124,7 @@ def test_sharp_constants_are_worth_their_name(kind, n, monkeypatch):
 
     60 repetitions; the means are at 0.50 and 0.53 of it, five and eight standard errors below: false alarm below 1e-6.
     """
-    monkeypatch.setattr("dpeigen.methods.kendall.relative_variances", lambda phi: phi)  # the order is the same
+    monkeypatch.setattr("dpeigen.methods.signs.kendall.relative_variances", lambda phi: phi)  # the order is the same
     errors = []
     for seed in range(60):
         rows, truth = spiked(n, 10, seed, kind)

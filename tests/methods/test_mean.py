@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from dpeigen.auditing.events import audit
 from dpeigen.methods import private_mean
-from dpeigen.methods.mean import MEAN, RANGES, MeanShares, mean_of, vectors_needed
+from dpeigen.methods.one_pass.mean import MEAN, RANGES, MeanShares, mean_of, vectors_needed
 from dpeigen.privacy import Budget, compose, compose_pld
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.randomness import SystemRandomness
 
 BUDGET = Budget(1.0, 1e-6)

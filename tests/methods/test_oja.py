@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from dpeigen import PrivatePCA
+from dpeigen.auditing.events import audit
 from dpeigen.methods import Oja
-from dpeigen.methods.oja import VARIANCE_SHARE, _shuffled_mu
-from dpeigen.methods.oja_steps import OjaStream, _inside
+from dpeigen.methods.one_pass.oja import VARIANCE_SHARE, _shuffled_mu
+from dpeigen.methods.one_pass.oja_steps import OjaStream, _inside
 from dpeigen.privacy import Budget, gaussian_delta, gaussian_epsilon, gaussian_mu
-from dpeigen.privacy.audit import audit
 from dpeigen.stats.lattice import LEVELS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*seeded.*")

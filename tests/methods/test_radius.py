@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpeigen.auditing.events import exact_epsilon_discrete
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.methods.radius import check_enough_rows, rows_needed
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Randomness, Relation
-from dpeigen.privacy.audit import exact_epsilon_discrete
 from dpeigen.questions import RadiusHolding
 from dpeigen.questions import radius as radius_module
 from dpeigen.questions.radius import KEEP, OUT_OF, holding_scale

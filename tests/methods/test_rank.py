@@ -9,7 +9,7 @@ import pytest
 
 from dpeigen import PrivatePCA
 from dpeigen.methods import Gaussian, PrivateRank, Refined
-from dpeigen.methods.sampling import any_lattice, rounding_allowance
+from dpeigen.methods.sampling.base import any_lattice, rounding_allowance
 from dpeigen.privacy import Relation, compose_delta
 from dpeigen.questions import Eigenvalues
 from dpeigen.questions.spectrum import GRID

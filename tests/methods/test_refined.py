@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.auditing.events import audit
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import projection_distance
 from dpeigen.methods import Refined
-from dpeigen.methods.refined import _ask_signs
+from dpeigen.methods.signs.refined import _ask_signs
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
-from dpeigen.privacy.audit import audit
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment, unit_lattice
 from dpeigen.stats.stretch import Stretched

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.auditing.events import audit
 from dpeigen.evaluation import projection_distance
 from dpeigen.methods import DataScaledGaussian, Gaussian, Spiked
 from dpeigen.methods.base import run_method
 from dpeigen.privacy import NotPrivateWarning, gaussian_epsilon
-from dpeigen.privacy.audit import audit
 from dpeigen.sources import ArraySource
 from dpeigen.stats.raw import RawMoment
 from dpeigen.stats.spiked import dp_gauss_radius, published_sensitivities, sharp_sensitivities

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from dpeigen.auditing.events import audit
 from dpeigen.methods import private_top_eigenvalue
-from dpeigen.methods.spread import (
+from dpeigen.methods.one_pass.spread import (
     _log_spectra,
     bins_per_doubling,
     eigenvalue_ratios,
@@ -15,7 +16,6 @@ from dpeigen.methods.spread import (
     top_eigenvalue,
 )
 from dpeigen.privacy import Budget, Relation, Spend, compose, compose_pld
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.histogram import tail_spend, threshold
 from dpeigen.privacy.randomness import SystemRandomness
 

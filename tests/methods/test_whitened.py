@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.auditing.events import audit, exact_epsilon_discrete
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import relative_frobenius
-from dpeigen.methods.whitened import _ask_moment
+from dpeigen.methods.moment.whitened import _ask_moment
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
-from dpeigen.privacy.audit import audit, exact_epsilon_discrete
 from dpeigen.questions import RadiusLeaving
 from dpeigen.questions import radius as radius_module
 from dpeigen.sources import ArraySource

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from dpeigen.auditing.events import exact_epsilon_discrete, hockey_stick
 from dpeigen.privacy import (
     ApproximateCost,
     Budget,
@@ -28,7 +29,6 @@ from dpeigen.privacy import (
     gaussian_mu,
 )
 from dpeigen.privacy.accounting import log_concentrated_delta, log_mixed_delta
-from dpeigen.privacy.audit import exact_epsilon_discrete, hockey_stick
 
 
 def spends(*costs):

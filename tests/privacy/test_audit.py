@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpeigen.privacy import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma, randomness
-from dpeigen.privacy.audit import (
+from dpeigen.auditing.events import (
     _clopper_pearson,
     audit,
     bingham_circle_log_density,
@@ -26,6 +25,7 @@ from dpeigen.privacy.audit import (
     repeat,
     scores,
 )
+from dpeigen.privacy import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma, randomness
 from dpeigen.privacy.noise import symmetric_gaussian
 
 SURE = 1 - 1e-6

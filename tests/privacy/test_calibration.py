@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+from dpeigen.auditing.events import exact_epsilon_discrete
 from dpeigen.privacy import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
-from dpeigen.privacy.audit import exact_epsilon_discrete
 from dpeigen.privacy.calibration import discrete_allowance, log_gaussian_delta
 
 EPSILONS = [1e-4, 1e-3, 1e-2, 0.1, 0.5, 1, 2, 5, 10, 20, 50]

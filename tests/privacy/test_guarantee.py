@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from dpeigen.auditing.events import hockey_stick
 from dpeigen.privacy import (
     ApproximateCost,
     Budget,
@@ -22,7 +23,6 @@ from dpeigen.privacy import (
     gaussian_delta,
     gaussian_mu,
 )
-from dpeigen.privacy.audit import hockey_stick
 
 SPLIT = (
     Spend("scale", "histogram", PureCost(0.1)),

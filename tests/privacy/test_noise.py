@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpeigen.auditing.events import audit
 from dpeigen.privacy import ApproximateCost, ConcentratedCost, GaussianCost, PureCost, randomness
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.noise import (
     continuous_grid,
     draw_ahead,

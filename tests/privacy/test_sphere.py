@@ -12,8 +12,8 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.special import ive
 
+from dpeigen.auditing.events import bingham_circle_log_density, hockey_stick_density
 from dpeigen.privacy import randomness, sample_bingham
-from dpeigen.privacy.audit import bingham_circle_log_density, hockey_stick_density
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.privacy.sphere import _GRID, _complement, _draw, envelope, sample_orthonormal
 

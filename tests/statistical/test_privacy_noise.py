@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpeigen.auditing.events import audit
 from dpeigen.privacy import gaussian_mu, randomness, sample_bingham
-from dpeigen.privacy.audit import audit
 from dpeigen.privacy.noise import matrix_laplace, symmetric_gaussian, symmetric_laplace
 
 ALARM = 1e-9

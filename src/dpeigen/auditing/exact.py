@@ -18,20 +18,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from dpeigen.privacy import gaussian_sigma
-from dpeigen.privacy.audit import (
+from dpeigen._types import Floats
+from dpeigen.auditing.events import (
     bingham_circle_log_density,
     exact_epsilon_discrete,
     gaussian_log_density,
     hockey_stick_density,
 )
+from dpeigen.privacy import gaussian_sigma
 
-Floats = NDArray[np.float64]
 _DELTA = 1e-6
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.auditing.targets import DELTA, TARGETS, Target, make_task, method_target, shown
 from dpeigen.methods import DataScaledGaussian, Gaussian
 from dpeigen.methods.base import run_method
@@ -21,8 +22,6 @@ from dpeigen.privacy import Budget, Cost, Randomness, Relation, sphere
 from dpeigen.privacy.randomness import Integers, SeededRandomness, Shape, made_up_generator, made_up_randomness
 from dpeigen.questions.laws import GaussianLaw, SymmetricNoise
 from dpeigen.sources import ArraySource
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

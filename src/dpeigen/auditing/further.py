@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.auditing.claims import Claim
-from dpeigen.auditing.making import Floats, Kind, Target
+from dpeigen.auditing.making import Kind, Target
 from dpeigen.estimators import PrivatePCA, PrivateRidge
 from dpeigen.local.client import LocalRandomizer
-from dpeigen.methods.mean import MeanShares, mean_of, vectors_needed
+from dpeigen.methods.one_pass.mean import MeanShares, mean_of, vectors_needed
+from dpeigen.methods.one_pass.spread import groups_needed, top_eigenvalue
 from dpeigen.methods.score_map import MapTask, run_map
-from dpeigen.methods.spread import groups_needed, top_eigenvalue
 from dpeigen.privacy import ApproximateCost, Budget, PureCost, Randomness, Relation, Spend, shuffled_epsilon
 from dpeigen.privacy.ledger.requirement import made_up_rows
 from dpeigen.privacy.randomness import made_up_randomness

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.auditing.claims import Claim
 from dpeigen.methods import METHODS, Estimate, Gaussian, Method, PrivateRank, Spiked, Task, check_center
 from dpeigen.methods.base import run_method
@@ -21,7 +21,6 @@ from dpeigen.privacy import Budget, Randomness, Relation
 from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
 from dpeigen.sources import ArraySource
 
-Floats = NDArray[np.float64]
 DELTA = 1e-6
 _SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
 _SIGNAL, _NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it

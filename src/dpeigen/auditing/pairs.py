@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.auditing.targets import Target, model_rows
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import made_up_generator
 
-Floats = NDArray[np.float64]
 FAR = 1e6
 
 

@@ -27,20 +27,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_epsilon, check_fraction
 from dpeigen.auditing.claims import Finding
 from dpeigen.auditing.draws import BufferedRandomness
+from dpeigen.auditing.events import Event, find_events, scores
 from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 from dpeigen.io import replace_file
 from dpeigen.privacy import Randomness
-from dpeigen.privacy.audit import Event, find_events, scores
 from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_up_generator
 
-Floats = NDArray[np.float64]
 PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
 PILOT, FEWEST = 2000, 400  # runs that are enough to choose an event; that a slow mechanism gets, unless quick
 FINALISTS, SLOW = 6, 5  # pairs looked at twice in a search; the cost from which on the catalogue is the short one

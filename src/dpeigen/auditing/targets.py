@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.auditing.claims import Claim
 from dpeigen.auditing.further import (
     estimator_target,
@@ -17,7 +18,7 @@ from dpeigen.auditing.further import (
     shuffled_target,
     top_eigenvalue_target,
 )
-from dpeigen.auditing.making import DELTA, Floats, Kind, Target, make_task, method_target, model_rows, shown, whole
+from dpeigen.auditing.making import DELTA, Kind, Target, make_task, method_target, model_rows, shown, whole
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.methods import (

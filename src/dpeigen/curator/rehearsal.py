@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator.curator import Curator
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import Budget, Cost, Relation
@@ -19,7 +19,6 @@ from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.questions.base import Question
 from dpeigen.stats.frame import RowView
 
-Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
 _ROWS = 1000  # where their number is private
 

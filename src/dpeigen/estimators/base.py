@@ -17,13 +17,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
 from dpeigen._version import __version__
 from dpeigen.estimators.course import Course, refusal
 from dpeigen.estimators.rehearsal import Plan, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
-from dpeigen.methods.base import Box, Floats, run_method
+from dpeigen.methods.base import Box, run_method
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.ledger.rules import charge_of

@@ -6,11 +6,12 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import pinvh
 from sklearn.covariance import log_likelihood
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_flag
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
@@ -18,8 +19,6 @@ from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.sources import Source
-
-Floats = NDArray[np.float64]
 
 
 class PrivateCovariance(PrivateEstimator):

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
@@ -19,8 +20,6 @@ from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.sources import Source
-
-Floats = NDArray[np.float64]
 
 
 class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):

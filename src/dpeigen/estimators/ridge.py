@@ -19,18 +19,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import check_vector, complain
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import Plan
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
-from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release, check_alphas
 from dpeigen.sources import Source
@@ -39,8 +39,6 @@ from dpeigen.sources.objects import numbers_of
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.spectrum import symmetric_eigh
-
-Floats = NDArray[np.float64]
 
 
 class PrivateRidge(RegressorMixin, PrivateEstimator):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator
@@ -27,7 +28,6 @@ from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 
-Floats = NDArray[np.float64]
 _DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
 
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.estimators import PrivateCovariance, PrivatePCA
 from dpeigen.evaluation.synthetic import Synthetic
 from dpeigen.methods import Method
@@ -28,7 +28,6 @@ from dpeigen.stats.spectrum import (
 )
 from dpeigen.stats.threads import single_blas
 
-Floats = NDArray[np.float64]
 Result = dict[str, Any]
 FLOOR = "non-private"  # the label of the answer without privacy
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_flag, complain
 from dpeigen._version import __version__
 from dpeigen.evaluation.cells import FLOOR, Cell, Result, Work, run_cell, second_moment
@@ -25,7 +25,6 @@ from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import open_source
 
-Floats = NDArray[np.float64]
 USUAL = ("auto", "gaussian", "matrix-laplace", "spatial-sign", "refined", "eigenvector-sampling")
 _OWNER = "compare"
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_positive, complain
 from dpeigen.privacy.randomness import derived_generator
 
-Floats = NDArray[np.float64]
 _OWNER = "Synthetic"
 
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, complain
 from dpeigen._version import __version__
 from dpeigen.io import DamagedReleaseError
@@ -45,8 +45,6 @@ from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.spectrum import fix_signs, gaussian_r_transform, project_eigenvalues, shrink_eigenvalues
-
-Floats = NDArray[np.float64]
 
 
 class LocalAggregator:

@@ -11,15 +11,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpeigen._types import Floats
 from dpeigen._validate import check_positive
 from dpeigen.stats.fantope import fantope_admm
 
 CONSTANT = 0.5
 TOLERANCE = 2e-3  # of ADMM: far below what the noise leaves of the subspace
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,26 +1,25 @@
 """The mechanisms, one file each."""
 
-from dpeigen.methods.analyze_gauss import AnalyzeGaussPrinted
+from dpeigen._lazy import lazy
 from dpeigen.methods.auto import METHODS, check_method, choose, resolve
 from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
-from dpeigen.methods.data_scaled import DataScaledGaussian
-from dpeigen.methods.dp_pca import DPPCA
-from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
-from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.geodesic import Geodesic
-from dpeigen.methods.kapralov_talwar import KapralovTalwar
-from dpeigen.methods.kendall import Kendall
-from dpeigen.methods.laplace import Laplace
-from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.mean import private_mean
-from dpeigen.methods.oja import Oja
+from dpeigen.methods.moment.gaussian import Gaussian
+from dpeigen.methods.moment.geodesic import Geodesic
+from dpeigen.methods.moment.laplace import Laplace
+from dpeigen.methods.moment.matrix_laplace import MatrixLaplace
+from dpeigen.methods.moment.spiked import Spiked
+from dpeigen.methods.moment.whitened import Whitened
+from dpeigen.methods.one_pass.dp_pca import DPPCA
+from dpeigen.methods.one_pass.mean import private_mean
+from dpeigen.methods.one_pass.oja import Oja
+from dpeigen.methods.one_pass.spread import private_top_eigenvalue
+from dpeigen.methods.one_pass.streaming import OnePassMethod, Stream
 from dpeigen.methods.rank import PrivateRank
-from dpeigen.methods.refined import Refined
-from dpeigen.methods.spatial_sign import SpatialSign
-from dpeigen.methods.spiked import Spiked
-from dpeigen.methods.spread import private_top_eigenvalue
-from dpeigen.methods.streaming import OnePassMethod, Stream
-from dpeigen.methods.whitened import Whitened
+from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
+from dpeigen.methods.sampling.kapralov_talwar import KapralovTalwar
+from dpeigen.methods.signs.kendall import Kendall
+from dpeigen.methods.signs.refined import Refined
+from dpeigen.methods.signs.spatial_sign import SpatialSign
 
 __all__ = [
     "DPPCA",
@@ -53,3 +52,7 @@ __all__ = [
     "private_top_eigenvalue",
     "resolve",
 ]
+
+# Baselines that are not private have a package of their own; these names were here before it.
+_PAPERS = {"AnalyzeGaussPrinted": "dpeigen.papers", "DataScaledGaussian": "dpeigen.papers"}
+__getattr__, __dir__ = lazy(__name__, _PAPERS)

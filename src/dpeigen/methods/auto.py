@@ -23,24 +23,24 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
-from dpeigen.methods.dp_pca import DPPCA
-from dpeigen.methods.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.framing import RADIUS_SHARE
-from dpeigen.methods.gaussian import Gaussian
-from dpeigen.methods.geodesic import Geodesic
-from dpeigen.methods.kapralov_talwar import KapralovTalwar
-from dpeigen.methods.kendall import Kendall
-from dpeigen.methods.laplace import Laplace
-from dpeigen.methods.matrix_laplace import MatrixLaplace
-from dpeigen.methods.moment import MomentMethod
-from dpeigen.methods.oja import Oja
+from dpeigen.methods.moment.base import MomentMethod
+from dpeigen.methods.moment.gaussian import Gaussian
+from dpeigen.methods.moment.geodesic import Geodesic
+from dpeigen.methods.moment.laplace import Laplace
+from dpeigen.methods.moment.matrix_laplace import MatrixLaplace
+from dpeigen.methods.moment.spiked import Spiked
+from dpeigen.methods.moment.whitened import Whitened
+from dpeigen.methods.one_pass.dp_pca import DPPCA
+from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.prediction import Course, World, expected_error, outline
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
-from dpeigen.methods.refined import Refined
-from dpeigen.methods.spatial_sign import SpatialSign
-from dpeigen.methods.spiked import Spiked
-from dpeigen.methods.whitened import Whitened
+from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
+from dpeigen.methods.sampling.kapralov_talwar import KapralovTalwar
+from dpeigen.methods.signs.kendall import Kendall
+from dpeigen.methods.signs.refined import Refined
+from dpeigen.methods.signs.spatial_sign import SpatialSign
 from dpeigen.privacy import PureCost
 
 METHODS: dict[str, type[Method]] = {

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend
@@ -22,7 +22,6 @@ from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.sources import Source
 from dpeigen.stats.frame import LARGEST_FACT, OnBadRow
 
-Floats = NDArray[np.float64]
 Box = tuple[Floats, Floats]
 # Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.

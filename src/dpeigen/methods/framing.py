@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.location import Weights, ask_center, center_shares, within
@@ -21,7 +21,6 @@ from dpeigen.privacy import Cost
 from dpeigen.questions import RadiusHolding
 from dpeigen.stats import Frame
 
-Floats = NDArray[np.float64]
 RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
 PAIRED, BARE = 1.1, 1.3  # reluctance to take differences for rows, and directions alone for everything
 # Notes of releases that pay for directions alone.

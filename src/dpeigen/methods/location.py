@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.radius import radius_share, rows_needed
@@ -24,7 +24,6 @@ from dpeigen.questions import ClippedMean, RadiusHolding
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
 
-Floats = NDArray[np.float64]
 Weights = dict[Purpose, float]
 ROUNDS = (
     (Purpose.FIRST_CENTRE_RADIUS, Purpose.FIRST_CENTRE),

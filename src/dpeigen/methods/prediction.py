@@ -23,10 +23,10 @@ from scipy.special import chdtri
 
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Method, Task
-from dpeigen.methods.kendall import Kendall
-from dpeigen.methods.moment import MomentMethod
-from dpeigen.methods.refined import Refined
-from dpeigen.methods.spatial_sign import SpatialSign
+from dpeigen.methods.moment.base import MomentMethod
+from dpeigen.methods.signs.kendall import Kendall
+from dpeigen.methods.signs.refined import Refined
+from dpeigen.methods.signs.spatial_sign import SpatialSign
 from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import gaussian_share, pure_epsilon
 from dpeigen.questions import law_for

@@ -17,13 +17,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
-from dpeigen.methods.base import Estimate, Floats, Method, Task
+from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, framing_shares
+from dpeigen.methods.one_pass.streaming import OnePassMethod
 from dpeigen.methods.radius import check_radii
-from dpeigen.methods.sampling import SamplingMethod, any_lattice, rounding_allowance
-from dpeigen.methods.streaming import OnePassMethod
+from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, rounding_allowance
 from dpeigen.privacy import (
     Budget,
     ConcentratedCost,

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend, allocate
 from dpeigen.privacy.budget import pure_epsilon
@@ -36,7 +37,6 @@ from dpeigen.sources import Source
 from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView, cell_sensitivity, class_sensitivity
 from dpeigen.stats.lattice import LEVELS
 
-Floats = NDArray[np.float64]
 DENSITY, CLASSES, ROWS = Purpose.DENSITY, Purpose.CLASSES, Purpose.ROWS
 FEWEST_CELLS, MOST_CELLS = 8, 64
 _COUNT_SHARE = 0.05

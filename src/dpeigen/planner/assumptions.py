@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.privacy.randomness import Generator
 from dpeigen.release import Release
 
-Floats = NDArray[np.float64]
 SIGNAL = 10.0  # assumed where nothing is said: leading variances stand out by ten times the others
 
 

@@ -12,13 +12,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import expm
 
+from dpeigen._types import Floats
 from dpeigen.methods.base import Task
 from dpeigen.privacy.randomness import Generator, made_up_generator
 
-Floats = NDArray[np.float64]
 _RANDOM = (1.0, 0.6, 0.4, 0.25, 0.15, 0.1, 0.05, 0.0)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.methods import Method, Refined
 from dpeigen.methods.auto import explain
@@ -22,7 +22,6 @@ _RUNS = 60, 30, 15  # by columns
 _SLOW = 3  # so many times fewer of `refined`
 _FEW_RUNS = 5  # far above the target
 _NEAR = 1.5  # times the target: below it, all runs are made
-Floats = NDArray[np.float64]
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
 _LEAST_ROWS, _MOST_ROWS = 10, 10**8
 _FINE = 1.05  # a search ends when its interval, or what is left to the target, is this ratio

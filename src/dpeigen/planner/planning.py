@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
 from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Spiked, Task, check_bound, check_center
 from dpeigen.methods.auto import Choice, explain
@@ -43,7 +43,6 @@ _RUNS = 80, 40, 16  # by columns
 _SLOW = {"oja": 8, "dp-pca": 12, "geodesic": 6, "kapralov-talwar": 4, "eigenvector-sampling": 4}  # fewer runs by
 _SMALL = 200_000  # numbers up to which even these are quick
 _FEWEST, _FLOOR_RUNS = 5, 8
-Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.planner.assumptions import Rows
 from dpeigen.planner.columns import Columns
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.signs import compression
 
-Floats = NDArray[np.float64]
 Image = Callable[[Floats], Floats]
 _FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
 _PARTNERS = 8  # of a row among differences, to either side

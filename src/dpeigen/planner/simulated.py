@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.planner.population import Population, View
@@ -26,7 +26,6 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.stretch import Stretched
 from dpeigen.stats.stretch import Whitened as WhitenedRows
 
-Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
 # Every look at pairs pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
 # independent samples have as much of them left as four looks at such pairings.

@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.methods import DPPCA, Geodesic, Kendall, Method, Oja, Refined, SpatialSign, Spiked, Task, Whitened
-from dpeigen.methods.moment import MomentMethod
-from dpeigen.methods.sampling import SamplingMethod
+from dpeigen.methods.moment.base import MomentMethod
+from dpeigen.methods.sampling.base import SamplingMethod
 from dpeigen.planner.population import Population, View
 from dpeigen.planner.simulated import Assumed, simulate
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
 
-Floats = NDArray[np.float64]
 _SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
 Pair = tuple[Population, Population]  # of rows, and of differences of pairs of them
 _COVARIANCES = (MomentMethod, SamplingMethod, SpatialSign, Whitened)

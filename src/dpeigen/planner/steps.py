@@ -15,15 +15,15 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Purpose
 from dpeigen.methods import DPPCA, Method, Oja, Task
 from dpeigen.methods.base import run_method
 from dpeigen.methods.framing import ask_frame
-from dpeigen.methods.oja import VARIANCE_SHARE
-from dpeigen.methods.oja_steps import LARGEST_START
-from dpeigen.methods.streaming import orthonormal
+from dpeigen.methods.one_pass.oja import VARIANCE_SHARE
+from dpeigen.methods.one_pass.oja_steps import LARGEST_START
+from dpeigen.methods.one_pass.streaming import orthonormal
 from dpeigen.planner.population import Population, View
 from dpeigen.planner.simulated import Assumed, SimulatedCurator
 from dpeigen.planner.simulation import METRICS
@@ -32,7 +32,6 @@ from dpeigen.privacy.randomness import Generator, SeededRandomness, made_up_gene
 from dpeigen.questions import GaussianLaw
 from dpeigen.sources import ArraySource
 
-Floats = NDArray[np.float64]
 _FEWEST, _MOST, _NUMBERS = 2000, 20_000, 300_000  # rows of a table, about so many numbers of them
 _LARGER = 3  # times that for methods whose course depends on how many rows there are
 _WITHOUT_NOISE = 30.0  # times the μ of a run

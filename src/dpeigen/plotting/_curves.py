@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, complain
 from dpeigen.plotting._base import BLUE, GREY, LIGHT, MARKERS, PALETTE, VERMILLION, Display, must_be, short
 from dpeigen.privacy import Budget
@@ -17,7 +17,6 @@ from dpeigen.privacy.ledger import Ledger
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 _MOST_ENTRIES = 40
 
 

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from dpeigen._types import Floats
 from dpeigen.plotting._base import BLUE, GREY, LIGHT, ORANGE, VERMILLION, Display, must_be, short
 from dpeigen.privacy import Guarantee
 from dpeigen.privacy.randomness import made_up_randomness
@@ -17,7 +17,6 @@ from dpeigen.release import Release
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 R = TypeVar("R", bound="_ReleaseDisplay")
 _MOST_BARS = 30
 _MOST_LABELS = 10

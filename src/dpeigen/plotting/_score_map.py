@@ -6,9 +6,9 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from dpeigen._types import Floats
 from dpeigen.plotting._base import (
     BLUE,
     GREY,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 _MOST_LOADINGS = 12
 _FONT = 9.0  # points
 _FINER = 4  # times the cells, for lines

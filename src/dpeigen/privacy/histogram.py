@@ -41,11 +41,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpeigen._types import Floats
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import ApproximateCost, Cost, GaussianCost, PureCost, Relation, Spend, pure_epsilon
 from dpeigen.privacy.randomness import Randomness
 
-Floats = NDArray[np.float64]
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps per item where the noise is Gaussian
 _MOST_ITEMS = 2**29  # counts in grid steps, with noise, stay inside 64-bit integers
 _AT_ONCE = 4096  # items

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.privacy.budget import Cost, GaussianCost, pure_epsilon
 from dpeigen.privacy.randomness import Integers, Randomness, check_scale
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.privacy.discrete import sample
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Shape = int | tuple[int, ...]
 _LARGEST_SCALE = 2.0**56

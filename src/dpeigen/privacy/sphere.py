@@ -28,10 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, complain
 from dpeigen.privacy.randomness import Randomness, randomness
 
-Floats = NDArray[np.float64]
 _GRID = 2.0**26  # grid steps per unit: far above rounding errors, far below anything a direction could show
 _BATCH_NUMBERS = 2**18  # proposals are drawn in batches of about this many numbers
 

@@ -18,9 +18,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import noise_scale
@@ -28,7 +26,6 @@ from dpeigen.privacy.randomness import Generator
 from dpeigen.stats import BadRowsError, Lattice, Statistic
 from dpeigen.stats.frame import RowView
 
-Floats = NDArray[np.float64]
 Answer = TypeVar("Answer")
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import Generator, SeededRandomness
-from dpeigen.questions.base import Answer, Floats, People, Question, plain_noise
+from dpeigen.questions.base import Answer, People, Question, plain_noise
 from dpeigen.stats.cells import PlaneCells, PlaneView, cell_sensitivity, class_sensitivity
 from dpeigen.stats.frame import RowView
 

@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import ApproximateCost, Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import continuous_grid
 from dpeigen.privacy.randomness import Generator, SeededRandomness
 from dpeigen.privacy.subsampling import subsampled_epsilon
-from dpeigen.questions.base import Floats, People, Question
+from dpeigen.questions.base import People, Question
 from dpeigen.questions.kendall import Gathered
 from dpeigen.questions.values import Matrix
 from dpeigen.stats import Lattice

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import Floats, People, Question
+from dpeigen.questions.base import People, Question
 from dpeigen.questions.laws import SymmetricLaw
 from dpeigen.stats import Frame, KendallTau, Lattice, Statistic
 from dpeigen.stats.frame import RowView

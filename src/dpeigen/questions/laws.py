@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.budget import gaussian_share, pure_epsilon
 from dpeigen.privacy.guarantee import Numerics
@@ -24,8 +25,6 @@ from dpeigen.stats import Frame, Lattice, SecondMoment
 from dpeigen.stats.base import SymmetricSum
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import RTransform, gaussian_r_transform, wishart_difference_r_transform
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

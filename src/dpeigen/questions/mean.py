@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import perturb, perturb_with_count
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import Floats, LatticeSum, People, public_count, simulated_sums
+from dpeigen.questions.base import LatticeSum, People, public_count, simulated_sums
 from dpeigen.stats import RowSums
 from dpeigen.stats.lattice import LEVELS
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import Floats, People, Question, public_count
+from dpeigen.questions.base import People, Question, public_count
 from dpeigen.questions.laws import SymmetricLaw, SymmetricNoise
 from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.frame import RowView

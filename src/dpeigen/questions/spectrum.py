@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import pure_epsilon
@@ -26,7 +27,7 @@ from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import noise_scale, perturb
 from dpeigen.privacy.randomness import Generator, SeededRandomness
 from dpeigen.privacy.sphere import sample_bingham, sample_orthonormal
-from dpeigen.questions.base import Answer, Floats, People, Question, plain_noise, public_count
+from dpeigen.questions.base import Answer, People, Question, plain_noise, public_count
 from dpeigen.questions.values import Matrix
 from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.frame import RowView

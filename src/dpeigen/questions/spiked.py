@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.privacy.randomness import Generator, SeededRandomness
-from dpeigen.questions.base import Floats, People, Question, public_count
+from dpeigen.questions.base import People, Question, public_count
 from dpeigen.questions.values import Matrix
 from dpeigen.stats import Frame
 from dpeigen.stats.frame import RowView

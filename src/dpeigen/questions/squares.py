@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.noise import perturb, perturb_with_count
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import Floats, LatticeSum, People, public_count, simulated_sums
+from dpeigen.questions.base import LatticeSum, People, public_count, simulated_sums
 from dpeigen.stats import SquareSums
 from dpeigen.stats.lattice import LEVELS
 

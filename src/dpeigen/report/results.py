@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.release import Release, RidgeFit
 from dpeigen.report.blocks import Block, More, Picture, Table, Text, clean, count, short
-
-Floats = NDArray[np.float64]
 
 KINDS = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 MOST_ROWS = 40  # of a table

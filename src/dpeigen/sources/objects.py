@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.sources import cells
 
-Floats = NDArray[np.float64]
 _PLAIN = frozenset({bool, int, float, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_})
 
 

@@ -14,9 +14,9 @@ True
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpeigen._types import Floats
+
 _TURNS = 50
 _LEAST = 0.01  # of the usual variance: groups differ by more than public facts say
 

@@ -38,9 +38,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import lobpcg
 from threadpoolctl import threadpool_limits
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_positive, complain
 
-Floats = NDArray[np.float64]
 _DENSE = 256  # up to this many columns a full eigendecomposition is the fastest
 _NARROW = 12  # an iterative eigensolver pays where less than this share of the eigenvectors is wanted
 _ROUGH = 1e-4  # down to this tolerance large eigenproblems are solved in single precision, at half the cost

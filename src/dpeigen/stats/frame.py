@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.stats.products import exact_product
 
-Floats = NDArray[np.float64]
 OnBadRow = Literal["refuse", "drop-to-zero"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here

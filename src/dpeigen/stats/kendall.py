@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, complain
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import Relation
@@ -29,8 +30,6 @@ from dpeigen.stats.base import Statistic
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.pairs import Scale, Transform, allowance, n_pairs, pair_sum, pairs_per_row
-
-Floats = NDArray[np.float64]
 
 
 class KendallTau(Statistic):

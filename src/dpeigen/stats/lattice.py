@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.stats.frame import RowView, exact_bits, normalised
 
-Floats = NDArray[np.float64]
 LEVELS = 2**20
 EXACT_ROWS = 2**53 // LEVELS**2  # sums of this many products of lattice integers are exact in doubles
 

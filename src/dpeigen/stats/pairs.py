@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_positive, complain
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.threads import in_threads
 
-Floats = NDArray[np.float64]
 Scale = Callable[[Floats], ArrayLike]
 _TILE = 256  # rows: a tile of weights is half a MiB
 _GROUPS = 16  # partial sums, added in a fixed order whatever the number of threads

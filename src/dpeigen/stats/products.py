@@ -17,9 +17,9 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpeigen._types import Floats
+
 _BITS = 53  # of a double's significand
 _INEXACT = (
     "The BLAS library that NumPy uses on this machine does not sum products of integers exactly, as the proofs need."

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from dpeigen._types import Floats
 from dpeigen.stats.signs import compression, solve_levels, stretches
 from dpeigen.stats.spectrum import symmetric_eigh
 
-Floats = NDArray[np.float64]
 _LEAST_LEVEL, _MOST_LEVEL = 1.001, 1e12
 _EXTRA = 8  # directions beyond the wanted ones that may stand out
 _CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out

@@ -24,10 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-Floats = NDArray[np.float64]
+from dpeigen._types import Floats
+
 _GRID = 100  # penalties tried by `choose_penalty`
 
 

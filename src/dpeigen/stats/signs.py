@@ -16,9 +16,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpeigen._types import Floats
+
 # Of log t. The trapezoidal rule errs by about e^(−2π²/step), singularities being πi away from the axis; far less than
 # what is cut off at the ends, 10⁻⁷ of the whole.
 _STEP = 0.4

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, svdvals
 from scipy.optimize import isotonic_regression
 
+from dpeigen._types import Floats
 from dpeigen.privacy.sphere import envelope
 
-Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 RTransform = Callable[[Complexes], Complexes]
 

@@ -20,11 +20,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, ndtri
 
-Floats = NDArray[np.float64]
+from dpeigen._types import Floats
+
 CLEAR = 3.0  # how many times the threshold of detection a signal must be for first-order sensitivities
 
 

@@ -22,9 +22,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task, unprotected
@@ -38,7 +38,6 @@ from dpeigen.stats.frame import LARGEST_FLOAT, exact_bits, row_norms
 from dpeigen.stats.products import exact_product
 from dpeigen.stats.spectrum import fix_signs
 
-Floats = NDArray[np.float64]
 LARGEST_BATCH = 2**22  # numbers in a batch, so that memory does not grow with the number of rows
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import DataCurator
 from dpeigen.methods.base import Estimate, Task
-from dpeigen.methods.dp_pca import gain
 from dpeigen.methods.framing import ask_frame, frame_rows
-from dpeigen.methods.oja import CLEAR, ROW_UNIT, VARIANCE_SHARE, Oja
-from dpeigen.methods.streaming import Stream, components_of, deflated, exact_scores, orthonormal
+from dpeigen.methods.one_pass.dp_pca import gain
+from dpeigen.methods.one_pass.oja import CLEAR, ROW_UNIT, VARIANCE_SHARE, Oja
+from dpeigen.methods.one_pass.streaming import Stream, components_of, deflated, exact_scores, orthonormal
 from dpeigen.privacy import GaussianCost, Randomness, Relation, allocate
 from dpeigen.privacy.noise import continuous_grid, perturb
 from dpeigen.questions import GaussianLaw
@@ -22,7 +23,6 @@ from dpeigen.stats import Frame, Lattice, ScoreFrame, SecondMoment, SquareSums
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
 
-Floats = NDArray[np.float64]
 LARGEST_START = 0.25  # squared error from which on a random start is counted as forgotten
 _AT_A_TIME = 2**17  # numbers of noise drawn at once
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
@@ -29,7 +29,6 @@ from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalue
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
-Floats = NDArray[np.float64]
 CLIPPED = ("Rows longer than a paid radius were clipped to it: variances of heavy-tailed columns come out too small.",)
 _BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it

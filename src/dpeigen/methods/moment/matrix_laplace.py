@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy import Budget, PureCost, Relation
 from dpeigen.questions import LaplaceLaw, WishartLaw
 

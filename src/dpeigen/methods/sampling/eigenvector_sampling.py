@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.sampling import SamplingMethod, any_lattice, steps_of
+from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
 from dpeigen.privacy import ConcentratedCost, Cost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import Directions, Eigenvalues
@@ -32,7 +32,6 @@ from dpeigen.questions.spectrum import GRID
 from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
 
-Floats = NDArray[np.float64]
 _CONFIDENCE = 0.05  # β of Corollary 1
 
 

@@ -22,14 +22,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_flag, check_positive, complain
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.framing import frame_rows
-from dpeigen.methods.mean import MeanRelease, MeanShares, mean_of, vectors_needed
-from dpeigen.methods.spread import eigenvalue_ratios, groups_needed, histogram_share, top_eigenvalue
-from dpeigen.methods.streaming import (
+from dpeigen.methods.one_pass.mean import MeanRelease, MeanShares, mean_of, vectors_needed
+from dpeigen.methods.one_pass.spread import eigenvalue_ratios, groups_needed, histogram_share, top_eigenvalue
+from dpeigen.methods.one_pass.streaming import (
     LARGEST_BATCH,
     OnePassMethod,
     Stream,
@@ -46,7 +46,6 @@ from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 
-Floats = NDArray[np.float64]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 64  # steps of each direction, where the number of rows is known
 _CHUNK = 2048  # rows
 _PAIRS_PER_GROUP = 4  # at least, for the scale of a batch

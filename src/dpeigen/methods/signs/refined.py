@@ -31,9 +31,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
@@ -51,7 +51,6 @@ from dpeigen.stats.refinement import SignRelease, look_along, understand
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
-Floats = NDArray[np.float64]
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)

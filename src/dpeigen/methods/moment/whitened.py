@@ -30,8 +30,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centred_frame, location
@@ -44,7 +44,6 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import Whitened as WhitenedRows
 
-Floats = NDArray[np.float64]
 _RADIUS_SHARE = 0.05  # of ε, each
 _FIRST_SHARE = 0.2  # of the main budget
 _COUNT_SHARE = 0.02

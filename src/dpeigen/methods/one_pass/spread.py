@@ -18,9 +18,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import check_delta, check_epsilon, complain
 from dpeigen.privacy import Budget, PureCost, Relation, randomness
 from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, threshold
@@ -28,7 +29,6 @@ from dpeigen.privacy.randomness import Randomness
 from dpeigen.stats.frame import Frame, exact_bits
 from dpeigen.stats.products import exact_product
 
-Floats = NDArray[np.float64]
 _ZERO = -1e6  # the label of the bin that holds 0 alone
 _LARGEST_EXPONENT = 900.0
 

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from dpeigen.methods.base import Task
-from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.questions import GaussianLaw

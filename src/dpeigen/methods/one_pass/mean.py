@@ -28,10 +28,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Floats
 from dpeigen._validate import check_positive
+from dpeigen.methods.one_pass.spread import check_budget, check_rows, check_size, in_random_order
+from dpeigen.methods.one_pass.streaming import finite
 from dpeigen.methods.radius import rows_needed
-from dpeigen.methods.spread import check_budget, check_rows, check_size, in_random_order
-from dpeigen.methods.streaming import finite
 from dpeigen.privacy import (
     Budget,
     Cost,
@@ -55,7 +56,6 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.norms import GRID
 
-Floats = NDArray[np.float64]
 RANGES, MEAN = "ranges", "mean"
 ROUNDS = (("radius for the first mean", "first mean"), ("radius", MEAN))
 _TAIL_SHARE = 0.1  # of δ, for the threshold of the histograms

@@ -23,7 +23,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, frame_rows, location
 from dpeigen.methods.radius import check_radii
-from dpeigen.methods.sampling import any_lattice, rounding_allowance
+from dpeigen.methods.sampling.base import any_lattice, rounding_allowance
 from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share

@@ -13,7 +13,7 @@ from dpeigen._validate import complain
 from dpeigen.curator import Curator
 from dpeigen.methods.base import Estimate, Task, unprotected
 from dpeigen.methods.framing import frame_rows
-from dpeigen.methods.gaussian import Gaussian
+from dpeigen.methods.moment.gaussian import Gaussian
 from dpeigen.sources import PairedSource
 from dpeigen.stats.raw import RawMoment
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
@@ -43,7 +43,6 @@ from dpeigen.stats.pairs import Scale, Table, Transform
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs
 
-Floats = NDArray[np.float64]
 _SCORES_SHARE = 0.05  # of ε, usually
 _EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
 _PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
@@ -30,7 +30,6 @@ from dpeigen.questions.spectrum import GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 
-Floats = NDArray[np.float64]
 _MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
 
 

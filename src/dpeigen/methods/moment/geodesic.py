@@ -18,8 +18,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_positive, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
@@ -35,8 +35,6 @@ from dpeigen.stats.elliptical import relative_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

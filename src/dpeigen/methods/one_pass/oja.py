@@ -30,22 +30,19 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.framing import framing_shares
-from dpeigen.methods.radius import check_radii
-from dpeigen.methods.radius import rows_needed as radius_rows
-from dpeigen.methods.streaming import (
+from dpeigen.methods.one_pass.streaming import (
     LARGEST_BATCH,
     OnePassMethod,
     Stream,
     components_of,
     refuse_few_rows,
 )
+from dpeigen.methods.radius import check_radii
+from dpeigen.methods.radius import rows_needed as radius_rows
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, allocate, gaussian_mu
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
@@ -53,7 +50,6 @@ from dpeigen.privacy.randomness import check_scale
 from dpeigen.privacy.shuffling import shuffled_delta
 from dpeigen.stats.lattice import LEVELS
 
-Floats = NDArray[np.float64]
 VARIANCE_SHARE = 0.1  # of the rows of a block
 _FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
 ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
@@ -194,7 +190,7 @@ class Oja(OnePassMethod):
         return high
 
     def start(self, task: Task, rng: Randomness) -> Stream:
-        from dpeigen.methods.oja_steps import OjaStream
+        from dpeigen.methods.one_pass.oja_steps import OjaStream
 
         return OjaStream(self, task, rng)
 

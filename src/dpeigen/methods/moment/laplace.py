@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpeigen.methods.base import Task
-from dpeigen.methods.moment import MomentMethod
+from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy import Budget, Cost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import LaplaceLaw

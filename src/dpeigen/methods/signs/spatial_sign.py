@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centred_frame, location
@@ -32,7 +32,6 @@ from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
 
-Floats = NDArray[np.float64]
 _SCORES_SHARE = 0.05  # of ε, usually
 
 

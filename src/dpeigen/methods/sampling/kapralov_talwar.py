@@ -15,19 +15,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.sampling import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance, steps_of
+from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance, steps_of
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import noise_scale
 from dpeigen.questions import Matrix, RankOne, Rayleigh
 from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.spectrum import fix_signs
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

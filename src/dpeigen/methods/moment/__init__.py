@@ -1,0 +1,1 @@
+"""Methods that release a noisy second moment."""

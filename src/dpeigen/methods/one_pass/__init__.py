@@ -1,0 +1,1 @@
+"""Methods that read every row once, batch by batch."""

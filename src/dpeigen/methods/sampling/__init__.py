@@ -1,0 +1,1 @@
+"""Methods that draw directions at random, with probabilities that the rows decide."""

@@ -1,0 +1,1 @@
+"""Methods that use rows divided by their length, and differences of rows."""
