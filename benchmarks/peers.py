@@ -22,7 +22,7 @@ import sys
 import tempfile
 import venv
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,13 +41,15 @@ CHANCE = 0.9  # of the error of a random subspace
 OURS = ("matrix-laplace", "laplace", "spatial-sign")
 
 
-def environment(name: str) -> tuple[str | None, str]:
+def environment(name: str, install: bool = True) -> tuple[str | None, str]:
     """The Python of a peer's environment, made on first use; or None and why there is none."""
     if named := os.environ.get("DPEIGEN_PEERS"):
         return named, ""
     folder = HOME / name
     python = folder / "bin" / "python"
     if not (folder / "ready").exists():
+        if not install:
+            return None, "is not installed; `python benchmarks/peers.py --quick` installs it"
         print(f"installing {' '.join(PACKAGES[name])} into {folder} …", file=sys.stderr, flush=True)
         try:
             venv.create(folder, with_pip=True, clear=True)
@@ -134,31 +136,35 @@ def settings(quick: bool = False) -> Iterator[Setting]:
         yield Setting.of(name, (X - X.mean(axis=0)) / X.std(axis=0), k)
 
 
-def ours(setting: Setting, epsilon: float, method: str, center: str | None) -> Errors:
+def ours(
+    setting: Setting, epsilon: float, method: str, center: str | None, repetitions: int = OUR_REPETITIONS
+) -> Errors:
     """Our mean errors."""
     from dpeigen import PrivatePCA
 
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # seeded: a benchmark
-        for seed in range(OUR_REPETITIONS):
+        for seed in range(repetitions):
             options = {"epsilon": epsilon, "method": method, "center": center, "random_state": seed}
             fitted = PrivatePCA(setting.k, bound=setting.radius, **options).fit(setting.X)
             found.append(setting.error(fitted.components_))
     return np.mean(found, axis=0)
 
 
-def theirs(setting: Setting, peer: str, python: str) -> dict[float, list[Errors]]:
+def theirs(
+    setting: Setting, peer: str, python: str, epsilons: Sequence[float] = EPSILONS, repetitions: int = REPETITIONS
+) -> dict[float, list[Errors]]:
     """Errors of the fits that ended, for each ε."""
-    found: dict[float, list[Errors]] = {epsilon: [] for epsilon in EPSILONS}
+    found: dict[float, list[Errors]] = {epsilon: [] for epsilon in epsilons}
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.npy"
         np.save(table, setting.X)
-        cells = [str(part) for epsilon in EPSILONS for part in (epsilon, REPETITIONS)]
+        cells = [str(part) for epsilon in epsilons for part in (epsilon, repetitions)]
         call = [python, str(HERE / "_peer.py"), peer, str(table), str(setting.k), repr(setting.radius), str(LIMIT)]
         environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OPENBLAS_NUM_THREADS": "1"}
         try:
-            limit = len(EPSILONS) * LIMIT + 60
+            limit = len(epsilons) * LIMIT + 60
             done = subprocess.run(
                 [*call, *cells], capture_output=True, text=True, timeout=limit, check=False, env=environ
             )

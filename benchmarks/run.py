@@ -192,7 +192,21 @@ def other(name: str) -> Callable[[], list[Row]]:
 
 
 _OWN = (fit_speed, fit_memory, noise_speed, import_speed, bingham, matrix_laplace)
-_FILES = ("pure", "robust", "spiked", "streaming", "scale", "local", "ledger", "peers", "score_map", "card", "planner")
+_FILES = (
+    "pure",
+    "robust",
+    "spiked",
+    "streaming",
+    "scale",
+    "local",
+    "ledger",
+    "peers",
+    "ridge",
+    "score_map",
+    "card",
+    "planner",
+    "tables",
+)
 BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 
 

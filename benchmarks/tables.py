@@ -1,0 +1,333 @@
+"""Covariances and components of real tables in their own units, judged against the same tables without privacy.
+
+Run by `make bench`, or alone, which prints a line for each table:
+
+    python benchmarks/tables.py [--quick] [--only covariance|pca|units|mahalanobis|peers] [--table NAME …]
+                                [--seeds 2] [--epsilon 1 …] [--fewest 2000]
+
+`--quick`: 2 runs in place of 5, and fewer ε. `_tables.py` says which tables there are and how they are cleaned;
+tables of fewer than 2,000 rows are not judged. A fit that refuses counts as the answer of somebody who knows nothing
+but the number of columns: no correlation, variances off by 100%, the mean variance of a random plane.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from _table_errors import (  # noqa: E402
+    K,
+    captured,
+    correlation_error,
+    explained_error,
+    mahalanobis_error,
+    variance_error,
+)
+from _tables import Table, tables  # noqa: E402
+
+EPSILONS, QUICK_EPSILONS, PEER_EPSILONS = (0.3, 1.0, 3.0, 10.0, 50.0), (1.0, 10.0, 50.0), (1.0, 10.0)
+DELTA, SEEDS, FEWEST = 1e-6, 5, 2_000
+CONDITIONS, MEANS = (1.0, 1e2, 1e4, 1e6), (0.0, 10.0, 1e3, 1e5)
+UNIT_ROWS = 5_000  # the largest table of which units and places are changed
+PEER_TABLES, PEER_COLUMNS, PEER_RUNS = 5, 10, 10
+Row = tuple[str, str, str, bool | None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to measure: for `make bench` as it stands, smaller for a quick look."""
+
+    epsilons: Sequence[float] = EPSILONS
+    seeds: int = SEEDS
+    fewest: int = FEWEST
+    names: Sequence[str] = ()
+    say: Callable[[str], None] = lambda _: None
+
+    def tables(self, most: int = 10**9) -> list[Table]:
+        """The chosen tables of at most that many rows; if they are named, whatever their size."""
+        found = tables(0 if self.names else self.fewest, note=self.say)
+        if missing := set(self.names) - {t.name for t in found}:
+            raise SystemExit(f"No table is called {', '.join(sorted(missing))}. There are {[t.name for t in found]}.")
+        return [t for t in found if (t.name in self.names if self.names else len(t.X) <= most)]
+
+
+# Fits.
+
+
+def fit(estimator: object, X: np.ndarray) -> object | None:
+    """The fitted estimator, or None if it refuses."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # seeded: a benchmark
+            return estimator.fit(X)
+    except ValueError as error:
+        tell(f"{type(estimator).__name__} refuses {X.shape[0]:,}×{X.shape[1]}: {str(error)[:160]}")
+        return None
+
+
+@cache
+def tell(line: str) -> None:
+    """On the error stream, each line once."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def covariance(X: np.ndarray, epsilon: float, seed: int, bound: object = None) -> np.ndarray | None:
+    from dpeigen import PrivateCovariance
+
+    found = fit(PrivateCovariance(epsilon=epsilon, delta=DELTA, bound=bound, random_state=seed), X)
+    return None if found is None else found.covariance_
+
+
+def scalable() -> bool:
+    """Whether this version of `PrivatePCA` has the parameter `scale`."""
+    from dpeigen import PrivatePCA
+
+    return "scale" in inspect.signature(PrivatePCA).parameters
+
+
+def pca_errors(X: np.ndarray, truth: np.ndarray, epsilon: float, seed: int, private: bool) -> tuple[float, float]:
+    """(captured share, error of explained variances); ``private``: the scales of columns are paid for."""
+    from dpeigen import PrivatePCA
+
+    options = {"scale": "private"} if private and scalable() else {}
+    found = fit(PrivatePCA(K, epsilon=epsilon, delta=DELTA, random_state=seed, **options), X)
+    if found is None:
+        return captured(None, truth), explained_error(None, truth)
+    return captured(found.components_, truth), explained_error(found.explained_variance_, truth)
+
+
+# Sections: each prints a line for each table and returns rows with bars.
+
+
+def geometric(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(np.maximum(values, 1e-12)))))
+
+
+def covariance_rows(choice: Choice) -> list[Row]:
+    """Correlations and variances, without public facts and with the exact ranges of columns."""
+    epsilon = 1.0 if 1.0 in choice.epsilons else choice.epsilons[0]
+    found = []  # (name, without, with, variances without, with): errors for each run
+    for t in choice.tables():
+        truth = t.X.var(axis=0)
+        runs = [[covariance(t.X, epsilon, s, b) for s in range(choice.seeds)] for b in (None, t.bounds)]
+        rms = [np.array([correlation_error(c, t.correlation) for c in run]) for run in runs]
+        variances = [float(np.mean([variance_error(c, truth) for c in run])) for run in runs]
+        own = correlation_error(None, t.correlation)
+        refused = sum(c is None for run in runs for c in run)
+        choice.say(
+            f"{t!s:32} correlations' rms {own:.3f}; error {rms[0].mean():.3f}, with bounds {rms[1].mean():.3f}; "
+            f"variances off by {variances[0]:.3g}, with bounds {variances[1]:.3g}"
+            + f"; {refused} refused"
+            * (refused > 0)
+        )
+        found.append((t.name, *rms, *variances))
+    if not found:
+        return []
+    rows: list[Row] = []
+    for place, what, bars in ((1, "no bound", (0.04, 0.22)), (2, "exact public bounds of columns", (0.035, 0.2))):
+        means = [float(f[place].mean()) for f in found]
+        worst = int(np.argmax(means))
+        title = f"rms error of correlations, ε = {epsilon:g}, {what}, {len(found)} tables"
+        rows.append(
+            (f"{title}: geometric mean", f"{geometric(means):.3f}", f"≤ {bars[0]:g}", geometric(means) <= bars[0])
+        )
+        rows.append(
+            (f"{title}: worst", f"{means[worst]:.3f} ({found[worst][0]})", f"≤ {bars[1]:g}", means[worst] <= bars[1])
+        )
+        median = float(np.median([f[place + 2] for f in found]))
+        bar = ("≤ 0.35", median <= 0.35) if place == 1 else ("", None)
+        rows.append((f"largest relative error of a column's variance, {what}, median table", f"{median:.3g}", *bar))
+    worse = [f[0] for f in found if clearly_worse(f[2], f[1])]
+    what = "tables whose correlations are worse with bounds (by over 10% and three standard errors)"
+    return [*rows, (what, f"{len(worse)}" + f" ({', '.join(worse)})" * bool(worse), "0", not worse)]
+
+
+def clearly_worse(ours: np.ndarray, than: np.ndarray) -> bool:
+    error = math.sqrt((ours.var(ddof=1) + than.var(ddof=1)) / len(ours)) if len(ours) > 1 else 0.0
+    return bool(ours.mean() > 1.1 * than.mean() and ours.mean() - than.mean() > 3 * error)
+
+
+def pca_rows(choice: Choice) -> list[Row]:
+    """Captured variance and explained variances of two components: scales paid for, and scales known."""
+    kinds = {True: 'scale="private", raw rows' if scalable() else "no `scale` in this version: raw rows"}
+    kinds[False] = "default, standardised rows"
+    found: dict[tuple[bool, float], list[tuple[str, float, float]]] = {}
+    for t in choice.tables():
+        for private, kind in kinds.items():
+            X = t.X if private else t.standardised
+            texts = []
+            for epsilon in choice.epsilons:
+                runs = [pca_errors(X, t.correlation, epsilon, seed, private) for seed in range(choice.seeds)]
+                share, off = (float(v) for v in np.mean(runs, axis=0))
+                found.setdefault((private, epsilon), []).append((t.name, share, off))
+                texts.append(f"ε = {epsilon:g}: {share:.3f} (variances off by {off:.2g})")
+            choice.say(f"{t!s:32} {kind:28} captured " + ", ".join(texts))
+    return [
+        row for (private, epsilon), cell in found.items() for row in pca_bars(kinds[private], private, epsilon, cell)
+    ]
+
+
+def pca_bars(kind: str, private: bool, epsilon: float, cell: list[tuple[str, float, float]]) -> Iterator[Row]:
+    """The rows of one ε."""
+    name, worst, _ = min(cell, key=lambda c: c[1])
+    loss = 1 - float(np.mean([c[1] for c in cell]))
+    title = f"captured variance, k = {K}, {kind}, ε = {epsilon:g}, {len(cell)} tables"
+    below = sum(c[1] < 0.99 for c in cell)
+    judged = epsilon == (10 if private else 50)
+    figure = f"worst {worst:.3f} ({name}), {below} below 0.99"
+    yield f"{title}: every table", figure, "≥ 0.99" if judged else "", worst >= 0.99 if judged else None
+    judged = not private and epsilon == 1
+    yield f"{title}: mean loss", f"{loss:.4f}", "≤ 0.02" if judged else "", loss <= 0.02 if judged else None
+    name, _, off = max(cell, key=lambda c: c[2])
+    above = sum(c[2] > 0.1 for c in cell)
+    judged = private and epsilon == 10
+    figure = f"worst {off:.3g} ({name}), {above} above 0.1, median {np.median([c[2] for c in cell]):.3g}"
+    title = title.replace("captured variance", "relative error of `explained_variance_`")
+    yield f"{title}: every table", figure, "≤ 0.1" if judged else "", off <= 0.1 if judged else None
+
+
+def moved(X: np.ndarray, units: bool, offsets: bool) -> np.ndarray:
+    """Columns in units 10⁶ times smaller or larger, 10⁶ deviations away from where they were, by a fixed seed."""
+    rng = np.random.default_rng(1)
+    scales, signs = (rng.choice((-1.0, 1.0), size=X.shape[1]) for _ in range(2))
+    away = X + signs * 1e6 * X.std(axis=0) if offsets else X
+    return away * 10.0 ** (6 * scales) if units else away
+
+
+def unit_rows(choice: Choice) -> list[Row]:
+    """PCA with scales paid for: lost variance in other units and places over that of the table as it is, at ε = 1."""
+    settings = {"as it is": (False, False), "units": (True, False), "offsets": (False, True), "both": (True, True)}
+    losses: dict[str, list[float]] = {name: [] for name in settings}
+    chance = []
+    for t in choice.tables(most=UNIT_ROWS):
+        for name, setting in settings.items():
+            X = moved(t.X, *setting)
+            runs = [pca_errors(X, t.correlation, 1.0, seed, True)[0] for seed in range(choice.seeds)]
+            losses[name].append(1 - float(np.mean(runs)))
+        choice.say(f"{t!s:32} lost variance " + ", ".join(f"{name} {v[-1]:.4f}" for name, v in losses.items()))
+        chance.append(1 - captured(None, t.correlation))
+    if not chance:
+        return []
+    rows: list[Row] = []
+    base, random = float(np.mean(losses["as it is"])), float(np.mean(chance))
+    learnt = scalable() and base < 0.5 * random  # otherwise all are equally bad, and the ratio says nothing
+    kind = 'scale="private"' if scalable() else "no `scale` in this version"
+    words = {"units": "units 10^±6", "offsets": "means 10⁶ deviations away", "both": "both"}
+    for name, what in words.items():
+        lost = float(np.mean(losses[name]))
+        title = f"PCA, {kind}, ε = 1, {len(chance)} tables, {what}: mean lost variance over that of raw tables"
+        figure = f"{lost / base:.2f}× ({lost:.4f} over {base:.4f}; a random plane {random:.3f})"
+        rows.append((title, figure, "≤ 1.3×, and below half of random", learnt and lost <= 1.3 * base))
+    return rows
+
+
+def mahalanobis_rows(choice: Choice) -> list[Row]:
+    """Gaussian rows, 8,000×10, ε = 4.89: condition numbers up to 10⁶, means up to 10⁵ deviations away."""
+    rows: list[Row] = []
+    for condition in CONDITIONS:
+        texts, errors = [], []
+        for mean in MEANS:
+            runs = [gaussian_errors(condition, mean, seed) for seed in range(choice.seeds)]
+            ours, exact = (float(v) for v in np.mean(runs, axis=0))
+            errors.append(ours)
+            texts.append(f"{mean:g}: {ours:.3g}")
+        title = f"Mahalanobis error, Gaussian 8,000×10, ε = 4.89, condition number {condition:g}, means in deviations"
+        rows.append((title, ", ".join(texts) + f" (not private {exact:.3f})", "≤ 0.15", max(errors) <= 0.15))
+        choice.say(f"{title}: {rows[-1][1]}")
+    return rows
+
+
+def gaussian_errors(condition: float, mean: float, seed: int) -> tuple[float, float]:
+    """(private, not private)."""
+    rng, d = np.random.default_rng(seed), 10
+    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    roots = condition ** (-np.arange(d) / (2 * (d - 1)))
+    truth = (basis * roots**2) @ basis.T
+    centred = (rng.normal(size=(8_000, d)) * roots) @ basis.T
+    X = centred + mean * np.sqrt(np.diag(truth)) * rng.choice((-1.0, 1.0), size=d)
+    found = covariance(X, 4.89, seed)
+    return math.sqrt(d) if found is None else mahalanobis_error(found, truth), mahalanobis_error(
+        np.cov(centred.T), truth
+    )
+
+
+def peer_rows(choice: Choice) -> list[Row]:
+    """Lost variance beside that of the peers in `peers.py`, pure ε, all with the exact centre and largest row norm."""
+    import peers
+
+    narrow = [t for t in choice.tables(most=10_000) if t.X.shape[1] <= PEER_COLUMNS]
+    chosen = narrow if choice.names else narrow[:: max(1, len(narrow) // PEER_TABLES)][:PEER_TABLES]
+    rows: list[Row] = []
+    for peer in ("diffprivlib", "opendp"):
+        python, why = peers.environment(peers.PEERS[peer], install=False)
+        if python is None:
+            rows.append((f"PCA beside {peer}", why, "", None))
+            continue
+        losses: dict[float, list[tuple[float, float]]] = {epsilon: [] for epsilon in PEER_EPSILONS}
+        for t in chosen:
+            radius = float(np.linalg.norm(t.standardised, axis=1).max()) * (1 + 1e-9)
+            setting = peers.Setting(str(t), t.standardised, K, radius)
+            for epsilon, errors in peers.theirs(setting, peer, python, PEER_EPSILONS, PEER_RUNS).items():
+                if len(errors) >= PEER_RUNS // 2:
+                    ours = float(peers.ours(setting, epsilon, "auto", None, PEER_RUNS)[1])
+                    theirs = float(np.mean(errors, axis=0)[1])
+                    losses[epsilon].append((ours, theirs))
+                    choice.say(f"{t!s:32} pure ε = {epsilon:g}: lost variance {ours:.4f}, {peer} {theirs:.4f}")
+                else:
+                    choice.say(f"{t!s:32} pure ε = {epsilon:g}: {peer} did not end in time")
+        for epsilon, pairs in losses.items():
+            title = f"PCA beside {peer}, pure ε = {epsilon:g}, standardised, exact radius: lost variance over theirs"
+            ratios = [ours / max(theirs, 1e-12) for ours, theirs in pairs]
+            figure = f"{geometric(ratios):.2f}× (geometric mean of {len(pairs)} of {len(chosen)} tables)"
+            rows.append((title, figure if pairs else "none ended in time", "", None))
+    return rows
+
+
+SECTIONS: dict[str, Callable[[Choice], list[Row]]] = {
+    "covariance": covariance_rows,
+    "pca": pca_rows,
+    "units": unit_rows,
+    "mahalanobis": mahalanobis_rows,
+    "peers": peer_rows,
+}
+
+
+def rows() -> list[Row]:
+    """(what, figure, bar, met) of all sections, after what was left out."""
+    notes: list[str] = []
+    tables(FEWEST, note=notes.append)
+    left_out = [("left out", note, "", None) for note in notes]
+    return left_out + [row for section in SECTIONS.values() for row in section(Choice())]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true", help="2 runs and fewer ε")
+    parser.add_argument("--only", choices=list(SECTIONS), action="append")
+    parser.add_argument("--table", action="append", default=[], metavar="NAME", help="this table, whatever its size")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--epsilon", type=float, nargs="+")
+    parser.add_argument("--fewest", type=int, default=FEWEST, help="rows of the smallest table")
+    given = parser.parse_args()
+    epsilons = given.epsilon or (QUICK_EPSILONS if given.quick else EPSILONS)
+    seeds = given.seeds or (2 if given.quick else SEEDS)
+    choice = Choice(epsilons, seeds, given.fewest, given.table, lambda line: print(line, flush=True))
+    for name in given.only or SECTIONS:
+        print(f"# {name}")
+        for what, figure, bar, met in SECTIONS[name](choice):
+            print(f"| {what} | {figure} | {bar} | {'' if met is None else 'yes' if met else '**no**'} |")
+
+
+if __name__ == "__main__":
+    main()
