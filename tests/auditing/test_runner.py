@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from dpeigen.auditing import FAULTS, TARGETS, Plan, find_target, run_audits, runner
+from dpeigen.auditing import FAULTS, TARGETS, AuditPlan, find_target, run_audits, runner
 from dpeigen.auditing.draws import BufferedRandomness
 from dpeigen.auditing.pairs import catalogue, neighbours_of
 from dpeigen.auditing.targets import select
@@ -20,7 +20,7 @@ from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 
 
 def audited(name, folder, epsilon, runs, seed=3):
-    plan = Plan((name,), (epsilon,), runs, rounds=0, quick=True, seed=seed)
+    plan = AuditPlan((name,), (epsilon,), runs, rounds=0, quick=True, seed=seed)
     (result,), missing = run_audits(plan, folder, workers=1)
     assert missing == []
     return result
@@ -78,7 +78,7 @@ def test_draws_in_bulk_are_the_same_law_and_used_once():
 
 
 def test_the_pair_found_at_the_largest_epsilon_serves_for_all(tmp_path):
-    plan = Plan(("laplace, one column",), (1.0, 4.0), 400, rounds=2, quick=True, seed=1)
+    plan = AuditPlan(("laplace, one column",), (1.0, 4.0), 400, rounds=2, quick=True, seed=1)
     results, missing = run_audits(plan, tmp_path, workers=1)
     assert missing == []
     assert [result.epsilon for result in results] == [1.0, 4.0]
@@ -113,7 +113,7 @@ def test_names_of_mechanisms():
 
 
 def test_an_audit_that_is_interrupted_goes_on_and_says_the_same(tmp_path, monkeypatch):
-    plan = Plan(("laplace, one column",), (1.0,), 400, rounds=1, quick=True, seed=5)
+    plan = AuditPlan(("laplace, one column",), (1.0,), 400, rounds=1, quick=True, seed=5)
     whole, _ = run_audits(plan, tmp_path / "whole", workers=1)
     right, calls = runner.work, []
 
@@ -133,14 +133,14 @@ def test_an_audit_that_is_interrupted_goes_on_and_says_the_same(tmp_path, monkey
 
 
 def test_no_time_means_nothing_is_said(tmp_path):
-    plan = Plan(("laplace", "gaussian"), (1.0,), 400, rounds=0, quick=True, seed=5)
+    plan = AuditPlan(("laplace", "gaussian"), (1.0,), 400, rounds=0, quick=True, seed=5)
     results, missing = run_audits(plan, tmp_path, minutes=1e-9, workers=1)
     assert results == []
     assert missing == ["laplace, ε = 1", "gaussian, ε = 1"]
 
 
 def test_when_time_is_up_the_last_whole_reading_counts(tmp_path, monkeypatch):
-    plan = Plan(("laplace, one column",), (1.0,), 400, rounds=0, quick=True, seed=5)
+    plan = AuditPlan(("laplace, one column",), (1.0,), 400, rounds=0, quick=True, seed=5)
     right = runner.work
 
     def late(job):
@@ -157,16 +157,16 @@ def test_when_time_is_up_the_last_whole_reading_counts(tmp_path, monkeypatch):
 
 
 def test_pilot_and_fresh_runs_share_no_draw(tmp_path):
-    run_audits(Plan(("laplace, one column",), (1.0,), 160, rounds=0, quick=True, seed=5), tmp_path, workers=1)
+    run_audits(AuditPlan(("laplace, one column",), (1.0,), 160, rounds=0, quick=True, seed=5), tmp_path, workers=1)
     (folder,) = [f for f in tmp_path.iterdir() if f.is_dir()]
     seen = [np.load(file).tobytes() for file in folder.glob("*.npy")]
     assert len(set(seen)) == len(seen) == 4 * runner.PIECES
 
 
 def test_another_plan_in_the_same_folder_is_refused(tmp_path):
-    run_audits(Plan((), (1.0,)), tmp_path, workers=1)
+    run_audits(AuditPlan((), (1.0,)), tmp_path, workers=1)
     with pytest.raises(ValueError, match="another plan"):
-        run_audits(Plan((), (2.0,)), tmp_path, workers=1)
+        run_audits(AuditPlan((), (2.0,)), tmp_path, workers=1)
     assert json.loads((tmp_path / "plan.json").read_text())["epsilons"] == [1.0]
 
 
@@ -175,9 +175,9 @@ def test_bad_plans_are_refused(bad):
     with pytest.raises(
         ValueError, match=f"'{next(iter(bad)).removesuffix('s') if 'eps' in str(bad) else next(iter(bad))}"
     ):
-        Plan(("gaussian",), **bad)
+        AuditPlan(("gaussian",), **bad)
 
 
 def test_two_processes_say_what_one_says(tmp_path):
-    plan = Plan(("laplace, one column",), (1.0,), 160, rounds=0, quick=True, seed=5)
+    plan = AuditPlan(("laplace, one column",), (1.0,), 160, rounds=0, quick=True, seed=5)
     assert run_audits(plan, tmp_path / "one", workers=1) == run_audits(plan, tmp_path / "two", workers=2)

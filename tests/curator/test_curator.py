@@ -21,9 +21,11 @@ from dpeigen.privacy import (
     Relation,
     compose_delta,
 )
+from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.randomness import SeededRandomness
-from dpeigen.questions import Count, Eigenvalues, GaussianLaw, Moment, RadiusHolding, RadiusLeaving
+from dpeigen.questions import Count, Eigenvalues, GaussianLaw, Moment, RadiusHolding, RadiusLeaving, Ranges
 from dpeigen.sources import ArraySource
+from dpeigen.sources.memory import Batch
 from dpeigen.stats import Frame, Lattice
 
 D, N = 3, 600
@@ -209,7 +211,7 @@ def test_a_part_refuses_shares_that_do_not_fit_the_budget():
     source = ArraySource(X)
     curator = curator_with({}, source=source, budget=Budget(1.0))
     with pytest.raises(NotPaidForError, match="more than the budget"):
-        curator.part({Purpose.RADIUS: PureCost(0.6), Purpose.CENTRE_RADIUS: PureCost(0.5)})
+        curator.part({Purpose.RADIUS: PureCost(0.6), Purpose.CENTER_RADIUS: PureCost(0.5)})
     first = curator.part({Purpose.RADIUS: PureCost(0.6)}, "first: ")
     first.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(0.6))
     with pytest.raises(NotPaidForError, match="more than the budget"):
@@ -312,6 +314,12 @@ def test_the_recorded_split_is_what_was_measured(method, facts, relation, monkey
     assert compose_delta(estimate.split, given.budget.epsilon) <= given.budget.delta
     if not isinstance(method, PrivateRank):
         declared = {purpose.value: cost for purpose, cost in method.shares(given).items()}
+        if method.name == "whitened":  # whose last moment gets what rounds have left
+            for kind in (GaussianCost, PureCost):
+                spent = [spend.cost for spend in estimate.split if isinstance(spend.cost, kind)]
+                shares = [cost for cost in method.shares(given).values() if isinstance(cost, kind)]
+                assert total(spent) == pytest.approx(total(shares), rel=1e-6)
+            return
         for spend in estimate.split:
             assert total([spend.cost]) == pytest.approx(total([declared[spend.purpose]]), rel=1e-9)
 
@@ -362,3 +370,100 @@ def test_a_method_reads_no_more_often_than_it_has_statistics():
         source = ArraySource(X)
         run_method(method, source, task(**facts), seeded())
         assert source.passes == passes
+
+
+# --- rows apart -----------------------------------------------------------------------------------------------------
+
+WHOLE = {Purpose.RADIUS: PureCost(50.0)}
+
+
+def ask_radius(curator):
+    return curator.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(50.0))
+
+
+def batch(rows=X, **options):
+    return curator_with({}, source=Batch(rows, in_random_order=True), **options)
+
+
+def test_parts_hold_disjoint_rows_and_each_has_the_whole_budget():
+    lengths = np.repeat([1.0, 64.0, 4096.0], 200)[:, None] * np.eye(D)[np.zeros(600, dtype=int)]
+    first, second, third = batch(lengths).apart((200, WHOLE), (200, WHOLE), (200, WHOLE))
+    found = [ask_radius(third), ask_radius(first), ask_radius(second)]
+    assert found == pytest.approx([4096.0, 1.0, 64.0], rel=0.2)
+    with pytest.raises(NotPaidForError, match="left of its share"):
+        ask_radius(first)
+
+
+def test_after_a_cut_only_the_parts_may_spend():
+    whole = batch()
+    seen = whole.seen(Frame(D, center=np.ones(D)))
+    part = whole.part(WHOLE)
+    with pytest.raises(NotPaidForError, match="only the last part may spend"):
+        seen.apart((300, WHOLE), (300, WHOLE))
+    ask_radius(part.apart((300, WHOLE), (300, WHOLE))[1])
+    for other in (part, whole):
+        with pytest.raises(NotPaidForError, match="only the last part may spend"):
+            ask_radius(other)
+
+
+def test_rows_that_have_paid_are_not_cut():
+    curator = batch().part(WHOLE)
+    ask_radius(curator.first(300))
+    with pytest.raises(NotPaidForError, match="spent on all of these rows before"):
+        curator.apart((300, WHOLE), (300, WHOLE))
+
+
+def test_images_and_first_rows_share_the_account():
+    curator = batch().part({Purpose.RADIUS: PureCost(1.0)})
+    for other in (curator.seen(Frame(D, center=np.ones(D))), curator.first(100)):
+        other.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(0.5))
+    with pytest.raises(NotPaidForError, match="left of its share"):
+        curator.measure(RADIUS, purpose=Purpose.RADIUS, cost=PureCost(0.1))
+    assert [spend.cost for spend in curator.split] == [PureCost(1.0)]
+
+
+def test_what_follows_positions_is_refused_where_they_may_be_sorted_or_move():
+    with pytest.raises(AssertionError, match="how the table is sorted"):
+        curator_with({}).first(10)
+    with pytest.raises(AssertionError, match="move rows from one part"):
+        batch(relation=Relation.ADD_REMOVE).apart((10, {}))
+    with pytest.raises(AssertionError, match="more rows than there are"):
+        batch().apart((N, {}), (1, {}))
+
+
+def test_images_of_a_table_are_in_a_random_order():
+    """400 rows in their old order, or with a changed row in its place among others, would be seen at once."""
+    rows = np.arange(400.0)[:, None] * np.ones(D)
+    curator = curator_with({}, source=ArraySource(rows)).seen(Frame(D))
+    order = curator._DataCurator__source.in_memory()[:, 0]
+    np.testing.assert_array_equal(np.sort(order), rows[:, 0])
+    assert 100 < (np.diff(order) < 0).sum() < 300
+
+
+def test_a_histogram_pays_for_its_threshold_too():
+    cost, budget = PureCost(1.0), Budget(2.0, 1e-3)
+    question, source = Ranges(Frame(D), 1.0, 1e-6), ArraySource(X)
+    tail = tail_spend("threshold of the ranges", 1e-6, budget.epsilon)
+    with pytest.raises(NotPaidForError, match="threshold of the ranges is not among the shares"):
+        curator_with({Purpose.RANGES: cost}, source=source, budget=budget).measure(
+            question, purpose=Purpose.RANGES, cost=cost
+        )
+    assert source.passes == 0
+    curator = curator_with({Purpose.RANGES: cost, Purpose.RANGES_THRESHOLD: tail.cost}, source=source, budget=budget)
+    with pytest.raises(NotPaidForError, match="left of its share"):
+        curator.measure(replace(question, chance=2e-6), purpose=Purpose.RANGES, cost=cost)
+    curator = curator_with({Purpose.RANGES: cost, Purpose.RANGES_THRESHOLD: tail.cost}, source=source, budget=budget)
+    curator.measure(question, purpose=Purpose.RANGES, cost=cost)
+    assert [spend.purpose for spend in curator.split] == ["ranges", "threshold of the ranges"]
+    assert curator.split[1] == tail
+
+
+def test_a_stream_must_be_paid_for():
+    cost = ApproximateCost(1.0, 1e-6)
+    source = ArraySource(X)
+    with pytest.raises(NotPaidForError, match="not among the shares"):
+        curator_with({}, source=source).in_batches(None, purpose=Purpose.BATCHES, cost=cost)
+    curator = curator_with({Purpose.BATCHES: cost}, source=source)
+    with pytest.raises(NotPaidForError, match="left of its share"):
+        curator.feed(None, purpose=Purpose.BATCHES, cost=ApproximateCost(2.0, 1e-6))
+    assert source.passes == 0

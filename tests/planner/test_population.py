@@ -7,7 +7,7 @@ import pytest
 
 from dpeigen.planner import Rows
 from dpeigen.planner.beside import InTurn, beside
-from dpeigen.planner.columns import Columns, _majorised, _turn
+from dpeigen.planner.box import BoxedAxes, _majorised, _turn
 from dpeigen.planner.planning import Problem
 from dpeigen.planner.population import Population, View
 
@@ -128,14 +128,14 @@ def test_columns_spread_in_proportion_to_their_bounds(d):
 def test_rows_are_clipped_to_the_box():
     half = 2.0 * np.sqrt(VALUES)
     facts = {"epsilon": 1.0, "bound": (-half, half), "spectrum": VALUES}
-    columns = Columns.of(Problem.of(100, 5, 2, **facts).task, VALUES)
+    box = BoxedAxes.of(Problem.of(100, 5, 2, **facts).task, VALUES)
     rows = Rows(VALUES, 3.0).draw(1000, np.random.default_rng(0))
-    inside = columns.clipped(rows) @ columns.turn.T
+    inside = box.clipped(rows) @ box.turn.T
     assert (np.abs(inside) <= half * (1 + 1e-12)).all()
-    assert np.array_equal(columns.clipped(rows / 1000), rows / 1000)
-    assert Columns.of(Problem.of(100, 5, 2, epsilon=1.0, spectrum=VALUES).task, VALUES) is None
-    population = Population(Rows(VALUES, 3.0), 10**6, columns=columns)
-    assert (np.abs(population.rows(0) @ columns.turn.T) <= half * (1 + 1e-9)).all()
+    assert np.array_equal(box.clipped(rows / 1000), rows / 1000)
+    assert BoxedAxes.of(Problem.of(100, 5, 2, epsilon=1.0, spectrum=VALUES).task, VALUES) is None
+    population = Population(Rows(VALUES, 3.0), 10**6, box=box)
+    assert (np.abs(population.rows(0) @ box.turn.T) <= half * (1 + 1e-9)).all()
 
 
 def test_jobs_run_in_turn_or_beside_with_the_same_answers():

@@ -28,10 +28,13 @@ from dpeigen.planner.simulated import Assumed
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
+    BoxMean,
     ClippedMean,
+    ColumnCounts,
     Count,
     Descent,
     Directions,
+    EigenvalueRatios,
     Eigenvalues,
     GaussianLaw,
     LaplaceLaw,
@@ -39,20 +42,23 @@ from dpeigen.questions import (
     Matrix,
     MeanSquares,
     Moment,
+    OjaSteps,
     ProjectedMoment,
     Question,
     RadiusHolding,
     RadiusLeaving,
+    Ranges,
     RankOne,
     Rayleigh,
     Tau,
+    TopEigenvalue,
     WishartLaw,
     gradient_reach,
 )
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.pairs import Transform
-from dpeigen.stats.stretch import Stretched, Whitened
+from dpeigen.stats.stretch import Stretched, WhitenedRows
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 R, N, D, FALSE_ALARM = 400, 2000, 4, 1e-6
@@ -67,7 +73,7 @@ AWAY = Frame(D, center=np.array([2.0, 0.0, -1.0, 0.0]))
 PAIRS = Frame(D, pairs=True)
 BASIS = np.linalg.qr(np.random.default_rng(0).normal(size=(D, D)))[0].T  # some released basis
 STRETCHED = Stretched(FRAME, BASIS[:2], np.array([0.5, 0.3]))
-WHITENED = Whitened(FRAME, BASIS, np.array([0.5, 0.6, 0.8, 1.0]))
+WHITENED = WhitenedRows(FRAME, BASIS, np.array([0.5, 0.6, 0.8, 1.0]))
 BALL = Lattice(FRAME, 6.0)
 START = Matrix(np.linalg.qr(np.random.default_rng(1).normal(size=(D, 1)))[0])
 SOME = Matrix(np.diag([60.0, 20.0, 0.0, 0.0]))  # was subtracted, in squared radii
@@ -100,6 +106,23 @@ def descent():
     return Descent(unit_lattice(PAIRS), START, (0.5, 0.4, 0.3), N // 2, N // 2, deviation)
 
 
+def steps(size, mu, rows=200):
+    """Steps that turn the start by a noticeable angle, most of which is noise."""
+    count = rows // size
+    taken = mu * size * 0.4 / 36 / count**0.5
+    weights = np.tile([1 - 8 * taken, taken], (count, 1))
+    return OjaSteps(FRAME, 6.0, Matrix(BASIS[:2]), Matrix(weights), size, (18.0, 18.0), mu)
+
+
+def shown(middles):
+    """Whether a bin of each column stands out, and how far from 0 it is."""
+    return np.array([-1.0 if middle is None else abs(middle) for middle in middles])
+
+
+def exponent(value):
+    return -99.0 if value is None else np.log2(value)
+
+
 CASES = {
     "radius holding": Case(RadiusHolding(FRAME), np.log2, ("pure",)),
     "radius holding half": Case(RadiusHolding(PAIRS, half=True), np.log2, ("pure",), (REPLACE,)),
@@ -123,6 +146,11 @@ CASES = {
     "moment of signs": Case(Moment(unit_lattice(STRETCHED), GaussianLaw()), totals, ("gaussian",)),
     "moment of signs of pairs": Case(Moment(unit_lattice(PAIRS), WishartLaw()), totals, ("pure",), (REPLACE,)),
     "moment, whitened": Case(Moment(Lattice(WHITENED, 3.0), GaussianLaw()), totals, ("gaussian",)),
+    "sizes": Case(ColumnCounts(PAIRS, "sizes", (0, 1, 2, 3)), lambda a: a.counts[:, 190:210].ravel()),
+    "octaves": Case(ColumnCounts(FRAME, "octaves", (0, 2)), lambda a: a.counts[:, 60:70].ravel()),
+    "stretch": Case(
+        ColumnCounts(Frame(D, np.full(D, -8.0), np.ones(D)), "stretch", (1,)), lambda a: a.counts[:, :20].ravel()
+    ),
     "count": Case(Count(Moment(BALL, GaussianLaw())), lambda a: a, relations=(ADD_REMOVE,)),
     "eigenvalues": Case(Eigenvalues(BALL, 1e-9), lambda a: a.values),
     "directions": Case(Directions(BALL, 1e-9, (0.02, 0.02)), squares, ("pure",), budget=3.0),
@@ -131,12 +159,25 @@ CASES = {
     "tau": Case(Tau(FRAME, Transform(), 200, GaussianLaw()), lambda a: upper(a.mean), ("gaussian",), (REPLACE,), 200),
     "pure tau": Case(Tau(FRAME, Transform(), 200, WishartLaw()), lambda a: upper(a.mean), ("pure",), (REPLACE,), 200),
     "descent": Case(descent(), lambda v: upper(v @ v.T), ("gaussian",), (REPLACE,)),
+    "mean in a box": Case(BoxMean(AWAY, 40.0), lambda a: a.mean, relations=(REPLACE,)),
+    "ranges": Case(Ranges(FRAME, 4.0, 0.01), shown, relations=(REPLACE,), budget=0.45),
+    "top eigenvalue": Case(TopEigenvalue(FRAME, N, 100, 0.01), exponent, ("pure",), (REPLACE,), budget=3.5),
+    "ratios": Case(
+        EigenvalueRatios(FRAME, N, 100, 0.01, 2), lambda a: [exponent(r) for r in a], ("pure",), (REPLACE,), budget=3.5
+    ),
+    "steps": Case(steps(1, 0.02), squares, ("gaussian",), (REPLACE,), 200),
+    "steps of many rows": Case(steps(10, 0.02), squares, ("gaussian",), (REPLACE,), 200),
     "projector": Case(LeadingProjector(FRAME, 0.002, isometric=True, rank=2), upper, ("gaussian",), (REPLACE,)),
     "block": Case(
         ProjectedMoment(FRAME, 0.02, isometric=True, basis=Matrix(BASIS[:2])), upper, ("gaussian",), (REPLACE,)
     ),
 }
-FIXED = (Directions, RankOne, Descent)  # how much they are worth is said by themselves, and checked against the cost
+FIXED = (
+    Directions,
+    RankOne,
+    Descent,
+    OjaSteps,
+)  # how much they are worth is said by themselves, and checked against the cost
 
 
 def worth(cost, factor):
@@ -150,6 +191,8 @@ def less_noise(question, cost, factor=1.5):
         return replace(question, concentrations=tuple(c * factor for c in question.concentrations)), cost
     if isinstance(question, RankOne):
         return replace(question, concentration=question.concentration * factor), cost
+    if isinstance(question, OjaSteps):
+        return replace(question, mu=question.mu * factor), cost
     if isinstance(question, Descent):
         return replace(question, deviation=question.deviation / factor), cost
     return question, worth(cost, factor)
@@ -219,7 +262,8 @@ def test_with_plenty_of_budget_the_spread_is_that_of_sampling(name):
     real, made_up = asked(case, found, cost, relation), simulated(case, case.question, cost, relation)
     assert doubt(case, real, made_up) > FALSE_ALARM
     assert stated(real[0]) == pytest.approx(stated(made_up[0]), rel=0.01)
-    if not isinstance(case.question, (Count, RadiusHolding, RadiusLeaving)):  # twin: half as many rows
+    coarse = (Count, RadiusHolding, RadiusLeaving, Ranges, TopEigenvalue, EigenvalueRatios)
+    if not isinstance(case.question, coarse):  # twin: half as many rows
         half = [case.question.statistic().update(table[::2]) for table in tables(case.rows)]
         assert doubt(case, asked(case, half, cost, relation), made_up) < FALSE_ALARM
 

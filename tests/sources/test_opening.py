@@ -148,15 +148,17 @@ def generator():
 
 
 def test_a_generator_can_be_read_once():
-    source = BlockSource(generator(), n_rows=600)
+    source, once = BlockSource(generator(), n_rows=600), {**FIT, "method": "laplace"}
     assert (source.n_features, source.n_rows) == (3, 600)
-    PrivateCovariance(**FIT).fit(source)
+    with pytest.raises(UnreadableRowsError, match=r"method='whitened' takes more passes.*Nothing was spent"):
+        PrivateCovariance(**{**FIT, "method": "whitened", "epsilon": 50.0}).fit(source)
+    PrivateCovariance(**once).fit(source)  # nothing was read before
     with pytest.raises(UnreadableRowsError, match="only once"):
-        PrivateCovariance(**FIT).fit(source)
+        PrivateCovariance(**once).fit(source)
     with pytest.raises(UnreadableRowsError, match="give n_rows"):
-        PrivateCovariance(**FIT).fit(generator())
+        PrivateCovariance(**once).fit(generator())
     PrivateCovariance(**FIT).fit(generator)  # a function makes it anew for each pass
-    PrivateCovariance(**{**FIT, "relation": "add_remove"}).fit(BlockSource(generator(), n_features=3))
+    PrivateCovariance(**{**once, "relation": "add_remove"}).fit(BlockSource(generator(), n_features=3))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats import KendallTau, kendall_tau
 from dpeigen.stats.frame import Frame
-from dpeigen.stats.pairs import Table, Transform, allowance, n_pairs, pair_sum, pairs_per_row
+from dpeigen.stats.pairs import Tabulated, Transform, allowance, n_pairs, pair_sum, pairs_per_row
 
 LONG = np.longdouble
 needs_extended = pytest.mark.skipif(np.finfo(LONG).nmant < 60, reason="no extended precision here to compare with")
@@ -82,7 +82,7 @@ def off(rows, transform, design=None):
 
 def tabled(function, bound):
     """A function of one's own as the private method sees it."""
-    return Transform("custom", bound, Table(function, bound))
+    return Transform("custom", bound, Tabulated(function, bound))
 
 
 SPHERICAL = Transform()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpeigen.stats.refinement import Model, SignRelease, look_along, understand
+from dpeigen.stats.next_look import choose_stretch
+from dpeigen.stats.refinement import SignModel, SignRelease, fit_model
 from dpeigen.stats.signs import compression
 
 
@@ -27,16 +28,16 @@ def releases(variances, deviations, wanted, seed=0):
     rng, d = np.random.default_rng(seed), len(variances)
     found, model = [], None
     for deviation in deviations:
-        basis, factors = look_along(model, deviation, d)
+        basis, factors = choose_stretch(model, deviation, d)
         matrix = moment(variances, basis, factors) + noise(rng, d, deviation)
         found.append(SignRelease(matrix, deviation, basis, factors))
-        model = understand(found, model, wanted)
+        model = fit_model(found, model, wanted)
     return found, model
 
 
 def error(model, wanted):
     """sinΘ against the first axes."""
-    return np.linalg.norm(model.basis[:wanted][:, wanted:], ord=2)
+    return np.linalg.norm(model.directions[:wanted][:, wanted:], ord=2)
 
 
 @pytest.mark.parametrize("levels", [[300.0, 300.0], [2000.0, 60.0], [5000.0, 400.0, 30.0]])
@@ -53,7 +54,7 @@ def test_later_looks_are_sharper(levels):
 def test_levels_that_drown_in_the_first_look_come_back():
     levels = np.array([3000.0, 500.0])
     _, model = releases(np.append(levels, np.ones(10)), [0.01, 0.005, 0.003], 2)
-    np.testing.assert_allclose(model.levels[:2], levels, rtol=0.3)
+    np.testing.assert_allclose(model.variances[:2], levels, rtol=0.3)
 
 
 def test_one_weak_direction_that_drowns_does_not_make_the_others_endless():
@@ -72,14 +73,14 @@ def test_looks_along_wrong_directions_do_no_harm(seed):
     wrong = np.linalg.qr(np.random.default_rng(seed).normal(size=(12, 2)))[0].T
     factors = np.array([0.1, 3.0])
     bad = SignRelease(moment(variances, wrong, factors), 0.002, wrong, factors)
-    assert error(understand([good, bad], model, 2), 2) < 1.5 * error(model, 2)
+    assert error(fit_model([good, bad], model, 2), 2) < 1.5 * error(model, 2)
 
 
 def test_a_release_that_knows_nothing_changes_nothing():
     variances = np.append([50.0, 30.0], np.ones(10))
     (good,), model = releases(variances, [0.002], 2)
     loud = SignRelease(noise(np.random.default_rng(1), 12, 10.0), 10.0, good.basis, good.factors)
-    assert np.abs(understand([good, loud], model, 2).basis[:2] @ model.basis[:2].T) == pytest.approx(
+    assert np.abs(fit_model([good, loud], model, 2).directions[:2] @ model.directions[:2].T) == pytest.approx(
         np.eye(2), abs=0.01
     )
 
@@ -89,7 +90,7 @@ def test_rows_are_stretched_where_it_pays():
         releases(np.append([level] * 2, np.ones(28)), [deviation], 2)[1]
         for level, deviation in ((500.0, 1e-3), (14.0, 1e-3), (14.0, 0.2))  # 14: both halves are as long already
     )
-    (basis, factors), (_, plain), (_, noisy) = (look_along(m, 1e-3, 30) for m in (strong, weak, lost))
+    (basis, factors), (_, plain), (_, noisy) = (choose_stretch(m, 1e-3, 30) for m in (strong, weak, lost))
     assert len(basis) >= 2
     assert (factors[:2] < 0.5).all()
     assert len(plain) == len(noisy) == 0
@@ -102,10 +103,10 @@ def test_whatever_was_drawn_directions_are_directions(d, wanted, deviation):
         found, model = releases(variances, [deviation] * 3, wanted, seed)
         basis = model.completed(wanted)
         np.testing.assert_allclose(basis @ basis.T, np.eye(wanted), atol=1e-9)
-        assert np.isfinite(model.levels).all()
+        assert np.isfinite(model.variances).all()
         assert all((r.factors > 0).all() and np.isfinite(r.factors).all() for r in found)
 
 
 def test_the_last_direction_is_what_the_others_leave():
-    model = Model(np.eye(3)[:2], np.array([3.0, 2.0]), 2, np.ones((3, 3)))
+    model = SignModel(np.eye(3)[:2], np.array([3.0, 2.0]), 2, np.ones((3, 3)))
     np.testing.assert_allclose(np.abs(model.completed(3)), np.eye(3))

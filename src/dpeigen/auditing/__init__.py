@@ -7,7 +7,20 @@ the density is known; `faults` are broken mechanisms that an audit must catch; `
 
 from dpeigen.auditing.claims import Claim, Finding
 from dpeigen.auditing.faults import FAULTS
-from dpeigen.auditing.runner import Plan, Result, run_audits
+from dpeigen.auditing.runner import AuditPlan, Result, run_audits
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 
-__all__ = ["FAULTS", "TARGETS", "Claim", "Finding", "Plan", "Result", "Target", "find_target", "run_audits"]
+Plan = AuditPlan  # its former name
+
+__all__ = [
+    "FAULTS",
+    "TARGETS",
+    "AuditPlan",
+    "Claim",
+    "Finding",
+    "Plan",
+    "Result",
+    "Target",
+    "find_target",
+    "run_audits",
+]

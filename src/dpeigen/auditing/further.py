@@ -24,6 +24,7 @@ from dpeigen.privacy.ledger.requirement import made_up_rows
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource
+from dpeigen.sources.memory import Batch
 from dpeigen.stats import Frame
 from dpeigen.stats.cells import PlaneView
 
@@ -51,10 +52,10 @@ def mean_target(name: str, epsilon: float, kind: Kind) -> Target:
     """A mean of rows without a bound, the scale being public."""
     budget = Budget(epsilon, kind.delta)
     n = vectors_needed(budget, kind.d)
-    shares, frame = MeanShares.of(budget, n, kind.d), Frame(kind.d)
+    shares = MeanShares.of(budget, n, kind.d)
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        found = mean_of(frame.image(rows), 1.0, shares, rng)
+        found = mean_of(Batch(rows, in_random_order=True), 1.0, shares, rng)
         return np.arcsinh(np.array([*found.mean, found.radius, found.deviation]))
 
     return Target(name, Claim(budget, shares.spends()), n, kind.d, Relation.REPLACE, run)
@@ -63,10 +64,10 @@ def mean_target(name: str, epsilon: float, kind: Kind) -> Target:
 def top_eigenvalue_target(name: str, epsilon: float, kind: Kind) -> Target:
     """A scale without a bound; that nothing stands out is an answer too."""
     budget = Budget(epsilon, kind.delta)
-    n, frame = 4 * groups_needed(budget), Frame(kind.d)
+    n = 4 * groups_needed(budget)
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        found = top_eigenvalue(frame.image(rows), budget, rng)
+        found = top_eigenvalue(Batch(rows, in_random_order=True), budget, rng)
         return np.array([found is None, found == 0.0, math.log(found) if found else 0.0], dtype=np.float64)
 
     spends = (Spend("labels", "", ApproximateCost(epsilon, kind.delta)),)

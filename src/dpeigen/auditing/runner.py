@@ -47,7 +47,7 @@ READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
 
 @dataclass(frozen=True)
-class Plan:
+class AuditPlan:
     """What is fixed before the first draw."""
 
     targets: tuple[str, ...]
@@ -121,7 +121,7 @@ class _Job:
     piece: int
     count: int
     rows: Floats | None
-    plan: Plan
+    plan: AuditPlan
     deadline: float | None
     known: Pair | None = None  # the worst found at a larger ε, where it shows best
 
@@ -214,7 +214,7 @@ def _judge(target: Target, event: Event, first: Floats, second: Floats, confiden
 class _Audit:
     """One mechanism at one ε: what is on disk, what is to be done next, what can be said."""
 
-    def __init__(self, name: str, epsilon: float, plan: Plan, folder: Path) -> None:
+    def __init__(self, name: str, epsilon: float, plan: AuditPlan, folder: Path) -> None:
         self.name, self.epsilon, self.plan = name, epsilon, plan
         digest = hashlib.sha256(f"{name}|{epsilon!r}".encode()).hexdigest()[:12]
         self.folder = folder / digest
@@ -292,7 +292,7 @@ STAGES = 2 + len(READINGS)
 
 
 def run_audits(
-    plan: Plan,
+    plan: AuditPlan,
     folder: Path,
     *,
     minutes: float | None = None,
@@ -330,7 +330,7 @@ def run_audits(
     return [r for r in results if r is not None], missing
 
 
-def _fix(plan: Plan, folder: Path) -> None:
+def _fix(plan: AuditPlan, folder: Path) -> None:
     """The plan on disk; another plan in the same folder is refused, because its pieces are not ours."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(plan), sort_keys=True)

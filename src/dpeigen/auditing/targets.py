@@ -53,7 +53,7 @@ def _radius(name: str, epsilon: float, kind: Kind) -> Target:
     return Target(name, Claim(Budget(epsilon), (Spend("radius", "", cost),)), 40, kind.d, relation, run)
 
 
-def _centre(name: str, epsilon: float, kind: Kind) -> Target:
+def _center_target(name: str, epsilon: float, kind: Kind) -> Target:
     budget = Budget(epsilon, kind.delta)
     bound = kind.options.get("bound", "private")
     task = make_task(kind.d, 40, budget, bound=bound, center="private")
@@ -158,9 +158,9 @@ TARGETS: dict[str, Kind] = {
     "dp-pca": Kind(whole, "dp-pca", options={"bound": None}, cost=100),
     "radius": Kind(_radius, delta=0.0, cost=8),
     "radius, add/remove": Kind(_radius, delta=0.0, options=_APART, cost=5),
-    "centre": Kind(_centre, options={"bound": 1.0}),
-    "centre, pure": Kind(_centre, delta=0.0, options={"bound": 1.0}),
-    "centre, no bound": Kind(_centre, cost=12),
+    "centre": Kind(_center_target, options={"bound": 1.0}),
+    "centre, pure": Kind(_center_target, delta=0.0, options={"bound": 1.0}),
+    "centre, no bound": Kind(_center_target, cost=12),
     "direction": Kind(_direction, delta=0.0, d=5),
     "mean": Kind(mean_target, cost=6),
     "top eigenvalue": Kind(top_eigenvalue_target),

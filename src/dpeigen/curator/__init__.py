@@ -1,7 +1,8 @@
 """Who holds the rows: the one door between data and methods."""
 
 from dpeigen.curator.curator import Curator, DataCurator, NotPaidForError
+from dpeigen.curator.feed import Feed
 from dpeigen.curator.purposes import Purpose
 from dpeigen.curator.rehearsal import Rehearsal
 
-__all__ = ["Curator", "DataCurator", "NotPaidForError", "Purpose", "Rehearsal"]
+__all__ = ["Curator", "DataCurator", "Feed", "NotPaidForError", "Purpose", "Rehearsal"]

@@ -7,33 +7,37 @@ hands out the answer. So whatever a method does between questions, the recorded 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeVar
 
+from dpeigen._types import Floats
+from dpeigen.curator.costs import covers, rest_of, sum_of
+from dpeigen.curator.feed import BatchStream, Feed
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import (
     Budget,
-    ConcentratedCost,
     Cost,
-    GaussianCost,
-    PureCost,
     Randomness,
     Relation,
     Spend,
     compose_delta,
 )
+from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.noise import draw_ahead
 from dpeigen.questions.base import Question
+from dpeigen.questions.gathered import Gathered
 from dpeigen.sources import PairedSource, Source
-from dpeigen.sources.shuffled import ShuffledSource
+from dpeigen.sources.memory import Batch, PartSource
+from dpeigen.sources.shuffled import ShuffledSource, shuffled
+from dpeigen.stats import BadRowsError
+from dpeigen.stats.frame import RowView
 
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
-_SLACK = 1 + 1e-12  # of sums in floating point
 
 
 class NotPaidForError(RuntimeError):
@@ -51,15 +55,19 @@ class Curator(ABC):
     """
 
     def __init__(self, relation: Relation, shares: Mapping[Purpose, Cost], budget: Budget) -> None:
-        self.relation, self.budget, self.shares = relation, budget, dict(shares)
+        self.relation, self.budget = relation, budget
+        self._declare(shares)
+
+    def _declare(self, shares: Mapping[Purpose, Cost]) -> None:
+        """An account of its own."""
+        self.shares, self._prefix = dict(shares), ""
         self._left: dict[Purpose, Cost | None] = dict(shares)
-        self._prefix = ""
         self._spent: list[Spend] = []  # shared with the parts
         self._number, self._latest = 0, [0]  # of this part, and of the last that was made; the latter is shared
         self._check_budget(shares)
 
     def measure(self, question: Question[Answer], *, purpose: Purpose, cost: Cost) -> Answer:
-        """The noisy answer to a question.
+        """The noisy answer to a question. Its chance of failure, if it has one, is paid under the purpose's threshold.
 
         Raises
         ------
@@ -69,6 +77,10 @@ class Curator(ABC):
         """
         self._pay(purpose, cost)
         self._spent.append(Spend(self._prefix + purpose.value, question.mechanism(cost), cost))
+        if question.failure:
+            tail = tail_spend(self._prefix + purpose.threshold.value, question.failure, self.budget.epsilon)
+            self._pay(purpose.threshold, tail.cost)
+            self._spent.append(tail)
         return self._answered(question, cost)
 
     def part(self: C, shares: Mapping[Purpose, Cost], prefix: str = "") -> C:
@@ -85,13 +97,73 @@ class Curator(ABC):
         other._number = self._latest[0]
         return other
 
+    def left(self, *purposes: Purpose) -> Cost | None:
+        """What is left of the shares of these purposes, together; None for nothing. They are of one kind."""
+        found: Cost | None = None
+        for purpose in purposes:
+            rest = self._left.get(purpose)
+            if rest is not None:
+                found = rest if found is None else sum_of(found, rest)
+        return found
+
+    def sample(self: C, share: float, view: RowView) -> tuple[C, float]:  # noqa: ARG002
+        """The same curator with the same account, of a random part of its rows; and how large a part that is.
+
+        A secret coin is drawn for each row, whatever is in it, so one row is one row of the part or of the rest. Costs
+        are those of asking all rows. The part may be all of them. Rows that ``view`` refuses are refused here.
+        """
+        return self, 1.0
+
+    def apart(self: C, *parts: tuple[int, Mapping[Purpose, Cost]], shuffled: bool = False) -> list[C]:
+        """Curators of disjoint rows: of the next so many each, as the rows lie or in a secret random order.
+
+        Each may spend the whole budget: a row is in one of them, and what is asked of the others depends on it through
+        releases only (parallel composition). From now on only they may spend.
+        """
+        if self.relation is not Relation.REPLACE:
+            raise AssertionError("one row more or less would move rows from one part to the next")
+        if self._spent:
+            raise NotPaidForError("Something was spent on all of these rows before.")
+        self._check_last()
+        self._latest[0] += 1
+        found = self._cut([rows for rows, _ in parts], shuffled=shuffled)
+        for other, (_, shares) in zip(found, parts, strict=True):
+            other._declare(shares)
+        return found
+
+    def in_batches(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> None:
+        """Let a stream ask batch after batch: disjoint rows in a random order, each batch for the whole cost."""
+        self._pay(purpose, cost)
+        self._run(stream)
+        self._spent.append(Spend(self._prefix + purpose.value, stream.mechanism, cost))
+
+    @abstractmethod
+    def seen(self: C, view: RowView) -> C:
+        """The same curator, its rows being the images of rows (or pairs) in a random order: one row, one image."""
+
+    @abstractmethod
+    def first(self: C, rows: int) -> C:
+        """The same curator, of its first so many rows, which are in a random order."""
+
+    @abstractmethod
+    def random_start(self, shape: tuple[int, int]) -> Floats:
+        """Standard normal numbers that have nothing to do with the rows: a place to start from."""
+
+    @abstractmethod
+    def _cut(self: C, rows: Sequence[int], *, shuffled: bool) -> list[C]:
+        """Copies of this curator with so many rows each."""
+
+    @abstractmethod
+    def _run(self, stream: BatchStream) -> None:
+        """Batches for a stream that is paid for."""
+
     @property
     def split(self) -> tuple[Spend, ...]:
         """What was spent, by purpose, in the order of the first measurement for each."""
         totals: dict[tuple[str, str], Cost] = {}
         for spend in self._spent:
             key = (spend.purpose, spend.mechanism)
-            totals[key] = spend.cost if key not in totals else _sum(totals[key], spend.cost)
+            totals[key] = spend.cost if key not in totals else sum_of(totals[key], spend.cost)
         return tuple(Spend(purpose, mechanism, cost) for (purpose, mechanism), cost in totals.items())
 
     @abstractmethod
@@ -103,16 +175,19 @@ class Curator(ABC):
         if compose_delta([*self._spent, *planned], self.budget.epsilon) > self.budget.delta:
             raise NotPaidForError("What was spent and what is to follow are more than the budget together.")
 
-    def _pay(self, purpose: Purpose, cost: Cost) -> None:
+    def _check_last(self) -> None:
         if self._number != self._latest[0]:
             raise NotPaidForError("A part of this curator was made since: only the last part may spend.")
+
+    def _pay(self, purpose: Purpose, cost: Cost) -> None:
+        self._check_last()
         if purpose not in self._left:
             raise NotPaidForError(f"{purpose!s} is not among the shares that the method declared.")
         left = self._left[purpose]
-        if left is None or not _covers(left, cost):
+        if left is None or not covers(left, cost):
             rest = "nothing" if left is None else str(left)
             raise NotPaidForError(f"{cost} for {purpose!s} is more than what is left of its share ({rest}).")
-        self._left[purpose] = _rest(left, cost)
+        self._left[purpose] = rest_of(left, cost)
 
 
 @dataclass
@@ -139,6 +214,20 @@ class DataCurator(Curator):
         super().__init__(relation, shares, budget)
         self.__source, self.__rng, self.__kept = source, rng, _Kept()
         self.__hands_out_rows = hands_out_rows
+        self.__part: list[Source] = []  # shared with the parts
+
+    def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
+        rows = self.__source.in_memory()
+        if rows is None or share >= 1:
+            return self, 1.0
+        if not self.__part:
+            for block in self.__source.blocks():
+                view.image(block)
+            chosen = self.__rng.uniform(self.__source.check_rows(len(rows))) < share
+            self.__part.append(PartSource(rows[chosen], self.__source))
+        other = copy(self)
+        other.__source, other.__kept = self.__part[0], _Kept()
+        return other, share
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
         rng, relation = self.__rng, self.relation
@@ -150,53 +239,81 @@ class DataCurator(Curator):
         """The exact statistic. It stays here."""
         if self.__kept.found is None or self.__kept.reads != question.reads:
             self.__kept = _Kept()  # one statistic at a time is held in memory
-            source = self.__source
-            if question.view.rows_per_term == 2:
-                source = PairedSource(source, self.__rng)
-            elif question.shuffled:
-                source = ShuffledSource(source, self.__rng)
+            source = self.__ordered(question.view, shuffled=question.shuffled)
             reduce = source.reduce_in_sequence if question.gathers else source.reduce
             self.__kept = _Kept(question.reads, reduce(question.statistic()))
         return self.__kept.found
 
+    def __ordered(self, view: RowView, *, shuffled: bool) -> Source:
+        """The rows as a view needs them: random pairs, or in a random order, unless they are in one already."""
+        if self.__source.in_random_order:
+            return self.__source
+        if view.rows_per_term == 2:
+            return PairedSource(self.__source, self.__rng, view.image)
+        return ShuffledSource(self.__source, self.__rng) if shuffled else self.__source
+
+    def __over(self, rows: Floats, *, in_random_order: bool = True) -> DataCurator:
+        other = copy(self)
+        other.__source, other.__kept = Batch(rows, in_random_order=in_random_order), _Kept()
+        return other
+
+    def seen(self, view: RowView) -> DataCurator:
+        source = self.__ordered(view, shuffled=True)
+        return self.__over(source.reduce_in_sequence(Gathered(view)).table())
+
+    def first(self, rows: int) -> DataCurator:
+        if not self.__source.in_random_order:
+            raise AssertionError("which rows come first would follow from how the table is sorted")
+        return self.__over(self.__held()[:rows])
+
+    def random_start(self, shape: tuple[int, int]) -> Floats:
+        return self.__rng.normal(shape)
+
+    def _cut(self, rows: Sequence[int], *, shuffled: bool) -> list[DataCurator]:
+        table, known = self.__held(), self.__source.in_random_order
+        table = table[self.__rng.permutation(len(table))] if shuffled else table
+        ends = list(accumulate(rows))
+        if ends[-1] > len(table):
+            raise AssertionError("the parts have more rows than there are")
+        return [
+            self.__over(table[end - count : end], in_random_order=known or shuffled)
+            for count, end in zip(rows, ends, strict=True)
+        ]
+
+    def __held(self) -> Floats:
+        rows = self.__source.in_memory()
+        if rows is None:
+            raise AssertionError("only rows in memory are told apart by their places")
+        return rows
+
+    def feed(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> Feed:
+        """Pay for a stream whose rows come block by block, in an order that the caller answers for."""
+        self._pay(purpose, cost)
+        return self.__feed(stream, in_random_order=False)
+
+    def __feed(self, stream: BatchStream, *, in_random_order: bool) -> Feed:
+        def batch(rows: Floats) -> DataCurator:
+            source = Batch(rows, in_random_order=in_random_order)
+            return DataCurator(source, self.relation, {}, self.budget, self.__rng)
+
+        return Feed(stream, batch)
+
+    def _run(self, stream: BatchStream) -> None:
+        feed = self.__feed(stream, in_random_order=True)
+        feed.before_spending = self.__source.finished  # from here on a failure costs
+        try:
+            for block in shuffled(self.__source, self.__rng):
+                feed.take(block)
+        except BadRowsError as error:
+            if not feed.spent:
+                raise
+            text = f"Reading stopped after {stream.rows_used} rows, which stay paid for: {error}"
+        else:
+            return
+        raise ValueError(text)  # of another kind: what was spent is not given back
+
     def unprotected(self) -> tuple[Source, Randomness]:
-        """The rows themselves: for baselines that are not private, and for streams, which hold one batch of rows."""
+        """The rows themselves: for baselines that are not private."""
         if not self.__hands_out_rows:
             raise NotPaidForError("The method did not declare that it holds rows.")
         return self.__source, self.__rng
-
-
-def _covers(left: Cost, cost: Cost) -> bool:
-    """Whether a share is enough for a cost of the same kind."""
-    if isinstance(left, GaussianCost) and isinstance(cost, GaussianCost):
-        return cost.mu <= left.mu * _SLACK
-    if isinstance(left, PureCost) and isinstance(cost, PureCost):
-        return cost.epsilon <= left.epsilon * _SLACK
-    if isinstance(left, ConcentratedCost) and isinstance(cost, ConcentratedCost):
-        return cost.rho <= left.rho * _SLACK
-    return left == cost
-
-
-def _rest(left: Cost, cost: Cost) -> Cost | None:
-    """What is left of a share, None for nothing; Gaussian shares compose in squares."""
-    if isinstance(left, GaussianCost) and isinstance(cost, GaussianCost):
-        rest = left.mu**2 - cost.mu**2
-        return GaussianCost(math.sqrt(rest)) if rest > left.mu**2 * 1e-15 else None
-    if isinstance(left, PureCost) and isinstance(cost, PureCost):
-        rest = left.epsilon - cost.epsilon
-        return PureCost(rest) if rest > left.epsilon * 1e-15 else None
-    if isinstance(left, ConcentratedCost) and isinstance(cost, ConcentratedCost):
-        rest = left.rho - cost.rho
-        return ConcentratedCost(rest) if rest > left.rho * 1e-15 else None
-    return None
-
-
-def _sum(first: Cost, second: Cost) -> Cost:
-    """What two measurements for one purpose cost together."""
-    if isinstance(first, GaussianCost) and isinstance(second, GaussianCost):
-        return GaussianCost(math.hypot(first.mu, second.mu))
-    if isinstance(first, PureCost) and isinstance(second, PureCost):
-        return PureCost(first.epsilon + second.epsilon)
-    if isinstance(first, ConcentratedCost) and isinstance(second, ConcentratedCost):
-        return ConcentratedCost(first.rho + second.rho)
-    raise AssertionError("one purpose is paid for in one kind of cost")

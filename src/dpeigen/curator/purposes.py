@@ -10,10 +10,12 @@ class Purpose(str, Enum):
 
     ROWS = "number of rows"
     RADIUS = "radius"
-    FIRST_CENTRE_RADIUS = "radius for the first centre"
-    FIRST_CENTRE = "first centre"
-    CENTRE_RADIUS = "radius for the centre"
-    CENTRE = "centre"
+    SCALES = "scales of the columns"
+    PLACES = "places of the columns"
+    FIRST_CENTER_RADIUS = "radius for the first centre"
+    FIRST_CENTER = "first centre"
+    CENTER_RADIUS = "radius for the centre"
+    CENTER = "centre"
     MOMENT = "second moment"
     FIRST_MOMENT_RADIUS = "radius for the first moment"
     FIRST_MOMENT = "first moment"
@@ -35,6 +37,13 @@ class Purpose(str, Enum):
     DENSITY = "density"
     CLASSES = "class centres"
     REST = "what follows"
+    SCALE = "scale"
+    SCALE_THRESHOLD = "threshold of the scale"
+    RANGES = "ranges"
+    RANGES_THRESHOLD = "threshold of the ranges"
+    FIRST_MEAN_RADIUS = "radius for the first mean"
+    FIRST_MEAN = "first mean"
+    MEAN = "mean"
     BATCHES = "every row, in its own batch"
     EIGENVALUES = "eigenvalues"
     EIGENVECTORS = "eigenvectors"
@@ -53,6 +62,11 @@ class Purpose(str, Enum):
     def is_radius(self) -> bool:
         """Whether it pays for a radius."""
         return self.name.endswith("RADIUS")
+
+    @property
+    def threshold(self) -> Purpose:
+        """What the chance of an empty bin of a histogram for this purpose is paid under."""
+        return Purpose(f"threshold of the {self.value}")
 
     def __str__(self) -> str:
         return self.value

@@ -6,13 +6,15 @@ same questions as a real run: it tells what will be measured, at what cost, in h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.curator.curator import Curator
+from dpeigen.curator.feed import BatchStream
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import Budget, Cost, Relation
 from dpeigen.privacy.randomness import made_up_generator
@@ -21,6 +23,7 @@ from dpeigen.stats.frame import RowView
 
 Answer = TypeVar("Answer")
 _ROWS = 1000  # where their number is private
+_BATCHES = 500
 
 
 class Nobody:
@@ -45,8 +48,12 @@ class Nobody:
     def norms(self, view: RowView) -> Floats:  # noqa: ARG002
         return np.ones(1)
 
-    def signs(self, view: RowView, count: int) -> Floats:  # noqa: ARG002
-        return np.eye(view.n_columns)
+    def sample(self, view: RowView, count: int) -> Floats:
+        d = view.n_columns
+        return np.resize(np.eye(d), (max(1, min(count, 2 * d)), d))
+
+    def expected(self, view: RowView, radius: float) -> Floats:
+        return self.moment(view, radius)
 
     def tau(self, view: RowView, transform: Any, design: int | None) -> Floats:  # noqa: ARG002
         return np.eye(view.n_columns) / view.n_columns
@@ -66,6 +73,33 @@ class Rehearsal(Curator):
     def passes(self) -> int:
         """How often a real run reads the rows."""
         return len(self._passes)
+
+    def _of(self, rows: int) -> Rehearsal:
+        other = copy(self)
+        other._people = Nobody(rows)
+        return other
+
+    def seen(self, view: RowView) -> Rehearsal:
+        return self._of(self._people.terms(view))
+
+    def first(self, rows: int) -> Rehearsal:
+        return self._of(rows)
+
+    def random_start(self, shape: tuple[int, int]) -> Floats:
+        return self._rng.normal(size=shape)
+
+    def _cut(self, rows: Sequence[int], *, shuffled: bool) -> list[Rehearsal]:  # noqa: ARG002
+        return [self._of(count) for count in rows]
+
+    def _run(self, stream: BatchStream) -> None:
+        """Batches up to the first release, or some hundred: those that follow are like them."""
+        for _ in range(_BATCHES):
+            rows = 0 if stream.ready else stream.wanted()
+            if not rows:
+                break
+            stream.rows_used += rows
+            stream.use(Rehearsal(self.relation, {}, self.budget, rows))
+        self._passes.append(("batches",))
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
         if not self._passes or self._passes[-1] != question.reads:

@@ -73,8 +73,8 @@ def second_moment(rows: Floats, center: Any, weights: Floats | None = None) -> F
         origin = rows.mean(axis=0) if weights is None else weights @ rows
     else:
         origin = np.zeros(rows.shape[1]) if center is None else np.asarray(center, dtype=np.float64)
-    centred = rows - origin
-    return centred.T @ (centred / len(rows) if weights is None else centred * weights[:, None])
+    centered = rows - origin
+    return centered.T @ (centered / len(rows) if weights is None else centered * weights[:, None])
 
 
 def run_cell(work: Work, cell: Cell) -> Result:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 METRICS = ("sin_theta", "projection_distance", "captured_variance", "relative_frobenius")
 _WORDS = ("mechanism", "basis", "status", "reason")
 _NUMBERS = ("spent_epsilon", "spent_delta", *METRICS)
-FORMATS = (".parquet", ".feather", ".csv")
+OUT_FORMATS = (".parquet", ".feather", ".csv")
 
 
 def check_file(path: str | Path) -> Path:
     """A path that tells its format by its ending."""
     found = Path(path)
-    if found.suffix not in FORMATS:
-        raise ValueError(complain("out", "compare", f"a file ending in one of {', '.join(FORMATS)}", str(path)))
+    if found.suffix not in OUT_FORMATS:
+        raise ValueError(complain("out", "compare", f"a file ending in one of {', '.join(OUT_FORMATS)}", str(path)))
     return found
 
 

@@ -18,7 +18,7 @@ from dpeigen._validate import check_count, check_delta, check_epsilon, check_fla
 from dpeigen._version import __version__
 from dpeigen.evaluation.cells import FLOOR, Cell, Result, Work, run_cell, second_moment
 from dpeigen.evaluation.comparison import Comparison, check_file
-from dpeigen.evaluation.store import Store
+from dpeigen.evaluation.store import CellStore
 from dpeigen.evaluation.synthetic import Synthetic
 from dpeigen.methods import Method, check_bound, check_center, check_method
 from dpeigen.privacy import Relation
@@ -98,7 +98,7 @@ def compare(
     if path is not None and state is not None and path.exists() and not state.exists():
         remedy = "It is not a comparison that can be continued, and would be lost."
         raise ValueError(complain("out", _OWNER, "a new file", str(path), remedy))
-    with Store(state) as store:
+    with CellStore(state) as store:
         kept = store.seed()
         seed = seed if seed is not None else kept if kept is not None else SystemRandomness().word()
         setting = {"data": _described(table), **_plain(facts), "seed": seed, "dpeigen": __version__}
@@ -210,7 +210,7 @@ def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _finish(
     work: Work,
     cells: list[Cell],
-    store: Store,
+    store: CellStore,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:

@@ -26,7 +26,7 @@ class OtherSettingError(ValueError):
     """The file on disk was made with another setting."""
 
 
-class Store:
+class CellStore:
     """The finished cells of one setting; in memory where no path is given."""
 
     def __init__(self, path: Path | None) -> None:
@@ -39,7 +39,7 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise OtherSettingError(f"{path} holds no finished cells ({error}). Choose another 'out'.") from None
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> CellStore:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from dpeigen.privacy.guarantee import Guarantee
 
 Integers = NDArray[np.int64]
-MOST_ROWS = 2**20  # behind one report: sums stay in 64-bit integers
+MOST_ROWS_OF_A_REPORT = 2**20  # behind one report: sums stay in 64-bit integers
 MOST_FEATURES = 8192
 _REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37
 _OWNER = "LocalRandomizer"
@@ -98,7 +98,7 @@ class LocalParameters:
         if self.mechanism == "gaussian" and not self.delta:
             remedy = "Give a delta well below 1/n such as 1e-6, or mechanism='privunit'."
             raise ValueError(complain("delta", _OWNER, "> 0 for mechanism='gaussian'", self.delta, remedy))
-        put(self, "most_rows", check_count("most_rows", self.most_rows, _OWNER, high=MOST_ROWS))
+        put(self, "most_rows", check_count("most_rows", self.most_rows, _OWNER, high=MOST_ROWS_OF_A_REPORT))
         put(self, "seeded_test", check_flag("seeded_test", self.seeded_test, _OWNER))
         if self.mechanism != "gaussian" and self.most_rows > 1:
             remedy = "Give a delta > 0, or leave most_rows at 1."

@@ -1,6 +1,7 @@
 """Know before you spend: predicted errors, the ε or the rows that reach a target, and splits of a budget.
 
-Everything here is computed from public facts and assumptions; no data are read and nothing is spent.
+Everything here is computed from public facts, assumptions and public tables; no private data are read and nothing is
+spent.
 """
 
 from dpeigen.planner.assumptions import Rows, from_covariance, power_law, spiked

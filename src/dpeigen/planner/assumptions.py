@@ -56,6 +56,11 @@ class Rows:
             raise ValueError(complain("tails", "Rows", "above 2 for rows that have a covariance", self.tails))
         return np.diag(self.eigenvalues * (1.0 if self.tails is None else self.tails / (self.tails - 2)))
 
+    @property
+    def variances(self) -> Floats:
+        """Along the principal directions; those of the scale matrix where rows have none."""
+        return self.eigenvalues if self.tails is not None and self.tails <= 2 else np.diag(self.covariance)
+
     def draw(self, count: int, rng: Generator) -> Floats:
         """Rows in the eigenbasis, about their centre, outliers included."""
         rows = rng.normal(size=(count, self.n_features)) * np.sqrt(self.eigenvalues)

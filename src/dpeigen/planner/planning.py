@@ -17,11 +17,11 @@ from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Spiked, Task,
 from dpeigen.methods.auto import Choice, explain
 from dpeigen.planner.assumptions import Rows, assumed_rows
 from dpeigen.planner.beside import InTurn
-from dpeigen.planner.columns import Columns
-from dpeigen.planner.population import Population
+from dpeigen.planner.resampled import Resampled, TableSamples
+from dpeigen.planner.samples import EllipticalSamples, Samples
 from dpeigen.planner.simulation import (
     COVARIANCE_METRICS,
-    METRICS,
+    DIRECTION_METRICS,
     Found,
     by_columns,
     floor_errors,
@@ -29,7 +29,7 @@ from dpeigen.planner.simulation import (
     simulated_errors,
     simulated_runs,
 )
-from dpeigen.planner.steps import oja_errors, table_errors
+from dpeigen.planner.tables import table_errors
 from dpeigen.privacy import Budget, Relation, Spend, best_guess
 from dpeigen.privacy.accounting import compose_delta
 from dpeigen.stats.rates import subspace_lower_rate
@@ -101,7 +101,7 @@ class Problem:
     """Public facts and assumptions, checked."""
 
     task: Task
-    rows: Rows
+    rows: Rows | Resampled
     n: int
     metric: str
 
@@ -121,12 +121,13 @@ class Problem:
         tails: float | None = None,
         contamination: float = 0.0,
         outlier_length: float = 10.0,
+        like: Any = None,
         metric: str | None = None,
     ) -> Problem:
         n = check_count("n_rows", n_rows, "plan", low=2)
         d = check_count("n_features", n_features, "plan", low=2)
         k = None if n_components is None else check_count("n_components", n_components, "plan", high=d - 1)
-        metrics = list(COVARIANCE_METRICS if k is None else METRICS)
+        metrics = list(COVARIANCE_METRICS if k is None else DIRECTION_METRICS)
         metric = check_choice("metric", metrics[0] if metric is None else metric, metrics, "plan")
         related = Relation.parse(relation, "plan")
         if isinstance(bound, tuple):
@@ -142,10 +143,22 @@ class Problem:
             n_rows=n if related is Relation.REPLACE else None,
         )
         options = {"tails": tails, "contamination": contamination, "outlier_length": outlier_length}
-        rows = assumed_rows(spectrum, d, 1 if k is None else k, **options)
+        if like is None:
+            rows: Rows | Resampled = assumed_rows(spectrum, d, 1 if k is None else k, **options)
+        elif spectrum is not None or tails is not None or contamination:
+            must = "given without spectrum, tails and contamination: a table has its own"
+            raise ValueError(complain("like", "plan", must, "both"))
+        else:
+            rows = Resampled.of(like, task)
         if k is None and not np.isfinite(rows.covariance).all():
             raise AssertionError("`Rows` has refused tails without a covariance")
         return cls(task, rows, n, metric)
+
+    def samples(self, seed: int) -> Samples:
+        """What is simulated."""
+        if isinstance(self.rows, Resampled):
+            return TableSamples(self.rows, self.n, seed)
+        return EllipticalSamples(self.rows, self.task, self.n, seed)
 
     def at(self, epsilon: float) -> Problem:
         return replace(self, task=replace(self.task, budget=Budget(epsilon, self.task.budget.delta)))
@@ -168,40 +181,27 @@ class Simulator:
     """Runs of methods on one problem; keeps what runs at other ε have in common."""
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
-        self.problem, self.seed = problem, seed
-        self._populations: dict[bool, Population] = {}
-        self._columns = Columns.of(problem.task, problem.rows.eigenvalues)
+        self.problem, self._samples = problem, problem.samples(seed)
 
     def errors(self, method: Method, task: Task, repetitions: int) -> Floats:
-        metric = self.problem.metric
+        metric, samples = self.problem.metric, self._samples
         with single_blas():  # the matrices are small: a second thread costs more than it saves
-            if isinstance(method, Oja):
-                return oja_errors(method, task, self._population(task.pairs), repetitions, metric)
-            if isinstance(method, (Geodesic, DPPCA, Spiked)):
-                return table_errors(method, task, self._population(paired=False), repetitions, metric)
-            return simulated_errors(method, task, self._pair(), repetitions, metric)
+            on_table = isinstance(method, Oja) and not isinstance(samples, EllipticalSamples)
+            if isinstance(method, (Geodesic, DPPCA, Spiked)) or on_table:
+                return table_errors(method, task, samples, repetitions, metric)
+            return simulated_errors(method, task, samples, repetitions, metric)
 
     def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
         """What runs would release: directions, and variances and a centre where they are paid for."""
-        return list(simulated_runs(method, task, self._pair(), repetitions))
+        return list(simulated_runs(method, task, self._samples, repetitions))
 
     def distance(self, directions: Floats) -> float:
         """From the truth."""
         k = self.problem.task.n_components
-        return METRICS["sin_theta"](directions, np.eye(self.problem.task.n_features)[:k])
+        return DIRECTION_METRICS["sin_theta"](directions, np.eye(self.problem.task.n_features)[:k])
 
     def floor(self) -> float:
-        errors = floor_errors(self._population(paired=False), self.problem.task, _FLOOR_RUNS, self.problem.metric)
-        return float(np.mean(errors))
-
-    def _population(self, paired: bool) -> Population:
-        if paired not in self._populations:
-            n = self.problem.n // 2 if paired else self.problem.n
-            self._populations[paired] = Population(self.problem.rows, n, self.seed, pairs=paired, columns=self._columns)
-        return self._populations[paired]
-
-    def _pair(self) -> tuple[Population, Population]:
-        return self._population(paired=False), self._population(paired=True)
+        return float(np.mean(floor_errors(self._samples, self.problem.task, _FLOOR_RUNS, self.problem.metric)))
 
 
 def plan(
@@ -226,6 +226,9 @@ def plan(
         covariance matrix, a `Release`, or `Rows`.
     tails : degrees of freedom of a multivariate t; None for normal rows.
     contamination, outlier_length : the share of outliers and their length in root mean square lengths.
+    like : a table in place of spectrum, tails and contamination: rows are drawn from it with replacement, and errors
+        are against its own covariance and directions. An array, a data frame or a file. It must be PUBLIC or
+        SYNTHETIC: a plan from private rows is an unpaid look at them.
     metric : "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)); for a covariance "relative_frobenius"
         (‖Ĉ − C‖_F/‖C‖_F), or "relative_operator".
     progress : called with a method's name before its runs.
@@ -306,7 +309,7 @@ def _interval(errors: Floats, metric: str) -> tuple[float, float]:
     logs = np.log(np.maximum(errors, 1e-12))
     reach = float(stdtrit(len(logs) - 1, _QUANTILES[1])) * logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs))
     low, high = np.exp(logs.mean() - reach), np.exp(logs.mean() + reach)
-    return float(low), float(min(high, 1.0) if metric in METRICS else high)
+    return float(low), float(min(high, 1.0) if metric in DIRECTION_METRICS else high)
 
 
 def _success(method: Method, task: Task) -> float:
@@ -342,9 +345,14 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "bound": "columns" if isinstance(bound, tuple) else bound,
         "center": task.center if task.center is None or isinstance(task.center, str) else "public",
         "eigenvalues": [float(v) for v in rows.eigenvalues],
-        "tails": rows.tails,
-        "contamination": rows.contamination,
+        **_shape(rows),
     }
+
+
+def _shape(rows: Rows | Resampled) -> dict[str, Any]:
+    if isinstance(rows, Resampled):
+        return {"like": rows.n_rows, "tails": None, "contamination": None}
+    return {"like": None, "tails": rows.tails, "contamination": rows.contamination}
 
 
 def adversary_success(epsilon: float, delta: float = 0.0, *, prior: float = 0.5) -> float:

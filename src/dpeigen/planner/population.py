@@ -18,7 +18,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.planner.assumptions import Rows
-from dpeigen.planner.columns import Columns
+from dpeigen.planner.box import BoxedAxes
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.signs import compression
 
@@ -30,6 +30,7 @@ _DESIGN = 64  # partners that the library takes where it does not take all
 _NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
 _CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
 _LEAST = 1e-300
+_PART_SEED = 7
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,8 @@ class View:
 class Population:
     """Assumed rows (or, for ``pairs``, differences of two over √2) in repetitions. Deterministic in its seed."""
 
-    def __init__(
-        self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, columns: Columns | None = None
-    ) -> None:
-        self.assumed, self.n, self.pairs, self.columns, self.seed = rows, n, pairs, columns, seed
+    def __init__(self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, box: BoxedAxes | None = None) -> None:
+        self.assumed, self.n, self.pairs, self.box, self.seed = rows, n, pairs, box, seed
         most = int(np.clip(_NUMBERS // self.d, _FEWEST, _MOST))
         self.exact = n <= most
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0))
@@ -67,6 +66,7 @@ class Population:
         self._shares = compression(rows.eigenvalues, 1.0, 0)[0][:-1]
         self._norm_squares = _lengths(self._drawn) ** 2
         self._found: dict[object, Floats] = {}
+        self._parts: dict[int, Population] = {}
 
     @property
     def d(self) -> int:
@@ -86,7 +86,7 @@ class Population:
     def _draw(self, count: int, rng: Generator) -> tuple[Floats, Floats]:
         """Rows, and the same inside the column bounds."""
         plain = self.assumed.draw(2 * count if self.pairs else count, rng)
-        inside = plain if self.columns is None else self.columns.clipped(plain)
+        inside = plain if self.box is None else self.box.clipped(plain)
         cut = inside is not plain
         if self.pairs:
             plain, inside = ((rows[0::2] - rows[1::2]) / math.sqrt(2) for rows in (plain, inside))
@@ -97,6 +97,12 @@ class Population:
         if key not in self._found:
             self._found[key] = make()
         return self._found[key]
+
+    def part(self, n: int) -> Population:
+        """So many of the rows, or of the differences."""
+        if n not in self._parts:
+            self._parts[n] = Population(self.assumed, n, _PART_SEED, pairs=self.pairs, box=self.box)
+        return self._parts[n]
 
     def rows(self, repetition: int) -> Floats:
         """The rows of a repetition, or those that stand for them."""
@@ -269,10 +275,10 @@ class Population:
         clipped = squares * np.minimum(1.0, np.asarray(view.radius) ** 2 / lengths)
         if self.outliers:
             return np.asarray(clipped.mean(axis=0))
-        centred = squares / lengths - shares
+        centered = squares / lengths - shares
         means = clipped.mean(axis=0)
-        slope = (centred * (clipped - means)).mean(axis=0) / (centred**2).mean(axis=0)
-        return _smoothed(levels, means - slope * centred.mean(axis=0))
+        slope = (centered * (clipped - means)).mean(axis=0) / (centered**2).mean(axis=0)
+        return _smoothed(levels, means - slope * centered.mean(axis=0))
 
 
 def _differences(rows: Floats, step: int = 1) -> Floats:

@@ -8,23 +8,25 @@ maps of that basis. A run costs a few products and decompositions of d × d matr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
+from dpeigen.curator.feed import BatchStream
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.planner.population import Population, View
 from dpeigen.privacy import Cost
-from dpeigen.privacy.randomness import Generator
-from dpeigen.questions import Question
+from dpeigen.privacy.randomness import Generator, made_up_generator
+from dpeigen.questions import People, Question
 from dpeigen.stats import Frame, ScoreFrame
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.stretch import Stretched
-from dpeigen.stats.stretch import Whitened as WhitenedRows
+from dpeigen.stats.stretch import Stretched, WhitenedRows
 
 Answer = TypeVar("Answer")
 # Every look at pairs pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
@@ -52,15 +54,18 @@ class _Map:
 class Assumed:
     """A sample of assumed rows, as the questions see them.
 
-    Coordinates are the columns of the table where public bounds give columns weights, and else the eigenbasis: all
-    other methods are the same in any basis.
+    Coordinates are the columns of the table: as public bounds suggest, or, ``turned``, any; else the eigenbasis.
     """
 
-    def __init__(self, singles: Population, pairs: Population, task: Task, repetition: int) -> None:
+    def __init__(
+        self, singles: Population, pairs: Population, task: Task, repetition: int, *, turned: bool = False
+    ) -> None:
         self._populations, self._task, self._repetition, self._looks = (singles, pairs), task, repetition, 0
-        columns = singles.columns
-        self._turn = None if columns is None or columns.weights is None else columns.turn
-        self.origin = _origin(task)
+        box = singles.box
+        self._turned, self._turn = turned, _any_turn(singles.d) if turned else None
+        if box is not None and box.weights is not None:
+            self._turn = box.turn
+        self.origin = origin_of(task)
 
     def in_eigenbasis(self, rows: Floats) -> Floats:
         """Rows (or directions) from coordinates to the eigenbasis."""
@@ -102,10 +107,26 @@ class Assumed:
         found = self._populations[0].differences(self._repetition, self._task.n_components or self._task.n_features)
         return found if self._turn is None else self._turn @ found @ self._turn.T
 
-    def signs(self, view: RowView, count: int) -> Floats:
+    def sample(self, view: RowView, count: int) -> Floats:
         seen, rows = self._map(view), self._of(view).rows(self._repetition)
-        images = View(None, seen.view.stretch, seen.view.shift).image(np.resize(rows, (count, rows.shape[1])))
+        images = seen.of_radius(math.inf).image(np.resize(rows, (count, rows.shape[1]))) * seen.scale
         return images if seen.outer is None else images @ seen.outer.T
+
+    def expected(self, view: RowView, radius: float) -> Floats:
+        seen = self._map(view)
+        return seen.turned(self._of(view).mean(seen.of_radius(radius)))
+
+    def batch(self, rows: int) -> Assumed:
+        """So many of the rows. Streams look at rows or at pairs of them, never at both."""
+        pairs = self._task.pairs
+        part = self._populations[pairs].part(max(1, rows // (1 + pairs)))
+        return Assumed(part, part, self._task, self._repetition, turned=self._turned)
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are, for those that look at them in batches."""
+        pairs = self._task.pairs
+        return self._populations[pairs].n * (1 + pairs)
 
     def _of(self, view: RowView) -> Population:
         return self._populations[view.rows_per_term - 1]
@@ -143,7 +164,13 @@ class Assumed:
         return _Map(View(None, frame.weights[:, None] * self._turn, shift), None, scale)
 
 
-def _origin(task: Task) -> Floats:
+@lru_cache(maxsize=16)
+def _any_turn(d: int) -> Floats:
+    """How the principal directions lie in the columns where nothing is known of that: anyhow, the same every time."""
+    return np.linalg.qr(made_up_generator(d).normal(size=(d, d)))[0]
+
+
+def origin_of(task: Task) -> Floats:
     """Where the rows lie: about the public centre, in the middle of column bounds, or about 0."""
     if isinstance(task.center, np.ndarray):
         return task.center
@@ -155,14 +182,46 @@ def _origin(task: Task) -> Floats:
 class SimulatedCurator(Curator):
     """A curator over assumed rows, for predictions: nothing is read, and nothing it answers is private."""
 
-    def __init__(self, shares: Mapping[Purpose, Cost], task: Task, people: Assumed, rng: Generator) -> None:
+    def __init__(self, shares: Mapping[Purpose, Cost], task: Task, people: People, rng: Generator) -> None:
         super().__init__(task.relation, shares, task.budget)
         self._people, self._rng = people, rng
+
+    def _of(self, rows: int) -> SimulatedCurator:
+        other = copy(self)
+        other._people = self._assumed.batch(rows)
+        return other
+
+    @property
+    def _assumed(self) -> Assumed:
+        if not isinstance(self._people, Assumed):
+            raise TypeError("batches are made of assumed rows; rows of a table are drawn instead")
+        return self._people
+
+    def seen(self, view: RowView) -> SimulatedCurator:
+        raise TypeError(f"no population is seen through {type(view).__name__}")
+
+    def first(self, rows: int) -> SimulatedCurator:
+        return self._of(rows)
+
+    def random_start(self, shape: tuple[int, int]) -> Floats:
+        return self._rng.normal(size=shape)
+
+    def _cut(self, rows: Sequence[int], *, shuffled: bool) -> list[SimulatedCurator]:  # noqa: ARG002
+        return [self._of(count) for count in rows]
+
+    def _run(self, stream: BatchStream) -> None:
+        left = self._assumed.n_rows
+        while 0 < (rows := stream.wanted()) <= left:
+            left -= rows
+            stream.rows_used += rows
+            (batch,) = self._cut([rows], shuffled=False)
+            batch._declare({})
+            stream.use(batch)
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
         return question.simulated(self._people, cost, self.relation, self._rng)
 
 
-def simulate(method: Method, task: Task, people: Assumed, rng: Generator) -> Estimate:
+def simulate(method: Method, task: Task, people: People, rng: Generator) -> Estimate:
     """What one run of a checked method would release, in the coordinates of the population."""
     return method.estimate(SimulatedCurator(method.shares(task), task, people, rng), task)

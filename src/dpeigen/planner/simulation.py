@@ -1,6 +1,6 @@
 """Errors of a method on assumed rows: the method itself, asking a simulated curator (`planner.simulated`).
 
-Methods in many steps are in `planner.steps`.
+Methods that no simulated curator answers run on drawn tables: `planner.tables`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from dpeigen._types import Floats
 from dpeigen.methods import DPPCA, Geodesic, Kendall, Method, Oja, Refined, SpatialSign, Spiked, Task, Whitened
 from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.methods.sampling.base import SamplingMethod
-from dpeigen.planner.population import Population, View
-from dpeigen.planner.simulated import Assumed, simulate
+from dpeigen.planner.samples import Sample, Samples
+from dpeigen.planner.simulated import simulate
 from dpeigen.privacy.randomness import made_up_generator
+from dpeigen.stats import Frame
+from dpeigen.stats.pairs import Transform
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
 
 _SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
-Pair = tuple[Population, Population]  # of rows, and of differences of pairs of them
 _COVARIANCES = (MomentMethod, SamplingMethod, SpatialSign, Whitened)
-METRICS: dict[str, Callable[[Floats, Floats], float]] = {
+DIRECTION_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
 }
@@ -35,7 +36,7 @@ COVARIANCE_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What a run releases, in the eigenbasis of the assumed rows."""
+    """What a run releases, in the true principal axes and from the true centre."""
 
     directions: Floats
     covariance: Floats
@@ -48,42 +49,56 @@ def by_columns(counts: tuple[int, int, int], d: int) -> int:
     return counts[(d > 20) + (d > 60)]
 
 
-def simulated_errors(method: Method, task: Task, pair: Pair, repetitions: int, metric: str = "sin_theta") -> Floats:
+def simulated_errors(
+    method: Method, task: Task, samples: Samples, repetitions: int, metric: str = "sin_theta"
+) -> Floats:
     """Errors of a checked method in so many runs on the assumed rows."""
     truth, errors = np.eye(task.n_features)[: task.n_components], []
-    for found in simulated_runs(method, task, pair, repetitions):
-        if metric in METRICS:
-            errors.append(METRICS[metric](found.directions, truth))
+    for found in simulated_runs(method, task, samples, repetitions):
+        if metric in DIRECTION_METRICS:
+            errors.append(DIRECTION_METRICS[metric](found.directions, truth))
         else:
-            errors.append(COVARIANCE_METRICS[metric](found.covariance, pair[0].assumed.covariance))
+            errors.append(COVARIANCE_METRICS[metric](found.covariance, samples.covariance))
     return np.array(errors)
 
 
-def simulated_runs(method: Method, task: Task, pair: Pair, repetitions: int) -> Iterator[Found]:
+def simulated_runs(method: Method, task: Task, samples: Samples, repetitions: int) -> Iterator[Found]:
     """What so many runs of a checked method would release, on rows or on pairs of them as the method asks."""
     d = task.n_features
     for repetition in range(repetitions):
-        rng = made_up_generator(pair[0].seed, repetition, d)  # the same for all n and ε: errors are smooth in them
-        people = Assumed(*pair, task, repetition % by_columns(_SAMPLES, d))
+        rng = made_up_generator(samples.seed, repetition, d)  # the same for all n and ε: errors are smooth in them
+        people = samples.people(task, repetition % by_columns(_SAMPLES, d))
         released = simulate(method, task, people, rng)
-        turned = people.in_eigenbasis(people.in_eigenbasis(released.covariance).T)
         center = None if released.mean is None else people.in_eigenbasis(released.mean - people.origin)
         paid = released.details.get("variances") != "relative"
         variances = released.eigenvalues if paid else None
         yield Found(
-            people.in_eigenbasis(released.components), turned, variances, center if task.private_center else None
+            people.in_eigenbasis(released.components),
+            _turned(people, released.covariance),
+            variances,
+            center if task.private_center else None,
         )
 
 
-def floor_errors(population: Population, task: Task, repetitions: int, metric: str) -> Floats:
+def floor_errors(samples: Samples, task: Task, repetitions: int, metric: str) -> Floats:
     """Errors without privacy: of the plain covariance or of Kendall's tau, whichever suits these rows better."""
     k, d = task.n_components or task.n_features, task.n_features
-    plain = [population.moment(r, View(math.inf)) for r in range(repetitions)]
+    plain, signs = [], []
+    for repetition in range(repetitions):
+        people = samples.people(task, repetition)
+        frame = Frame(d, people.origin)
+        plain.append(_turned(people, people.moment(frame, math.inf)))
+        if metric not in COVARIANCE_METRICS:
+            signs.append(_turned(people, people.tau(frame, Transform(), None)))
     if metric in COVARIANCE_METRICS:
-        return np.array([COVARIANCE_METRICS[metric](m, population.assumed.covariance) for m in plain])
-    signs = [population.differences(r, k) for r in range(repetitions)]
-    errors = [[METRICS[metric](_leading(m, k), np.eye(d)[:k]) for m in moments] for moments in (plain, signs)]
+        return np.array([COVARIANCE_METRICS[metric](m, samples.covariance) for m in plain])
+    errors = [[DIRECTION_METRICS[metric](_leading(m, k), np.eye(d)[:k]) for m in moments] for moments in (plain, signs)]
     return np.array(min(errors, key=lambda found: float(np.mean(found))))
+
+
+def _turned(people: Sample, matrix: Floats) -> Floats:
+    """A symmetric matrix from the coordinates of a sample to the true axes."""
+    return people.in_eigenbasis(people.in_eigenbasis(matrix).T)
 
 
 def is_modelled(method: Method, *, covariance: bool = False) -> bool:

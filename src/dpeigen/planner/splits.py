@@ -71,8 +71,7 @@ def split_loss(method: Method, problem: Problem, simulator: Simulator) -> float:
     except ValueError:
         return math.inf
     runs = simulator.found(method, problem.task, min(_RUNS, problem.repetitions))
-    rows = problem.rows
-    values = rows.eigenvalues if rows.tails is not None and rows.tails <= 2 else np.diag(rows.covariance)
+    values = problem.rows.variances
     k, error = problem.task.n_components or problem.task.n_features, simulator.distance
 
     def squared(found: Found) -> float:

@@ -28,6 +28,14 @@ _NUMERICS_WORDS = {
     "idealised": "idealised: proven for real-valued noise, drawn in floating point and rounded to a grid",
     "seeded": "seeded: not private (random_state was set; for tests and papers only)",
 }
+_ABOUT = {
+    "covariance": "the covariance matrix of the columns",
+    "correlation": "the correlation matrix of the columns",
+    "second moment": "the second moment of the columns about 0",
+    "covariance of columns in public units": "the covariance matrix of the columns, each divided by a public number",
+    "spatial signs": "the directions of rows from a centre, whatever their lengths (spatial signs)",
+    "Kendall's tau": "the directions of differences of rows, whatever their lengths (Kendall's tau)",
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class Guarantee:
     reference: str = ""
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    estimand: str = ""  # what the release is about; "" where that is not stated
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Guarantee"))
@@ -65,6 +74,11 @@ class Guarantee:
     def is_private(self) -> bool:
         """False when the noise can be reproduced from a seed or the mechanism has no proof."""
         return self.numerics != "seeded" and self.basis != "none"
+
+    @property
+    def about(self) -> str:
+        """What the release estimates, in words; "" where that is not stated."""
+        return _ABOUT.get(self.estimand, self.estimand)
 
     @property
     def secret(self) -> str:
@@ -105,6 +119,7 @@ class Guarantee:
             "reference": self.reference,
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
+            "estimand": self.estimand,
         }
 
     @classmethod
@@ -120,8 +135,10 @@ class Guarantee:
         promise = f"({self.epsilon:g}, {self.delta:g})-differential privacy, {neighbour}"
         if self.basis == "distributional":
             promise = f"under the assumptions below ONLY: {promise}"
+        about = [f"about      {self.about}"] if self.estimand else []
         lines = [
             promise if self.is_private else f"NOT PRIVATE (the noise is that of {promise})",
+            *about,
             f"mechanism  {self.mechanism}" + (f"  [{self.reference}]" if self.reference else ""),
             f"trust      {self.trust}",
             f"basis      {self.basis}" + "".join(f"\n             - {a}" for a in self.assumptions),

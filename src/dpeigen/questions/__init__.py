@@ -1,7 +1,9 @@
 """Questions that a curator answers, one file each."""
 
 from dpeigen.questions.base import People, Question
+from dpeigen.questions.box import BoxMean
 from dpeigen.questions.cells import CellCounts, ClassSums
+from dpeigen.questions.columns import ColumnCounts, NoisyCounts
 from dpeigen.questions.count import Count
 from dpeigen.questions.descent import Descent, gradient_reach
 from dpeigen.questions.kendall import NoisyTau, Tau
@@ -9,18 +11,24 @@ from dpeigen.questions.laws import GaussianLaw, LaplaceLaw, SymmetricLaw, Wishar
 from dpeigen.questions.mean import ClippedMean, NoisyMean
 from dpeigen.questions.moment import Moment, NoisyMoment
 from dpeigen.questions.radius import RadiusHolding, RadiusLeaving
+from dpeigen.questions.ranges import Ranges
+from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
 from dpeigen.questions.spectrum import Directions, Eigenvalues, NoisyEigenvalues, RankOne, Rayleigh
 from dpeigen.questions.spiked import LeadingProjector, ProjectedMoment
 from dpeigen.questions.squares import MeanSquares, NoisySquares
+from dpeigen.questions.steps import OjaSteps
 from dpeigen.questions.values import Matrix
 
 __all__ = [
+    "BoxMean",
     "CellCounts",
     "ClassSums",
     "ClippedMean",
+    "ColumnCounts",
     "Count",
     "Descent",
     "Directions",
+    "EigenvalueRatios",
     "Eigenvalues",
     "GaussianLaw",
     "LaplaceLaw",
@@ -28,20 +36,24 @@ __all__ = [
     "Matrix",
     "MeanSquares",
     "Moment",
+    "NoisyCounts",
     "NoisyEigenvalues",
     "NoisyMean",
     "NoisyMoment",
     "NoisySquares",
     "NoisyTau",
+    "OjaSteps",
     "People",
     "ProjectedMoment",
     "Question",
     "RadiusHolding",
     "RadiusLeaving",
+    "Ranges",
     "RankOne",
     "Rayleigh",
     "SymmetricLaw",
     "Tau",
+    "TopEigenvalue",
     "WishartLaw",
     "gradient_reach",
     "law_for",

@@ -47,8 +47,11 @@ class People(Protocol):
     def norms(self, view: RowView) -> Floats:
         """Lengths of (a sample of) the rows, increasing."""
 
-    def signs(self, view: RowView, count: int) -> Floats:
-        """So many rows, divided by their length."""
+    def sample(self, view: RowView, count: int) -> Floats:
+        """So many rows, or fewer that stand for them."""
+
+    def expected(self, view: RowView, radius: float) -> Floats:
+        """The mean of zzᵀ over rows clipped to the radius, without sampling error."""
 
     def tau(self, view: RowView, transform: Any, design: int | None) -> Floats:
         """Kendall's tau over pairs of the rows."""
@@ -62,6 +65,11 @@ class Question(ABC, Generic[Answer]):
     gathers: ClassVar[bool] = (
         False  # whether the statistic keeps the order of rows, so that blocks must come one by one
     )
+
+    @property
+    def failure(self) -> float:
+        """The chance of an empty bin being shown, which is paid for in δ beside the cost; 0 for most."""
+        return 0.0
 
     @property
     @abstractmethod

@@ -23,7 +23,7 @@ from dpeigen.privacy.noise import continuous_grid
 from dpeigen.privacy.randomness import Generator, SeededRandomness
 from dpeigen.privacy.subsampling import subsampled_epsilon
 from dpeigen.questions.base import People, Question
-from dpeigen.questions.kendall import Gathered
+from dpeigen.questions.gathered import Gathered
 from dpeigen.questions.values import Matrix
 from dpeigen.stats import Lattice
 from dpeigen.stats.frame import RowView
@@ -73,7 +73,9 @@ class Descent(Question[Floats]):
         return self._run(found.table() / LEVELS, rng)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
-        return self._run(people.signs(self.view, self.pairs), SeededRandomness(rng))
+        rows = people.sample(self.view, self.pairs)
+        lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        return self._run(rows / lengths, SeededRandomness(rng))
 
     def _check(self, cost: Cost) -> None:
         """Refuse noise that is worth more than its cost."""

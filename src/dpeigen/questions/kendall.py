@@ -10,15 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question
+from dpeigen.questions.gathered import Gathered
 from dpeigen.questions.laws import SymmetricLaw
-from dpeigen.stats import Frame, KendallTau, Lattice, Statistic
+from dpeigen.stats import Frame, KendallTau, Statistic
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.pairs import Transform, n_pairs, pairs_per_row
 
@@ -99,31 +98,3 @@ class Tau(Question[NoisyTau]):
         rows = PART if self.in_parts else max(1, self.rows)
         pairs = n_pairs(rows, self.design) * max(1, self.rows // rows)
         return NoisyTau(mean + self.law.made_up(len(mean), deviation, rng), deviation, pairs, 1.0)
-
-
-class Gathered(Statistic):
-    """All framed rows (on a lattice, if there is one), in the order in which they came."""
-
-    def __init__(self, frame: RowView, lattice: Lattice | None = None) -> None:
-        self.frame, self.lattice = frame, lattice
-        self._blocks: list[Floats] = []
-
-    def fresh(self) -> Gathered:
-        return Gathered(self.frame, self.lattice)
-
-    def update(self, block: Any) -> Gathered:
-        rows = self.frame.image(block) if self.lattice is None else self.lattice.integers(block)
-        self._blocks.append(np.array(rows))
-        return self
-
-    def merge(self, other: Gathered) -> Gathered:
-        self._blocks += other._blocks
-        return self
-
-    @property
-    def count(self) -> int:
-        return sum(len(block) for block in self._blocks)
-
-    def table(self) -> Floats:
-        """The rows."""
-        return np.concatenate([np.empty((0, self.frame.n_columns)), *self._blocks])

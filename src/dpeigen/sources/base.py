@@ -54,8 +54,10 @@ class Source(ABC):
     feature_names: list[str] | None = None
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
+    in_random_order: bool = False  # whether rows come in a secret random order, drawn without looking at them
     width_declared: bool = True  # False where only the rows have told the number of columns
     row_note: str = ""  # what a row is, for guarantees that bad rows were counted in, where that may surprise
+    read_once: bool = False  # whether a second pass is refused
     passes: int = 0
     _rows_read: int | None = None  # by the first pass
 

@@ -14,7 +14,9 @@ from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
 from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.objects import numbers_of, table_of
+from dpeigen.stats import Statistic
 
+S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread
 
@@ -39,6 +41,34 @@ class ArraySource(Source):
 
     def in_memory(self) -> NDArray[np.generic]:
         return self._array
+
+
+class Batch(ArraySource):
+    """Rows that were read already: one thread goes through them, and no bar tells of it."""
+
+    def __init__(self, array: NDArray[np.generic], *, in_random_order: bool) -> None:
+        super().__init__(array)
+        self.in_random_order = in_random_order
+
+    def reduce(self, statistic: S) -> S:
+        part = statistic.fresh()
+        for block in self.blocks():
+            part.update(block)
+        return part
+
+    def reduce_in_sequence(self, statistic: S) -> S:
+        return self.reduce(statistic)
+
+
+class PartSource(ArraySource):
+    """Some rows of another source: a pass over them is a pass over that source, after which a failure costs."""
+
+    def __init__(self, array: NDArray[np.generic], whole: Source) -> None:
+        super().__init__(array)
+        self._whole = whole
+
+    def finished(self) -> None:
+        self._whole.finished()
 
 
 class MisfitError(UnreadableRowsError, TypeError):
@@ -99,7 +129,7 @@ class BlockSource(Source):
     ) -> None:
         self._make = blocks if callable(blocks) else None
         self._blocks: Iterable[Any] = () if callable(blocks) else blocks
-        self._once = self._make is None and iter(self._blocks) is iter(self._blocks)
+        self._once = self.read_once = self._make is None and iter(self._blocks) is iter(self._blocks)
         self._spent = False
         self._first: list[Any] = []  # of a generator, looked at for its width
         self.n_rows = None if n_rows is None else check_count("n_rows", n_rows, "BlockSource")

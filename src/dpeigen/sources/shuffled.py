@@ -12,7 +12,7 @@ new order, and each file is put in order when it is read back: two sequential pa
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -69,6 +69,8 @@ def _stretches(source: Source, rng: Randomness) -> Iterator[NDArray[np.float64]]
 class ShuffledSource(Source):
     """Rows in a secret random order over all of them; each pass draws an order of its own."""
 
+    in_random_order = True
+
     def __init__(self, source: Source, rng: Randomness) -> None:
         self._source, self._rng = source, rng
         self.n_features, self.feature_names = source.n_features, source.feature_names
@@ -85,11 +87,18 @@ class PairedSource(ShuffledSource):
     """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
 
     Sorted data (by class, by date) would otherwise pair like with like. Every way to pair the rows up is equally
-    likely, so one changed row changes one pair, the others being drawn alike.
+    likely, so one changed row changes one pair, the others being drawn alike. A row that sits out is shown to
+    ``check`` all the same, so that a bad row is refused by the first pass, before anything is drawn.
     """
+
+    def __init__(self, source: Source, rng: Randomness, check: Callable[[Any], Any] = len) -> None:
+        super().__init__(source, rng)
+        self._check = check
 
     def blocks(self) -> Iterator[Any]:
         for block in super().blocks():
+            if len(block) % 2:
+                self._check(block[-1:])
             yield block[: len(block) // 2 * 2]  # of an odd number of rows, one sits out
 
     def check_rows(self, count: int) -> int:

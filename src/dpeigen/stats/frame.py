@@ -18,6 +18,7 @@ from dpeigen.stats.products import exact_product
 
 OnBadRow = Literal["refuse", "drop-to-zero"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
+_TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
 
 
@@ -96,7 +97,7 @@ class Frame:
             elif self.center is not None:
                 rows = rows - self.center
             if self.weights is not None:
-                rows = np.clip(rows * self.weights, -LARGEST_FLOAT, LARGEST_FLOAT)
+                rows = finite(rows * self.weights)
         if bad is not None:
             rows = np.where(bad[:, None], 0.0, rows)
         return rows
@@ -159,20 +160,29 @@ class ScoreFrame:
 
 def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
     """Scores of finite rows along k directions, each row's from that row alone, and the length of what is left over."""
-    scaled, exponents, squared = normalised(rows)
+    scaled, exponents = _scaled(rows)
     bits = exact_bits(rows.shape[1])
-    dots = exact_product(np.rint(scaled), np.rint(directions * 2.0**bits).T)  # integers below 2^53
+    integers = np.rint(scaled, out=scaled)
+    dots = exact_product(integers, np.rint(directions * 2.0**bits).T)  # integers below 2^53
     k = len(directions)
     scores = np.empty((len(dots), k + int(residual)))
     scores[:, :k] = dots * 2.0**-bits
     if residual:
-        rest = squared.copy()
+        rest = np.einsum("ij,ij->i", integers, integers)
         for column in range(k):  # one column at a time: a fixed order of additions
             rest -= scores[:, column] ** 2
         scores[:, k] = np.sqrt(np.maximum(rest, 0.0))
     with np.errstate(over="ignore"):
         scores = np.ldexp(scores, (exponents - bits)[:, None])
     return np.clip(scores, -LARGEST_FLOAT, LARGEST_FLOAT)
+
+
+def finite(values: Floats) -> Floats:
+    """The same numbers, those that overflowed set to the largest there is (in place)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # then each of them is
+            return values
+    return np.clip(values, -LARGEST_FLOAT, LARGEST_FLOAT, out=values)
 
 
 def _same_facts(first: Frame | ScoreFrame, second: Frame | ScoreFrame) -> bool:
@@ -191,15 +201,22 @@ def normalised(rows: Floats) -> tuple[Floats, NDArray[np.int64], Floats]:
 
     row = scaled · 2^(exponent − b). Overflow and underflow cannot happen on the way.
     """
+    scaled, exponents = _scaled(rows)
+    integers = np.rint(scaled)
+    return scaled, exponents, np.einsum("ij,ij->i", integers, integers)
+
+
+def _scaled(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
     bits = exact_bits(rows.shape[1])
     _, exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
     exponents = exponents.astype(np.int64)
-    half = (bits - exponents) // 2  # in two steps: 2^(bits − exponent) itself may overflow for tiny rows
     # Products with powers of two are what ldexp would give, and several times as fast.
+    if exponents.min(initial=0) > _TINY:
+        return rows * np.ldexp(1.0, bits - exponents)[:, None], exponents
+    half = (bits - exponents) // 2  # in two steps, with the same result: 2^(bits − exponent) itself may overflow
     scaled = rows * np.ldexp(1.0, half)[:, None]
     scaled *= np.ldexp(1.0, bits - exponents - half)[:, None]
-    integers = np.rint(scaled)
-    return scaled, exponents, np.einsum("ij,ij->i", integers, integers)
+    return scaled, exponents
 
 
 def row_norms(rows: Floats) -> Floats:

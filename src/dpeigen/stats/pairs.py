@@ -76,7 +76,7 @@ class Transform:
         return 1.0 if math.isinf(self.radius) else self.radius**2
 
 
-class Table:
+class Tabulated:
     """A function of one's own, looked up in a table of its values at public points, and linear between them.
 
     The function never sees a distance of the data: it may depend on the other entries of its argument, keep a state or
@@ -97,7 +97,7 @@ class Table:
         self._values = np.append(bounded, bounded[-1])
 
     def __eq__(self, other: object) -> bool:  # a copy back from another process is the same table
-        return isinstance(other, Table) and np.array_equal(self._values, other._values)
+        return isinstance(other, Tabulated) and np.array_equal(self._values, other._values)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -124,7 +124,7 @@ def allowance(rows: int, n_features: int, design: int | None = None, *, custom: 
     """How far the computed mean is from the exact one at most, in Frobenius norm and units of b², for any data.
 
     u = 2^−53. A pair in a tile has |x|² + |y|² ≤ 2^8·D, D = |x − y|²; its D, computed as |x|² + |y|² − 2x·y with d + 2
-    terms, is off by at most 2(d + 4)u·2^8·D, and so is its weight; ξ² of a `Table` moves by 2^10 times half as much.
+    terms, is off by at most 2(d + 4)u·2^8·D, and so is its weight; ξ² of `Tabulated` moves by 2^10 times half as much.
     The products and sums with the weight add at most depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u, depth the most additions
     that one product goes through: below 2^11 in BLAS calls, then tiles and groups. Subtracting the centre turns a
     difference by at most 2^6·u. Pairs summed from differences are off by (d + 8)u and go through 2^12 additions and as

@@ -23,7 +23,7 @@ import math
 
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
 from dpeigen.privacy.calibration import gaussian_mu
-from dpeigen.stats.refinement import predicted_variance
+from dpeigen.stats.next_look import predicted_variance
 
 
 def subspace_upper_rate(

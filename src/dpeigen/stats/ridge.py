@@ -22,12 +22,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from dpeigen._types import Floats
+from dpeigen._validate import complain
 
 _GRID = 100  # penalties tried by `choose_penalty`
 
@@ -134,9 +136,9 @@ def expected_error(path: RidgePath, penalties: Floats, deviation: float, n_rows:
     where λ is small against the eigenvalues. A released matrix has been shrunk and projected and is quiet in the
     directions where Â is nearly 0; there GÂG counts nothing, and G would count most.
 
-    Limits: it is an estimate, with no guarantee. It takes the shrunk matrix for a noisy one with the full deviation
-    (so it errs towards more penalty), is of first order, does not know of the bias from clipping rows, and compares
-    penalties better than it measures errors.
+    Limits: it is an estimate, with no guarantee. It takes the shrunk matrix for a noisy one with the full deviation, is
+    of first order, does not know of the bias from clipping rows, and compares penalties better than it measures errors.
+    docs/ridge.md has how far the choice is from the best in hindsight.
     """
     freedom = (path.values * path.inverse(penalties)).sum(axis=1)
     sampling = 1 + 2 * freedom / n_rows
@@ -148,3 +150,79 @@ def choose_penalty(path: RidgePath, deviation: float, n_rows: float) -> float:
     largest = float(path.values.max(initial=0.0)) or 1.0
     grid = largest * np.logspace(-8, 1, _GRID)
     return float(grid[np.argmin(expected_error(path, grid, deviation, n_rows))])
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """A ridge regression computed from a release, as safe to publish as the release itself.
+
+    For an array of m values of α every number below is an array over them, and ``coef`` is m × p.
+
+    Attributes
+    ----------
+    coef : (p,) coefficients of the features.
+    intercept : float, or None where the release has no centre.
+    alpha : the penalty, scikit-learn's convention.
+    feature_names, target : names of the columns.
+    error_bound : with probability 95% over the noise, ‖coef − w‖₂ is at most this, w the coefficients without noise (of
+        the same clipped rows, at this α). Lemma 1 of Amin et al. 2019, sharpened; None where the release does not state
+        the error of its covariance, and infinite where the bound says nothing.
+    scales : (p,) the penalty was α·Σ(s·w)² with these s.
+    """
+
+    coef: Floats
+    intercept: float | Floats | None
+    alpha: float | Floats
+    feature_names: tuple[str, ...]
+    target: str
+    error_bound: float | Floats | None
+    scales: Floats
+
+    def __post_init__(self) -> None:
+        for value in (self.coef, self.intercept, self.alpha, self.error_bound, self.scales):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def predict(self, X: Any) -> Floats:
+        """Predictions for rows, rows × m for m values of α. Predictions for private rows are private data.
+
+        A data frame is read by the names of its columns, anything else by their order.
+        """
+        if self.intercept is None:
+            raise ValueError(
+                "This fit has slopes but no intercept: the release has no centre (none was paid for). Use `coef` on "
+                "differences, or fit_intercept=False if the columns have mean 0."
+            )
+        p = len(self.feature_names)
+        rows = _table(X, self.feature_names)
+        if rows is None or rows.ndim != 2 or rows.shape[1] != p:
+            raise ValueError(
+                f"X must be a table of real numbers with the {p} columns of `feature_names`, in that order."
+            )
+        result: Floats = rows @ self.coef.T + self.intercept
+        return result
+
+
+def _table(X: Any, names: Sequence[str]) -> Floats | None:
+    """Rows of numbers, by name where X has names; None if X is something else (no error may quote it)."""
+    try:
+        if set(names) <= set(getattr(X, "columns", ())):
+            X = X[list(names)]
+        return np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def check_alphas(value: Any, owner: str, *, many: bool = True) -> Floats | None:
+    """One penalty (zero-dimensional) or several, or None for "auto"."""
+    must = "'auto', a finite number ≥ 0" + (" or a vector of them" if many else "")
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(complain("alpha", owner, must, value))
+        return None
+    alphas = np.asarray(value) if not isinstance(value, (bool, type(None))) else np.array(None)
+    if alphas.dtype.kind not in "fiu":
+        raise TypeError(complain("alpha", owner, must, value))
+    if alphas.ndim > int(many) or alphas.size == 0 or not np.isfinite(alphas).all() or (alphas < 0).any():
+        raise ValueError(complain("alpha", owner, must, value))
+    return alphas.astype(np.float64)

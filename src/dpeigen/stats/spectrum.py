@@ -27,6 +27,7 @@ from dpeigen._types import Floats
 from dpeigen.privacy.sphere import envelope
 
 Complexes = NDArray[np.complex128]
+_VANISHING = 1e-140  # relative to the largest entry, many times smaller than the rounding error of eigenvalues
 RTransform = Callable[[Complexes], Complexes]
 
 
@@ -96,6 +97,8 @@ def expected_rayleigh(values: Floats, concentrations: Floats) -> Floats:
 def symmetric_eigh(matrix: Floats, most: int | None = None) -> tuple[Floats, Floats]:
     """Eigenvalues descending and eigenvectors as rows, each with its largest entry positive; all or the leading."""
     d = len(matrix)
+    sizes = np.abs(matrix)
+    matrix = np.where(sizes < _VANISHING * sizes.max(), 0.0, matrix)  # LAPACK may not end where entries differ by more
     values, vectors = eigh(matrix, subset_by_index=None if most is None else (d - most, d - 1))
     return values[::-1].copy(), fix_signs(vectors.T[::-1])
 
@@ -108,6 +111,18 @@ def fix_signs(rows: Floats) -> Floats:
 
 
 # --- distances; V holds orthonormal rows -------------------------------------------------------------------------
+
+
+def orthonormal(directions: Floats) -> Floats:
+    """Gram–Schmidt from the first row on, twice for full precision."""
+    done: list[Floats] = []
+    for direction in directions:
+        for _ in range(2):
+            for other in done:
+                direction = direction - (direction @ other) * other
+            direction = direction / (float(np.linalg.norm(direction)) or 1.0)
+        done.append(direction)
+    return np.array(done)
 
 
 def principal_angles(first: Floats, second: Floats) -> Floats:

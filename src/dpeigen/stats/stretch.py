@@ -59,7 +59,7 @@ class Stretched(_Turned):
         return np.clip(np.nan_to_num(rows, nan=0.0), -LARGEST_FLOAT, LARGEST_FLOAT)
 
 
-class Whitened(_Turned):
+class WhitenedRows(_Turned):
     """Scores of framed rows along all ``directions`` of a released basis, each multiplied by its factor.
 
     As long as the rows stretched by `Stretched`, in other axes, and many times as fast where all directions are.

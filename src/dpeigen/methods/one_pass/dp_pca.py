@@ -1,10 +1,10 @@
 """``dp-pca``: Oja's algorithm on disjoint batches with noise that follows the gradients. One pass, no bound on rows.
 
 Guarantee: (ε, δ)-DP for every data set, δ > 0, one row replaced, exact numerics. Every row is in one half of one batch
-and each half spends the whole budget on its own rows (`methods.streaming` has the proof of parallel composition):
+and each half spends the whole budget on its own rows (`curator.feed` has the proof of parallel composition):
 
-- first half: the scale of the gradients x(xᵀw), that is the top eigenvalue of their covariance (`methods.spread`);
-- second half: their mean at that scale (`methods.mean`), and one step w ← w + η·mean, normalised.
+- first half: the scale of the gradients x(xᵀw), that is the top eigenvalue of their covariance (`questions.scale`);
+- second half: their mean at that scale (`one_pass.mean`), and one step w ← w + η·mean, normalised.
 
 A gradient is a function of its row and of released numbers (w, the centre, the directions before), computed exactly
 or entry by entry, so that one row changes one gradient. A private centre, the eigenvalues that the learning rate
@@ -25,29 +25,28 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_flag, check_positive, complain
+from dpeigen.curator import Curator
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.framing import frame_rows
-from dpeigen.methods.one_pass.mean import MeanRelease, MeanShares, mean_of, vectors_needed
-from dpeigen.methods.one_pass.spread import eigenvalue_ratios, groups_needed, histogram_share, top_eigenvalue
-from dpeigen.methods.one_pass.streaming import (
-    LARGEST_BATCH,
-    OnePassMethod,
-    Stream,
-    components_of,
-    deflated,
-    exact_scores,
-    finite,
-    orthonormal,
-    refuse_few_rows,
+from dpeigen.methods.one_pass.mean import MeanRelease, MeanShares, ask_mean, vectors_needed
+from dpeigen.methods.one_pass.spread import (
+    ask_ratios,
+    ask_top_eigenvalue,
+    groups_needed,
+    histogram_share,
+    scale_shares,
 )
-from dpeigen.privacy import GaussianCost, Randomness, Spend, gaussian_mu
+from dpeigen.methods.one_pass.streaming import LARGEST_BATCH, OnePassMethod, Stream, components_of, refuse_few_rows
+from dpeigen.privacy import GaussianCost, Spend, gaussian_mu
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
+from dpeigen.stats import Frame
+from dpeigen.stats.frame import LARGEST_FACT, RowView
+from dpeigen.stats.gradients import Clipped, Gradients, SquaredScores
+from dpeigen.stats.spectrum import orthonormal
 
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 64  # steps of each direction, where the number of rows is known
-_CHUNK = 2048  # rows
 _PAIRS_PER_GROUP = 4  # at least, for the scale of a batch
 _UNKNOWN_RATIO, _LARGEST_RATIO = 0.5, 0.995  # of eigenvalues: where none stood out, and at most
 _SCALE_OF_CONSTANTS = 2.0**-80  # for vectors that do not vary at all
@@ -136,8 +135,8 @@ class DPPCA(OnePassMethod):
         batch = batch // (4 if task.pairs else 2) * (4 if task.pairs else 2)
         return batch, (rows // batch - others) // k
 
-    def start(self, task: Task, rng: Randomness) -> Stream:
-        return _Run(self, task, rng)
+    def start(self, task: Task, start: Floats) -> Stream:
+        return _Run(self, task, start)
 
 
 class _Run(Stream):
@@ -145,9 +144,11 @@ class _Run(Stream):
 
     saved = ("batch", "rounds", "ratios", "errors", "steps", "skipped", "queue", "turn", "variances_at")
 
-    def __init__(self, method: DPPCA, task: Task, rng: Randomness) -> None:
+    mechanism = "stability histograms, sparse vector, discrete Gaussian"
+
+    def __init__(self, method: DPPCA, task: Task, start: Floats) -> None:
         frame, radius = frame_rows(task, weighted=False)
-        super().__init__(task, rng, frame, radius if isinstance(task.bound, float) else None)
+        super().__init__(task, frame, radius if isinstance(task.bound, float) else None, start)
         self.method = method
         rows = None if task.n_rows is None else task.n_rows - method.spectrum_rows(task)
         self.batch, self.rounds = method.plan(task, rows, method._others(task), math.log(task.n_rows or 1) ** 2 / 4)
@@ -159,7 +160,7 @@ class _Run(Stream):
         self.queue = [*(["centre"] if task.private_center else []), *(["spectrum"] if method.gap is None else [])]
         self.variances_at = 0  # the turn of the last release of variances
         self.turn = 0  # batches for directions so far
-        self._shares: dict[tuple[int, ...], MeanShares] = {}
+        self._shares: dict[tuple[int, int], MeanShares] = {}
 
     # --- what a batch is for; depends on how many there were, and on nothing else -----------------------------------
 
@@ -178,56 +179,51 @@ class _Run(Stream):
         role = self._role()
         return 0 if not role else self.method.spectrum_rows(self.task) if role == "spectrum" else self.batch
 
-    def use(self, rows: Floats) -> None:
-        role, terms = self._role(), self.framed(rows)
+    def use(self, batch: Curator) -> None:
+        role, terms, view = self._role(), self.wanted() // self.frame.rows_per_term, Clipped(self.frame, self.radius)
         if role == "centre":
-            self._use_for_center(terms)
+            self._ask_center(batch, view, terms)
         elif role == "spectrum":
-            found = eigenvalue_ratios(terms, len(self.directions), self.task.budget, self.rng)
+            found = ask_ratios(batch.part(scale_shares(self.task.budget)), view, terms, len(self.directions))
             self.ratios = [_UNKNOWN_RATIO if r is None else min(r, _LARGEST_RATIO) for r in found]
             self._plan_rounds()
         elif role == "direction":
-            self._use_for_direction(terms, self.turn % len(self.directions))
+            self._ask_direction(batch, view, terms, self.turn % len(self.directions))
             self.turn += 1
         else:
-            self._use_for_variances(terms)
+            self._ask_variances(batch, view, terms)
         if self.queue:
             self.queue.pop(0)
 
-    def _mean(self, first: Floats, second: Floats, widen: float = 2**0.25) -> MeanRelease | None:
-        """The mean of the second half at the scale of the first; None where no scale stands out."""
-        scale = top_eigenvalue(first, self.task.budget, self.rng)
+    def _ask_mean(self, batch: Curator, view: RowView, terms: int, widen: float = 2**0.25) -> MeanRelease | None:
+        """The mean of the images of the second half at the scale of the first; None where no scale stands out."""
+        budget, d, half = self.task.budget, view.n_columns, terms // 2
+        vectors = terms - half
+        if (vectors, d) not in self._shares:
+            self._shares[vectors, d] = MeanShares.of(budget, vectors, d, box=self.method.box)
+        shares = self._shares[vectors, d]
+        first, second = batch.seen(view).apart((half, scale_shares(budget)), (vectors, shares.shares))
+        scale = ask_top_eigenvalue(first, Frame(d), half)
         if scale is None:
             self.skipped += 1
             return None
-        if second.shape not in self._shares:
-            self._shares[second.shape] = MeanShares.of(self.task.budget, *second.shape, box=self.method.box)
-        return mean_of(second, scale or _SCALE_OF_CONSTANTS, self._shares[second.shape], self.rng, widen=widen)
+        return ask_mean(second, vectors, d, scale or _SCALE_OF_CONSTANTS, shares, widen)
 
-    def _use_for_center(self, terms: Floats) -> None:
-        half = len(terms) // 2
-        found = self._mean(terms[:half], terms[half:])
+    def _ask_center(self, batch: Curator, view: RowView, terms: int) -> None:
+        found = self._ask_mean(batch, view, terms)
         if found is None:
             return  # the public point that rows are measured from stays the centre
         origin = np.zeros(self.task.n_features) if self.frame.center is None else self.frame.center
         self.frame = replace(self.frame, center=np.clip(origin + found.mean, -LARGEST_FACT, LARGEST_FACT))
 
-    def _use_for_direction(self, terms: Floats, j: int) -> None:
-        gradients = np.empty_like(terms)
-        for start in range(0, len(terms), _CHUNK):  # parts that stay in the processor's cache
-            part, out = terms[start : start + _CHUNK], gradients[start : start + _CHUNK]
-            scores = exact_scores(part, self.directions[: j + 1])
-            with np.errstate(over="ignore"):
-                np.multiply(deflated(part, scores, self.directions[:j]), scores[:, j, None], out=out)
-        gradients = finite(gradients)
-        half = len(gradients) // 2
-        found = self._mean(gradients[:half], gradients[half:])
+    def _ask_direction(self, batch: Curator, view: RowView, terms: int, j: int) -> None:
+        found = self._ask_mean(batch, Gradients(view, self.directions[: j + 1]), terms)
         if found is None:
             return
         gradient, length = found.mean, float(np.linalg.norm(found.mean))
         if not 0 < length < LARGEST_FACT:
             return
-        d, vectors = self.task.n_features, len(terms) - half
+        d, vectors = self.task.n_features, terms - terms // 2
         gap = length * (1 - self.ratios[j]) if self.method.gap is None else min(self.method.gap, length)
         variance = d * found.deviation**2 + found.radius**2 / vectors
         share, self.errors[j] = gain(self.errors[j], variance / gap**2, gap / length)
@@ -235,6 +231,15 @@ class _Run(Stream):
         self.directions[j] = (1 - step * length) * self.directions[j] + step * gradient
         self.steps[j] += 1
         self.directions = orthonormal(self.directions)
+
+    def _ask_variances(self, batch: Curator, view: RowView, terms: int) -> None:
+        squares = SquaredScores(view, self.directions)
+        found = self._ask_mean(batch, squares, terms, widen=4.0)  # squares are skew, and few: noise is small
+        self.variances_at = self.turn
+        if found is not None:
+            self.variances = np.maximum(found.mean, 0.0)
+        elif self.rounds is not None and self.variances is None:
+            self.variances = np.zeros(squares.n_columns)
 
     def _plan_rounds(self) -> None:
         """The number of rounds that the released ratios ask for: few large batches where power steps converge fast."""
@@ -256,23 +261,6 @@ class _Run(Stream):
             best = min(best, (total, batch, rounds or 0))
         _, self.batch, self.rounds = best
 
-    def _use_for_variances(self, terms: Floats) -> None:
-        k, d = self.directions.shape
-        scores = exact_scores(terms, self.directions)
-        with np.errstate(over="ignore"):
-            columns = list(scores.T**2)
-            if k < d:
-                rest = deflated(terms, scores, self.directions)
-                columns.append(np.einsum("ij,ij->i", rest, rest))
-            squares = np.clip(np.column_stack(columns), 0.0, LARGEST_FLOAT)
-        half = len(squares) // 2
-        found = self._mean(squares[:half], squares[half:], widen=4.0)  # squares are skew, and few: noise is small
-        self.variances_at = self.turn
-        if found is not None:
-            self.variances = np.maximum(found.mean, 0.0)
-        elif self.rounds is not None and self.variances is None:
-            self.variances = np.zeros(k + int(k < d))
-
     # --- what comes out -----------------------------------------------------------------------------------------------
 
     @property
@@ -282,9 +270,8 @@ class _Run(Stream):
         return self.method.spectrum_rows(self.task) + (rounds * len(self.directions) + others) * self.batch
 
     def estimate(self) -> Estimate:
-        mechanisms = "stability histograms, sparse vector, discrete Gaussian"
         weak = self.skipped > sum(self.steps) or not all(self.steps)
-        return self._estimate(mechanisms, "exact", NOTES + (WEAK if weak else ()), self._details())
+        return self._estimate("exact", NOTES + (WEAK if weak else ()), self._details())
 
     def _details(self) -> dict[str, Any]:
         cost, failure = histogram_share(self.task.budget)

@@ -5,11 +5,10 @@ or released from other rows. These spends on the same vectors are composed exact
 
 - ranges: for each of the d coordinates the most frequent bin of width τ = 2·√scale, by d stability histograms that are
   one Gaussian mechanism of ℓ2 sensitivity √(2d) on the counts, and a chance of failure paid for in δ
-  (`privacy.histogram`). A coordinate whose bins do not stand out takes the fallback, which is public or released;
+  (`questions.ranges`). A coordinate whose bins do not stand out starts from 0;
 - a radius about that point that holds about 95% of the vectors, by the sparse-vector technique (`questions.radius`),
   pure ε, made a little wider;
-- the sum of the vectors clipped to that ball: integers of norm at most 2^20, so ℓ2 sensitivity 2·2^20 whatever the
-  vectors are; exact discrete Gaussian noise;
+- the mean of the vectors clipped to that ball (`questions.mean`), with exact discrete Gaussian noise;
 - radius and sum once more about the mean that came out: bins are as wide as the widest coordinate asks for, so the
   first centre is rough in all others, and the second ball is mostly much smaller.
 
@@ -25,39 +24,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_positive
-from dpeigen.methods.one_pass.spread import check_budget, check_rows, check_size, in_random_order
-from dpeigen.methods.one_pass.streaming import finite
+from dpeigen.curator import Curator, DataCurator, Purpose
+from dpeigen.methods.one_pass.spread import check_budget, check_rows, check_size
 from dpeigen.methods.radius import rows_needed
-from dpeigen.privacy import (
-    Budget,
-    Cost,
-    GaussianCost,
-    Relation,
-    Spend,
-    allocate,
-    gaussian_mu,
-    randomness,
-)
-from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.privacy.budget import gaussian_share
-from dpeigen.privacy.histogram import failure_of, most_popular, noise_scale, stable_histograms, tail_spend, threshold
-from dpeigen.privacy.noise import perturb
-from dpeigen.privacy.randomness import Randomness
-from dpeigen.questions import RadiusHolding
+from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, Spend, allocate, gaussian_mu, randomness
+from dpeigen.privacy.histogram import failure_of, noise_scale, tail_spend, threshold
+from dpeigen.questions import BoxMean, ClippedMean, RadiusHolding, Ranges
 from dpeigen.questions.radius import MECHANISM
-from dpeigen.sources import ArraySource
-from dpeigen.stats import Frame, Lattice, RowSums
+from dpeigen.sources import ArraySource, Source
+from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
-from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.norms import GRID
 
-RANGES, MEAN = "ranges", "mean"
-ROUNDS = (("radius for the first mean", "first mean"), ("radius", MEAN))
+ROUNDS = ((Purpose.FIRST_MEAN_RADIUS, Purpose.FIRST_MEAN), (Purpose.RADIUS, Purpose.MEAN))
 _TAIL_SHARE = 0.1  # of δ, for the threshold of the histograms
 _RADIUS_SHARE = 0.06  # of ε, twice
 _ROUGH_SHARE = 0.08  # of the Gaussian budget, for the first mean
@@ -66,7 +50,6 @@ _BEST_BIN = 0.3  # the share of the vectors that the best bin of width 2·√sca
 _MOST_RANGES, _LEAST_RANGES = 0.5, 0.02  # of the Gaussian budget
 _RADII = slice(*(int(np.searchsorted(GRID, radius)) for radius in (2.0**-4, 2.0**20)))  # in units of about √scale
 _FEWEST = 5000  # vectors for the first mean, where there are as many
-_ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
 _ZETA = 0.01
 
 
@@ -74,9 +57,9 @@ _ZETA = 0.01
 class MeanShares:
     """The budget of one mean, split; depends on the number of vectors and columns, both public."""
 
-    costs: dict[str, Cost]
+    costs: dict[Purpose, Cost]
     failure: float  # the chance that is paid for in δ
-    epsilon: float  # of the whole
+    budget: Budget
     box: bool = False
 
     @classmethod
@@ -86,17 +69,27 @@ class MeanShares:
         failure = failure_of(tail, budget.epsilon)
         rest = Budget(budget.epsilon * (1 - 2**-40), budget.delta - tail)
         share = float(np.clip(_ranges_needed(rest, failure, d, n) ** 2, _LEAST_RANGES, _MOST_RANGES))
-        main = {RANGES: share} if box else {RANGES: share, "first mean": _ROUGH_SHARE}
-        main[MEAN] = 1 - math.fsum(v for name, v in main.items() if name != MEAN)
+        main = {Purpose.RANGES: share} if box else {Purpose.RANGES: share, Purpose.FIRST_MEAN: _ROUGH_SHARE}
+        main[Purpose.MEAN] = 1 - math.fsum(main.values())
         pure = {} if box else {radius: _RADIUS_SHARE for radius, _ in ROUNDS}
         costs = allocate(rest, pure=pure, main=main, coordinates=4 * d)
-        return cls(costs, failure, budget.epsilon, box)
+        return cls(costs, failure, budget, box)
+
+    @property
+    def _tail(self) -> Spend:
+        return tail_spend(Purpose.RANGES_THRESHOLD.value, self.failure, self.budget.epsilon)
+
+    @property
+    def shares(self) -> dict[Purpose, Cost]:
+        """What a curator is told."""
+        return {**self.costs, Purpose.RANGES_THRESHOLD: self._tail.cost}
 
     def spends(self) -> tuple[Spend, ...]:
         """The record; all of it together is worth the budget."""
-        names = {RANGES: "stability histograms, discrete Gaussian"} | {radius: MECHANISM for radius, _ in ROUNDS}
-        paid = [Spend(name, names.get(name, "discrete Gaussian"), cost) for name, cost in self.costs.items()]
-        return (*paid, tail_spend("threshold of the ranges", self.failure, self.epsilon))
+        names = {radius: MECHANISM for radius, _ in ROUNDS}
+        names[Purpose.RANGES] = "stability histograms, discrete Gaussian"
+        paid = [Spend(name.value, names.get(name, "discrete Gaussian"), cost) for name, cost in self.costs.items()]
+        return (*paid, self._tail)
 
 
 def vectors_needed(budget: Budget, d: int, *, box: bool = False) -> int:
@@ -108,7 +101,7 @@ def vectors_needed(budget: Budget, d: int, *, box: bool = False) -> int:
     if box:
         return math.ceil(ranges)
     shares = MeanShares.of(budget, math.ceil(ranges), d)
-    return max(math.ceil(ranges), 2 * rows_needed(shares.costs["radius"]))
+    return max(math.ceil(ranges), 2 * rows_needed(shares.costs[Purpose.RADIUS]))
 
 
 def _ranges_needed(budget: Budget, failure: float, d: int, n: int) -> float:
@@ -127,76 +120,52 @@ class MeanRelease:
     deviation: float  # of the noise on a coordinate
 
 
-def mean_of(
-    vectors: Floats,
-    scale: float,
-    shares: MeanShares,
-    rng: Randomness,
-    fallback: Floats | None = None,
-    widen: float = 2**0.25,
-) -> MeanRelease:
-    """The mean of finite vectors; spends ``shares``. ``scale`` > 0 is public or released from other rows.
+def ask_mean(curator: Curator, n: int, d: int, scale: float, shares: MeanShares, widen: float = 2**0.25) -> MeanRelease:
+    """The mean of n rows of d columns; spends ``shares``. ``scale`` > 0 is public or released from other rows.
 
-    ``widen``: vectors are clipped to so many times the radius that holds 95% of them; more for skew ones.
+    ``widen``: rows are clipped to so many times the radius that holds 95% of them; more for skew ones.
     """
-    d = vectors.shape[1]
     exponent = int(np.clip(round(math.log2(scale) / 2), -450, 450))
     unit = math.ldexp(1.0, exponent)  # a power of two: dividing by it is exact but at the ends of the doubles
-    with np.errstate(over="ignore"):
-        vectors = finite(vectors * (1 / unit))
-        width = 2 * math.sqrt(scale / unit**2)
-        labels = vectors * (1 / width)
-        labels = finite(np.floor(labels, out=labels))
-    ranges = stable_histograms(labels, shares.costs[RANGES], shares.failure, Relation.REPLACE, rng)
-    start = np.zeros(d) if fallback is None else fallback / unit
-    best = [most_popular(histogram) for histogram in ranges]
-    center = np.array([s if b is None else (b + 0.5) * width for s, b in zip(start, best, strict=True)])
+    curator = curator.seen(Frame(d, weights=np.full(d, 1 / unit)))
+    width = 2 * math.sqrt(scale / unit**2)
+    question = Ranges(Frame(d), width, shares.failure)
+    ranges = curator.measure(question, purpose=Purpose.RANGES, cost=shares.costs[Purpose.RANGES])
+    center = np.array([0.0 if middle is None else middle for middle in ranges])
     if shares.box:
-        found = _box_mean(vectors, center, width / 2, shares, rng)
+        found = _ask_box_mean(curator, n, center, width / 2, shares)
     else:
-        found = _ball_mean(vectors, center, shares, rng, widen)
+        found = _ask_ball_mean(curator, n, center, shares, widen)
     return MeanRelease(found.mean * unit, found.radius * unit, found.deviation * unit)
 
 
-def _ball_mean(vectors: Floats, center: Floats, shares: MeanShares, rng: Randomness, widen: float) -> MeanRelease:
-    radius, deviation, everything = 0.0, 0.0, vectors
-    few = max(len(vectors) // 4, _FEWEST, 10 * rows_needed(shares.costs[ROUNDS[0][0]]))
+def _ask_ball_mean(curator: Curator, n: int, center: Floats, shares: MeanShares, widen: float) -> MeanRelease:
+    radius, deviation = 0.0, 0.0
+    few = max(n // 4, _FEWEST, 10 * rows_needed(shares.costs[Purpose.FIRST_MEAN_RADIUS]))
     for radius_share, mean_share in ROUNDS:
-        vectors = everything if mean_share == MEAN else everything[:few]  # a part is enough for a rough mean
+        asked = curator if mean_share is Purpose.MEAN else curator.first(min(few, n))  # enough for a rough mean
         center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
         frame = Frame(len(center), center)
-        cost = shares.costs[radius_share]
         question = RadiusHolding(frame, within=_RADII)
-        noise = question.draw(cost, Relation.REPLACE, rng)
-        norms = ArraySource(vectors).reduce(question.statistic())
-        radius = widen * question.answer(norms, noise, cost, Relation.REPLACE, rng)
-        lattice = Lattice(frame, radius)
-        total = RowSums(lattice).update(vectors).total
-        cost = shares.costs[mean_share]
-        shift, deviation = _noisy_mean(total, len(vectors), lattice.step, 2.0 * LEVELS, cost, rng)
-        center = center + shift
+        radius = widen * asked.measure(question, purpose=radius_share, cost=shares.costs[radius_share])
+        found = asked.measure(ClippedMean(Lattice(frame, radius)), purpose=mean_share, cost=shares.costs[mean_share])
+        center, deviation = center + found.mean, found.error / math.sqrt(len(center))
     return MeanRelease(center, radius, deviation)
 
 
-def _box_mean(vectors: Floats, center: Floats, deviation: float, shares: MeanShares, rng: Randomness) -> MeanRelease:
-    n, d = vectors.shape
+def _ask_box_mean(curator: Curator, n: int, center: Floats, deviation: float, shares: MeanShares) -> MeanRelease:
+    d = len(center)
     center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
     half = 3 * deviation * math.log(n * d / _ZETA)
-    step = half / LEVELS
-    with np.errstate(over="ignore"):
-        inside = np.clip(np.rint((vectors - center) / step), -LEVELS, LEVELS)
-    total = inside.sum(axis=0).astype(np.int64)  # integers below 2^53: exact in any order
-    shift, deviation = _noisy_mean(total, n, step, 2.0 * LEVELS * math.sqrt(d), shares.costs[MEAN], rng)
-    return MeanRelease(center + shift, half, deviation)
+    cost = shares.costs[Purpose.MEAN]
+    found = curator.measure(BoxMean(Frame(d, center), half), purpose=Purpose.MEAN, cost=cost)
+    return MeanRelease(center + found.mean, half, found.error / math.sqrt(d))
 
 
-def _noisy_mean(
-    total: NDArray[np.int64], n: int, step: float, reach: float, cost: Cost, rng: Randomness
-) -> tuple[Floats, float]:
-    """The noisy mean in the vectors' units, and the deviation of its noise; ``reach``: the ℓ2 sensitivity in steps."""
-    noisy = perturb(total.astype(object) * _ROW_UNIT, cost, l2=reach * _ROW_UNIT, l1=math.inf, rng=rng)
-    unit = step / n
-    return noisy.astype(np.float64) * (unit / _ROW_UNIT), reach / gaussian_share(cost) * unit
+def mean_of(source: Source, scale: float, shares: MeanShares, rng: Randomness) -> MeanRelease:
+    """The mean of the rows of a table; spends ``shares``."""
+    curator = DataCurator(source, Relation.REPLACE, shares.shares, shares.budget, rng)
+    return ask_mean(curator, source.count_rows(), source.n_features, scale, shares)
 
 
 @own_error_state
@@ -216,5 +185,4 @@ def private_mean(
     rows = check_rows(X, owner)
     n, d = rows.shape
     check_size(n, vectors_needed(budget, d), owner)
-    rng = randomness(random_state)
-    return mean_of(in_random_order(rows, rng), scale, MeanShares.of(budget, n, d), rng).mean
+    return mean_of(ArraySource(rows), scale, MeanShares.of(budget, n, d), randomness(random_state)).mean

@@ -1,25 +1,16 @@
 """``oja``: Oja's algorithm one row at a time, noise on every step, rows shuffled. One pass.
 
 Guarantee: (ε, δ)-DP for every data set and every order of the stream, δ > 0, one row replaced. Rows are taken in blocks
-by their positions; disjoint blocks compose in parallel (`methods.streaming`). Inside a block a random permutation, from
-the operating system's generator and independent of the data, picks the rows that pay for variances and orders the
-others. Step t releases y_t = c(x_t; w) + noise, w depending on y_1..y_{t−1} only, c an integer vector in a ball of
-radius L about 0: ℓ2 sensitivity 2L, so each step is a μ₀-Gaussian local randomiser, whatever came before. Two
-calibrations, and the one with the larger μ₀, hence less noise, is used:
+by their positions; disjoint blocks compose in parallel (`curator.feed`). Inside a block a random order, independent of
+the data, picks the rows that pay for variances and orders the others, each of which is in one noisy step
+(`questions.steps` has the proof). Of two calibrations the one with the larger μ of a step, hence less noise, is used:
 
-- plain: a row is in one step only, so μ₀ = μ(ε, δ) (parallel composition; the order plays no part);
-- shuffled: n steps in random order (Feldman, McMillan, Talwar 2021, which allows each randomiser to depend on what
-  was released before), with the numeric bound of `privacy.shuffling` for approximate randomisers, valid for all n and
-  all μ₀: the largest μ₀ whose δ(ε) for this block's n is at most δ.
+- plain: μ = μ(ε, δ), a row being in one step only;
+- shuffled: the largest μ for which this block's n steps of one row, in random order, are (ε, δ)-DP.
 
-Given the permutation's split of a block the row that differs is in one part, each part is (ε, δ)-DP, and a mixture of
-such splits is too. With ``batch`` > 1 a step takes the sum of so many rows: plain calibration, and noise for one row
-spread over all of them, which is mostly far better.
-
-The gradient x(xᵀw) of a row with |x| ≤ R lies in the ball of radius R²/2 about (R²/2)w: for unit x it is the projection
-of w on a line, which is on the sphere with diameter w. So noise for a diameter of R² is enough, half of that of
-clipping at R² about 0, where the diameter is 2R². Single steps draw continuous noise ("idealised") on integers and
-round to a grid; sums of a batch and variances have exact discrete noise.
+Given the split of a block the row that differs is in one part, each part is (ε, δ)-DP, and a mixture of such splits is
+too. With ``batch`` > 1 a step takes the sum of so many rows: plain calibration, and noise for one row spread over all
+of them, which is mostly far better.
 
 Algorithm 2 of Liu, Kong, Jain, Oh 2022; the paper's own constants are not given.
 """
@@ -30,6 +21,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
@@ -43,16 +35,15 @@ from dpeigen.methods.one_pass.streaming import (
 )
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.radius import rows_needed as radius_rows
-from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, allocate, gaussian_mu
-from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_mu
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.privacy.shuffling import shuffled_delta
+from dpeigen.questions.steps import ROW_UNIT
 from dpeigen.stats.lattice import LEVELS
 
 VARIANCE_SHARE = 0.1  # of the rows of a block
 _FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
-ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
 CLEAR = 10.0  # rows per unit of noise for an answer to be worth having
 
 
@@ -189,10 +180,10 @@ class Oja(OnePassMethod):
             low, high = (low, middle) if self.enough(task, middle) else (middle, high)
         return high
 
-    def start(self, task: Task, rng: Randomness) -> Stream:
+    def start(self, task: Task, start: Floats) -> Stream:
         from dpeigen.methods.one_pass.oja_steps import OjaStream
 
-        return OjaStream(self, task, rng)
+        return OjaStream(self, task, start)
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,7 @@ from dpeigen._validate import check_choice, complain
 from dpeigen._version import __version__
 from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import chain, rules
-from dpeigen.privacy.ledger.chain import Event, State, Verdict
+from dpeigen.privacy.ledger.chain import LedgerEvent, State, Verdict
 from dpeigen.privacy.ledger.entries import cautions, history_of
 from dpeigen.privacy.ledger.errors import BudgetExceededError, RepeatedReleaseError
 from dpeigen.privacy.ledger.page import Page, all_events
@@ -234,7 +234,7 @@ class Ledger:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._store.damaged("an event cannot be read") from error
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[LedgerEvent]:
         """The record itself, oldest first."""
         with self._store.read() as db:
             self._page(db)

@@ -43,7 +43,7 @@ def digest(totals: str) -> str:
 
 
 @dataclass(frozen=True)
-class Event:
+class LedgerEvent:
     """One line of the record."""
 
     number: int
@@ -181,7 +181,7 @@ class _BrokenError(Exception):
     """An event that cannot follow from those before."""
 
 
-def replay(events: Iterable[Event]) -> tuple[State, dict[str, Entry], list[str], str]:
+def replay(events: Iterable[LedgerEvent]) -> tuple[State, dict[str, Entry], list[str], str]:
     """State and entries that follow from the events, what is wrong with the chain, and its last hash."""
     state, entries, problems = State(), {}, []  # type: tuple[State, dict[str, Entry], list[str]]
     bodies: dict[str, dict[str, Any]] = {}
@@ -212,7 +212,7 @@ def replay(events: Iterable[Event]) -> tuple[State, dict[str, Entry], list[str],
     return state, entries, problems, previous
 
 
-def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str, Any]], event: Event) -> State:
+def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str, Any]], event: LedgerEvent) -> State:
     body, kind = event.values, event.kind
     if (kind == "create") != (event.number == 1):
         raise _BrokenError("a record begins with 'create', once")

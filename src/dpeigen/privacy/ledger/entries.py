@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpeigen.privacy.ledger.chain import SETTLING, Event, settled_state
+from dpeigen.privacy.ledger.chain import SETTLING, LedgerEvent, settled_state
 
 _TAKEN = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "about")
 
 
-def history_of(events: Iterable[Event]) -> list[dict[str, Any]]:
+def history_of(events: Iterable[LedgerEvent]) -> list[dict[str, Any]]:
     """All reservations, oldest first, those that were cancelled or closed by hand included; and refusals without one.
 
     Raises KeyError, TypeError, ValueError or RecursionError where the record is damaged.

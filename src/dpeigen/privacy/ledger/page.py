@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from dpeigen.privacy.ledger import chain
-from dpeigen.privacy.ledger.chain import Event, State
+from dpeigen.privacy.ledger.chain import LedgerEvent, State
 from dpeigen.privacy.ledger.store import Store, Transaction
 
 
@@ -39,7 +39,7 @@ class Page:
     def values(self, text: str) -> dict[str, Any]:
         """The content of an event."""
         try:
-            return Event(0, "", "", text, "").values
+            return LedgerEvent(0, "", "", text, "").values
         except (ValueError, TypeError, RecursionError) as error:
             raise self._store.damaged("an event cannot be read") from error
 
@@ -79,6 +79,9 @@ class Page:
         self._db.run(f"UPDATE {schema}budget SET number = ?, head = ?, state = ?", (number, head, totals))
 
 
-def all_events(db: Transaction) -> list[Event]:
+def all_events(db: Transaction) -> list[LedgerEvent]:
     """The record, oldest first."""
-    return [Event(*row) for row in db.run(f"SELECT number, at, kind, body, hash FROM {db.schema}event ORDER BY number")]
+    return [
+        LedgerEvent(*row)
+        for row in db.run(f"SELECT number, at, kind, body, hash FROM {db.schema}event ORDER BY number")
+    ]

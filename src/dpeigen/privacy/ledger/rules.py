@@ -115,10 +115,6 @@ class Charge:
     def plus(self, other: Charge, sign: int = 1) -> Charge:
         return Charge(*(getattr(self, f.name) + sign * getattr(other, f.name) for f in fields(self)))
 
-    def __le__(self, other: Charge) -> bool:
-        """Not more in any currency: whatever admits the other admits this."""
-        return all(getattr(self, f.name) <= getattr(other, f.name) for f in fields(self))
-
     def to_dict(self) -> dict[str, str]:
         return {name: format(value, "x") for name, value in asdict(self).items()}
 

@@ -22,7 +22,7 @@ _RANDOM = (1.0, 0.6, 0.4, 0.25, 0.15, 0.1, 0.05, 0.0)
 
 
 @dataclass(frozen=True)
-class Columns:
+class BoxedAxes:
     """A box about the centre of the rows, and how their principal directions lie in it."""
 
     turn: Floats  # d × d, orthogonal: a row in the eigenbasis times ``turn.T`` is in the box's columns
@@ -30,7 +30,7 @@ class Columns:
     upper: Floats
 
     @classmethod
-    def of(cls, task: Task, eigenvalues: Floats) -> Columns | None:
+    def of(cls, task: Task, eigenvalues: Floats) -> BoxedAxes | None:
         """None where there is no box."""
         if not isinstance(task.bound, tuple):
             return None

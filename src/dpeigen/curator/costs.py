@@ -1,0 +1,45 @@
+"""Arithmetic of shares: what covers what, what is left, and what two measurements cost together."""
+
+from __future__ import annotations
+
+import math
+
+from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
+
+_SLACK = 1 + 1e-12  # of sums in floating point
+
+
+def covers(left: Cost, cost: Cost) -> bool:
+    """Whether a share is enough for a cost of the same kind."""
+    if isinstance(left, GaussianCost) and isinstance(cost, GaussianCost):
+        return cost.mu <= left.mu * _SLACK
+    if isinstance(left, PureCost) and isinstance(cost, PureCost):
+        return cost.epsilon <= left.epsilon * _SLACK
+    if isinstance(left, ConcentratedCost) and isinstance(cost, ConcentratedCost):
+        return cost.rho <= left.rho * _SLACK
+    return left == cost
+
+
+def rest_of(left: Cost, cost: Cost) -> Cost | None:
+    """What is left of a share, None for nothing; Gaussian shares compose in squares."""
+    if isinstance(left, GaussianCost) and isinstance(cost, GaussianCost):
+        rest = left.mu**2 - cost.mu**2
+        return GaussianCost(math.sqrt(rest)) if rest > left.mu**2 * 1e-15 else None
+    if isinstance(left, PureCost) and isinstance(cost, PureCost):
+        rest = left.epsilon - cost.epsilon
+        return PureCost(rest) if rest > left.epsilon * 1e-15 else None
+    if isinstance(left, ConcentratedCost) and isinstance(cost, ConcentratedCost):
+        rest = left.rho - cost.rho
+        return ConcentratedCost(rest) if rest > left.rho * 1e-15 else None
+    return None
+
+
+def sum_of(first: Cost, second: Cost) -> Cost:
+    """What two measurements for one purpose cost together."""
+    if isinstance(first, GaussianCost) and isinstance(second, GaussianCost):
+        return GaussianCost(math.hypot(first.mu, second.mu))
+    if isinstance(first, PureCost) and isinstance(second, PureCost):
+        return PureCost(first.epsilon + second.epsilon)
+    if isinstance(first, ConcentratedCost) and isinstance(second, ConcentratedCost):
+        return ConcentratedCost(first.rho + second.rho)
+    raise AssertionError("one purpose is paid for in one kind of cost")

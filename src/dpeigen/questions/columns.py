@@ -1,0 +1,104 @@
+"""How large the entries of each column are, and where they lie: noisy histograms of all columns at once.
+
+Guarantee: worth its cost for every data set. In each of the d columns that are asked about a row falls into at most one
+cell (`stats.columns`), so replacing it changes the counts by at most √(2d) in ℓ2 and 2d in ℓ1, and adding or removing
+it by √d and d. Every cell gets exact discrete noise, empty ones as well.
+
+Sizes are asked about differences of two rows, so that they do not depend on where a column lies. The rows are paired at
+random over all of them. Replacing a row replaces one pair. Adding one to an even number of rows leaves it alone, or
+pairs it with a row whose partner sits out instead; adding one to an odd number completes one more pair; in each case
+every pairing is equally likely. So the same bounds as for replacement hold for both relations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
+from dpeigen.privacy.accounting import LEAST_SENSITIVITY
+from dpeigen.privacy.noise import noise_scale, perturb
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions.base import People, Question, plain_noise
+from dpeigen.stats.columns import ColumnHistogram, Octaves, Sizes, Stretch
+from dpeigen.stats.frame import Frame
+
+_UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row where the noise is Gaussian
+_STATISTICS: dict[str, type[ColumnHistogram]] = {"sizes": Sizes, "octaves": Octaves, "stretch": Stretch}
+_SAMPLE = 20_000  # simulated rows
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Released counts of rows (or pairs), columns × cells, and the deviation of their noise."""
+
+    counts: Floats
+    deviation: float
+
+
+@dataclass(frozen=True)
+class ColumnCounts(Question[NoisyCounts]):
+    """Counts of framed entries by ``cells`` (`stats.columns`), in these columns only."""
+
+    rows: Frame
+    cells: Literal["sizes", "octaves", "stretch"]
+    columns: tuple[int, ...]
+
+    @property
+    def view(self) -> Frame:
+        return self.rows
+
+    @property
+    def reads(self) -> tuple[Hashable | Frame, ...]:
+        return self.cells, self.rows, self.columns
+
+    def mechanism(self, cost: Cost) -> str:
+        return plain_noise(cost)
+
+    def statistic(self) -> ColumnHistogram:
+        return _STATISTICS[self.cells](self.rows, self.columns)
+
+    def scale(self, cost: Cost, relation: Relation) -> float:
+        """Of the noise on a count, in rows; public."""
+        moved = self._moved(relation)
+        return noise_scale(cost, l2=math.sqrt(moved), l1=float(moved))
+
+    def _moved(self, relation: Relation) -> int:
+        """How many counts one row changes by 1, at most."""
+        replaced = relation is Relation.REPLACE or self.rows.pairs
+        return (2 if replaced else 1) * max(1, len(self.columns))
+
+    def answer(
+        self,
+        found: ColumnHistogram,
+        noise: None,  # noqa: ARG002
+        cost: Cost,
+        relation: Relation,
+        rng: Randomness,
+    ) -> NoisyCounts:
+        steps, moved = _steps(cost), self._moved(relation)
+        counts = found.counts if found.count * steps < 2**62 else found.counts.astype(object)
+        noisy = perturb(counts.ravel() * steps, cost, l2=math.sqrt(moved) * steps, l1=float(moved * steps), rng=rng)
+        return NoisyCounts(noisy.reshape(counts.shape).astype(np.float64) / steps, self._deviation(cost, relation))
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyCounts:
+        rows, terms = people.sample(self.rows, _SAMPLE), people.terms(self.rows)
+        statistic = self.statistic()
+        statistic.tally(rows)
+        scale = self.scale(cost, relation)
+        draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
+        counts = statistic.counts * (terms / max(1, statistic.count))
+        return NoisyCounts(counts + draw(scale=scale, size=counts.shape), self._deviation(cost, relation))
+
+    def _deviation(self, cost: Cost, relation: Relation) -> float:
+        return self.scale(cost, relation) * (1.0 if isinstance(cost, GaussianCost) else math.sqrt(2))
+
+
+def _steps(cost: Cost) -> int:
+    """Grid steps of one row: Gaussian noise is drawn on a fine grid."""
+    return _UNIT if isinstance(cost, GaussianCost) else 1

@@ -1,0 +1,56 @@
+"""Where the values of each column lie: the fullest bin of a public width, wherever it is. No bound is needed.
+
+Guarantee: worth its cost and `failure` for every data set. Each row has one label in each column, the number of its
+bin; the histograms of all columns are one mechanism on counts (`privacy.histogram`, with its proof): discrete Gaussian
+or Laplace noise for as many histograms as there are columns, and a threshold that an empty bin reaches with probability
+``failure`` at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen.privacy import Cost, GaussianCost, PureCost, Randomness, Relation
+from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.histogram import most_popular, stable_histograms
+from dpeigen.privacy.randomness import Generator, SeededRandomness
+from dpeigen.questions.base import People, plain_noise
+from dpeigen.questions.gathered import OfAllRows
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.gradients import Bins
+
+_SAMPLE = 10_000  # rows that stand for all of them in simulations
+
+
+@dataclass(frozen=True)
+class Ranges(OfAllRows[tuple[float | None, ...]]):
+    """The middle of the fullest bin of each column; None where no bin stands out."""
+
+    rows: RowView
+    width: float
+    chance: float  # of failure
+
+    @property
+    def failure(self) -> float:
+        return self.chance
+
+    @property
+    def view(self) -> RowView:
+        return Bins(self.rows, self.width)
+
+    def mechanism(self, cost: Cost) -> str:
+        return f"stability histograms, {plain_noise(cost)}"
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> tuple[float | None, ...]:
+        terms = people.terms(self.rows)
+        rows = people.sample(self.rows, min(terms, _SAMPLE))
+        more = terms / len(rows)  # noise and threshold are so many times smaller beside all rows
+        scaled = GaussianCost(cost.mu * more) if isinstance(cost, GaussianCost) else PureCost(pure_epsilon(cost) * more)
+        return self._answered(np.floor(rows / self.width), scaled, relation, SeededRandomness(rng))
+
+    def _answered(self, rows: Floats, cost: Cost, relation: Relation, rng: Randomness) -> tuple[float | None, ...]:
+        fullest = map(most_popular, stable_histograms(rows, cost, self.chance, relation, rng))
+        return tuple(None if label is None else (label + 0.5) * self.width for label in fullest)
