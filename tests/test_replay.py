@@ -19,8 +19,7 @@ import pytest
 from dpeigen.curator import NotPaidForError, Purpose
 from dpeigen.methods import METHODS, DataScaledGaussian, Gaussian, Geodesic, SpatialSign
 from dpeigen.methods.base import unprotected
-from dpeigen.methods.one_pass import streaming
-from dpeigen.methods.one_pass.oja_steps import OjaStream
+from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.sampling.base import SamplingMethod
 from dpeigen.privacy import (
     ApproximateCost,
@@ -35,6 +34,7 @@ from dpeigen.privacy import (
 )
 from dpeigen.questions import Descent, GaussianLaw, RadiusHolding
 from dpeigen.questions import radius as radii
+from dpeigen.questions import steps as oja_steps
 from dpeigen.stats import Frame, SecondMoment
 from dpeigen.stats.kendall import KendallTau
 
@@ -49,6 +49,7 @@ from replay_tape import Change, Loss  # noqa: E402
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 PLAIN = Setting("radius", "none", "replace", 1e-5, 8.0, "array", 3, 2, whole=False)
+CURATOR = importlib.import_module("dpeigen.curator.curator")
 SHUFFLED = importlib.import_module("dpeigen.sources.shuffled")
 
 
@@ -168,7 +169,7 @@ def test_matrix_noise_of_too_small_a_scale_is_caught(method, draw, monkeypatch):
     [
         (noise, "noise_scale", "spatial-sign", {"center": "private"}, "vector, against"),
         (noise, "noise_scale", "score map, classes", {"delta": 0.0}, "vector, against"),
-        (radii, "holding_scale", "gaussian", {"bound": "private", "epsilon": 30.0}, "radius, against"),
+        (radii, "holding_scale", "spatial-sign", {"bound": "none", "epsilon": 30.0}, "radius, against"),
         (histogram, "noise_scale", "private mean", {}, "histograms, against"),
         (histogram, "threshold", "private mean", {}, "histograms, against"),
     ],
@@ -193,7 +194,7 @@ def test_draws_that_are_too_sharp_are_caught(monkeypatch):
 
 
 def test_gradients_with_too_little_noise_are_caught(monkeypatch):
-    honest_noise, honest_steps = Geodesic._noise, OjaStream._single_steps
+    honest_noise = Geodesic._noise
     pair = far_pair(1500)
     for name in ("geodesic", "oja"):
         assert compared(name, pair, epsilon=30.0).fault == ""
@@ -207,10 +208,23 @@ def test_gradients_with_too_little_noise_are_caught(monkeypatch):
         compared("geodesic", pair, epsilon=30.0)
     monkeypatch.setattr(Descent, "_check", lambda self, cost: None)
     assert "gradient, against what it was handed" in compared("geodesic", pair, epsilon=30.0).fault
+    steps = oja_steps.OjaSteps._single_steps
     monkeypatch.setattr(
-        OjaStream, "_single_steps", lambda self, terms, order, mu: honest_steps(self, terms, order, 4 * mu)
+        oja_steps.OjaSteps, "_single_steps", lambda self, rows, rng: steps(replace(self, mu=4 * self.mu), rows, rng)
     )
     assert "single step, against what it was handed" in compared("oja", pair, epsilon=30.0).fault
+
+
+def test_steps_of_a_stream_that_cost_too_much_are_refused(monkeypatch):
+    honest = Oja.local
+
+    def more(self, *facts):
+        mu, name = honest(self, *facts)
+        return 4 * mu, name
+
+    monkeypatch.setattr(Oja, "local", more)
+    with pytest.raises(NotPaidForError, match="more than the budget"):
+        compared("oja", far_pair(1500), epsilon=30.0)
 
 
 class HalvedLaw(GaussianLaw):
@@ -331,8 +345,8 @@ def in_order(source, rng):
 @pytest.mark.parametrize(
     ("place", "subject", "options", "seen"),
     [
-        (streaming, "oja, batches", {}, "all changes, composed, against the budget"),
-        (streaming, "dp-pca", {}, "all changes, composed, against the budget"),
+        (CURATOR, "oja, batches", {}, "all changes, composed, against the budget"),
+        (CURATOR, "dp-pca", {}, "all changes, composed, against the budget"),
         (SHUFFLED, "gaussian", {"center": "pairs"}, "matrix, against what it was handed"),
         (SHUFFLED, "kendall, blocks", {}, "radius, against what it was handed"),
     ],

@@ -21,10 +21,9 @@ from replay_tape import Draw, Mismatch, Tape
 
 import dpeigen.methods
 from dpeigen.curator import Curator
-from dpeigen.methods.one_pass import oja_steps, streaming
 from dpeigen.privacy import Cost, GaussianCost, histogram, noise, sphere
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.questions import descent, laws, radius, spiked
+from dpeigen.questions import descent, laws, radius, spiked, steps
 
 Wrap = Callable[[Tape, Callable[..., Any]], Callable[..., Any]]
 for _module in pkgutil.iter_modules(dpeigen.methods.__path__, "dpeigen.methods."):
@@ -155,7 +154,7 @@ def _geodesic_step(tape: Tape, original: Callable[..., Any]) -> Callable[..., An
 def _oja_step(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     at: dict[int, int] = {}  # rows that were used of each draw
 
-    def with_noise(steps: Any, noisy: Any, back: float) -> Any:
+    def with_noise(step: Any, noisy: Any, back: float) -> Any:
         drawn = tape.unclaimed[-1]
         row = at.setdefault(id(drawn), 0) % len(drawn.values)  # from the start again in the second fit
         at[id(drawn)] += 1
@@ -164,9 +163,9 @@ def _oja_step(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
         scale = float(noisy[largest] / normal[largest])
         if not np.allclose(noisy, scale * normal, rtol=1e-12, atol=0):
             raise Mismatch("The noise that was added is not the noise that was drawn.")
-        released = original(steps, noisy.copy(), back)
-        law = Independent("gaussian", ((scale, steps.size),))
-        return tape.measure("single step", steps, law, tape.cost, released)
+        released = original(step, noisy.copy(), back)
+        law = Independent("gaussian", ((scale, step.size),))
+        return tape.measure("single step", step, law, tape.cost, released)
 
     return with_noise
 
@@ -184,8 +183,8 @@ def _with_cost(tape: Tape, original: Callable[..., Any], cost: Callable[..., Cos
     return costed
 
 
-def _single_steps(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
-    return _with_cost(tape, original, lambda stream, terms, order, mu: GaussianCost(mu))  # noqa: ARG005
+def _steps(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
+    return _with_cost(tape, original, lambda question, *given: GaussianCost(question.mu))  # noqa: ARG005
 
 
 def _asked(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -196,19 +195,6 @@ def _asked(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, question, purpose=purpose, cost=cost)
 
     return measure
-
-
-def _batch(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
-    """A batch of a stream holds rows of the shuffled table: those of both fits have the same places in it."""
-
-    def use(self: Any, rows: Any) -> None:
-        tape.in_batch = True
-        try:
-            original(self, rows)
-        finally:
-            tape.in_batch = False
-
-    return use
 
 
 # --- radii, histograms, directions ------------------------------------------------------------------------------------
@@ -263,7 +249,7 @@ def _bingham(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (noise, "perturb", _perturb),
     (descent, "with_noise", _geodesic_step),
-    (oja_steps, "_with_noise", _oja_step),
+    (steps, "with_noise", _oja_step),
     (radius, "first_passed", _first_passed),
     (histogram, "stable_histograms", _histograms),
     (sphere, "sample_orthonormal", _orthonormal),
@@ -275,6 +261,5 @@ METHODS: list[tuple[type, str, Wrap]] = [
     (laws.SymmetricNoise, "added_to", _added_to),
     (radius._Radius, "answer", _radius),
     (spiked._OfRawMoment, "_noisy", _spiked),
-    (oja_steps.OjaStream, "_single_steps", _single_steps),
-    (streaming.Stream, "use", _batch),
+    (steps.OjaSteps, "_answered", _steps),
 ]

@@ -22,6 +22,7 @@ from dpeigen.methods import (
     Oja,
     Refined,
     Spiked,
+    Whitened,
     private_mean,
     private_top_eigenvalue,
 )
@@ -94,6 +95,8 @@ def moments(method: Any, **changes: Any) -> Callable[[Setting, Any, Any], Any]:
     def fit(setting: Setting, source: Any, rng: Any) -> Any:
         options = {**setting.options(), "method": method, "random_state": rng, **changes}
         k = options.pop("n_components", setting.k)
+        if options.get("scale") == "public":
+            options["scale"] = np.logspace(-2, 3, setting.d)
         estimator = PrivateCovariance(**options) if setting.whole and k == setting.k else PrivatePCA(k, **options)
         return estimator.fit(source)
 
@@ -188,6 +191,11 @@ SUBJECTS: list[Subject] = [
     Subject("kapralov-talwar", moments("kapralov-talwar"), bounds=_GIVEN),
     Subject("spatial-sign", moments("spatial-sign")),
     Subject("whitened", moments("whitened")),
+    Subject("whitened, one unit", moments("whitened", units="same")),
+    Subject("whitened, correlation", moments("whitened", scale="private"), rows=(40, 41, 700)),
+    Subject("whitened, public units", moments("whitened", scale="public"), rows=(40, 41, 700)),
+    Subject("whitened, a part of the rows", moments(Whitened(least_sample=100)), **_PAIRED, rows=(6000,),
+            epsilons=(30.0,)),
     Subject("refined", moments("refined"), deltas=APPROXIMATE),
     Subject("refined, differences", moments(Refined(differences=True)), **_PAIRED, deltas=APPROXIMATE),
     Subject("refined, directions", moments(Refined(only_directions=True)), **_PAIRED, deltas=APPROXIMATE),

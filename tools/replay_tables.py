@@ -22,7 +22,7 @@ _FAR = [1.0, 3.0, 1e3, 1e10, 1e-3]  # 3.0 is the radius of the cases
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two tables, and where each row of the first is in the second; None where a row was added or removed."""
+    """Two tables, and where each row of the first is in the second; −1 for a row that was removed."""
 
     before: Floats
     after: Floats
@@ -37,13 +37,22 @@ def neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
         table[at] = old
     ordered = rng.random() < 0.4
     if not replace:
-        first, second = (_sorted(t)[0] if ordered else t for t in (table, np.delete(table, at, axis=0)))
-        return Neighbours(first, second, None) if rng.random() < 0.5 else Neighbours(second, first, None)
+        return _one_less(table, at, ordered=ordered, added=rng.random() < 0.5)
     changed = table.copy()
     changed[at] = new
     if not ordered:
         return Neighbours(table, changed, np.arange(n))
     return sorted_neighbours(table, changed)
+
+
+def _one_less(table: Floats, at: int, *, ordered: bool, added: bool) -> Neighbours:
+    """The table and the same without one of its rows; the other way round if a row is ``added``."""
+    ranks = _sorted(table)[1] if ordered else np.arange(len(table))
+    kept = ranks != at
+    first, second = table[ranks], table[ranks[kept]]
+    if added:
+        return Neighbours(second, first, np.flatnonzero(kept))
+    return Neighbours(first, second, np.where(kept, np.cumsum(kept) - 1, -1))
 
 
 def sorted_neighbours(table: Floats, changed: Floats) -> Neighbours:

@@ -16,16 +16,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from replay_orders import places_in_part, same_coins, same_order
 
 from dpeigen.privacy import Cost
 from dpeigen.privacy.randomness import Floats, Integers, Randomness, SeededRandomness, Shape
 
 # Who puts the rows of a whole table in order. All others order rows that were put in a random order before.
-WHOLE_TABLE = {
-    ("dpeigen.sources.shuffled", "shuffled"),
-    ("dpeigen.sources.shuffled", "_stretches"),
-    ("dpeigen.methods.one_pass.spread", "in_random_order"),
-}
+WHOLE_TABLE = {("dpeigen.sources.shuffled", "shuffled"), ("dpeigen.sources.shuffled", "_stretches")}
+
+COINS = ("dpeigen.curator.curator", "sample")  # who draws a coin for each row of a whole table
 
 
 class Mismatch(AssertionError):
@@ -94,7 +93,7 @@ class Tape:
     cost: Cost | None = None  # of the measurement that is under way, where only its caller knows it
     shared: Cost | None = None  # of many measurements that follow
     places: NDArray[np.intp] | None = None
-    in_batch: bool = False  # whether the rows at hand were put in a random order before
+    part: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # the same of a random part
     _draw: int = 0
     _stage: int = 0
 
@@ -140,10 +139,20 @@ class Tape:
 
     def order(self, n: int, whole: bool) -> NDArray[np.intp]:
         """A random order; of the second table one in which each common row has the place that it had before."""
-        drawn = self.draw("order", 0.0, n, lambda: self.source.permutation(n))
-        return (
-            self.places[drawn] if self.replaying and whole and not self.in_batch and self.places is not None else drawn
-        )
+        if not (self.replaying and whole and self.places is not None):
+            return self.draw("order", 0.0, n, lambda: self.source.permutation(n))
+        rows = len(self.draws[self._draw].values) if self._draw < len(self.draws) else n
+        drawn = self.draw("order", 0.0, rows, lambda: np.empty(0))
+        return same_order(drawn, self.part if len(self.part) == rows == n else self.places, n)
+
+    def coins(self, n: int, share: float) -> Floats:
+        """One number for each row of the whole table; those below the share are in a part of it."""
+        drawn = self.draw("uniform", 0.0, n, lambda: self.source.uniform(n))
+        if not (self.replaying and self.places is not None):
+            return drawn
+        coins = same_coins(drawn, self.places)
+        self.part = places_in_part(drawn < share, coins < share, self.places)
+        return coins
 
     def claim(self, wanted: list[tuple[str, Shape]]) -> list[Draw] | None:
         """The latest draws, if they are of these kinds and shapes; they belong to a measurement from now on."""
@@ -198,6 +207,9 @@ class TapeRandomness(Randomness):
         self.tape = tape
 
     def uniform(self, size: Shape) -> Floats:
+        caller = sys._getframe(1)
+        if (caller.f_globals["__name__"], caller.f_code.co_name) == COINS and isinstance(size, int):
+            return self.tape.coins(size, caller.f_locals["share"])
         return self.tape.draw("uniform", 0.0, size, lambda: self.tape.source.uniform(size))
 
     def normal(self, size: Shape) -> Floats:

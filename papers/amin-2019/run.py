@@ -110,8 +110,8 @@ def printed_rounding() -> Iterator[None]:
         return np.clip(values, 0.0, trace)
 
     with (
-        patch("dpeigen.methods.moment.project_eigenvalues", clip),
-        patch("dpeigen.methods.kapralov_talwar.project_eigenvalues", clip),
+        patch("dpeigen.methods.moment.base.project_eigenvalues", clip),
+        patch("dpeigen.methods.sampling.kapralov_talwar.project_eigenvalues", clip),
     ):
         yield
 

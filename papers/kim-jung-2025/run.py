@@ -70,8 +70,8 @@ def one_sum_per_table() -> Iterator[None]:
 
     with (
         patch("dpeigen.stats.kendall.pair_sum", remembered),
-        patch("dpeigen.methods.kendall.relative_variances", unchanged),
-        patch("dpeigen.methods.kendall.winsorized_variances", unchanged),
+        patch("dpeigen.methods.signs.kendall.relative_variances", unchanged),
+        patch("dpeigen.methods.signs.kendall.winsorized_variances", unchanged),
     ):
         yield
 

@@ -4,8 +4,8 @@ A door is a function through which numbers leave by a paid mechanism. In a first
 down, with the state of the seeded generator after it; in a second fit, of other data with the same public facts, the
 doors give the same results again. Then nothing that a user can reach may differ, down to the last bit.
 
-Methods have one door, the curator's answers. Streams hold a batch of rows and have their own. That an answer itself
-holds nothing but what its mechanism released is tested with the doors inside the questions (`mechanisms`).
+Methods have one door, the curator's answers. That an answer itself holds nothing but what its mechanism released is
+tested with the doors inside the questions (`mechanisms`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,34 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import DataCurator
-from dpeigen.methods.one_pass import mean, oja_steps, spread
 from dpeigen.privacy.randomness import SeededRandomness
-from dpeigen.questions import RadiusHolding, RadiusLeaving, cells, count, descent, laws, spectrum, spiked, squares
-from dpeigen.questions import mean as clipped_mean
+from dpeigen.questions import (
+    RadiusHolding,
+    RadiusLeaving,
+    box,
+    cells,
+    columns,
+    count,
+    descent,
+    laws,
+    mean,
+    ranges,
+    scale,
+    spectrum,
+    spiked,
+    squares,
+    steps,
+)
 
-DOORS = [
-    (DataCurator, "_answered"),
-    *((m, "perturb") for m in (mean, oja_steps)),
-    *((m, "stable_histograms") for m in (mean, spread)),
-]
-# Methods of a running stream that release by changing it: what they set is what left.
-STREAM_DOORS = [(oja_steps.OjaStream, "_single_steps")]
-_SET = ("directions", "tops", "gaps", "errors", "held", "noise", "steps")
+DOORS = [(DataCurator, "_answered")]
 
 # Where noise meets the exact statistic of a question.
 MECHANISMS = [
     (laws.SymmetricNoise, "added_to"),
-    *((m, "perturb") for m in (cells, clipped_mean, count, spectrum, squares)),
-    *((m, "perturb_with_count") for m in (clipped_mean, squares)),
+    *((m, "perturb") for m in (box, cells, columns, mean, count, spectrum, squares, steps)),
+    *((m, "perturb_with_count") for m in (mean, squares)),
+    *((m, "stable_histograms") for m in (ranges, scale)),
+    (steps, "with_noise"),
     *((kind, "answer") for kind in (RadiusHolding, RadiusLeaving)),
     *((spectrum, name) for name in ("sample_orthonormal", "sample_bingham")),
     (descent, "_gradient"),  # noise is added in the next line, from the same generator
@@ -48,36 +57,28 @@ MECHANISMS = [
 class Doors:
     """Records in the first pass, replays in the second."""
 
-    def __init__(self, monkeypatch, places, streams=()):
+    def __init__(self, monkeypatch, places):
         self.released, self.replaying, self.at = [], False, 0
         for place, name in places:
-            monkeypatch.setattr(place, name, self._door(getattr(place, name), changes=False))
-        for place, name in streams:
-            monkeypatch.setattr(place, name, self._door(getattr(place, name), changes=True))
+            monkeypatch.setattr(place, name, self._door(getattr(place, name)))
 
     def replay(self):
         self.replaying, self.at = True, 0
 
-    def _door(self, original, *, changes):
+    def _door(self, original):
         @functools.wraps(original)
         def door(*arguments, **named):
             generator = find_generator((*arguments, *named.values()))
             if not self.replaying:
                 result = original(*arguments, **named)
-                if changes:
-                    result = {name: getattr(arguments[0], name) for name in _SET}
                 state = None if generator is None else generator.bit_generator.state
                 self.released.append((original.__qualname__, copy.deepcopy(result), copy.deepcopy(state)))
-                return None if changes else result
+                return result
             name, result, state = self.released[self.at]
             assert name == original.__qualname__, "the order of releases depends on the data"
             self.at += 1
             if generator is not None:
                 generator.bit_generator.state = copy.deepcopy(state)
-            if changes:
-                for attribute, value in copy.deepcopy(result).items():
-                    setattr(arguments[0], attribute, value)
-                return None
             return copy.deepcopy(result)
 
         return door
@@ -95,13 +96,7 @@ def find_generator(values):
 
 @pytest.fixture
 def doors(monkeypatch):
-    kept = Doors(monkeypatch, DOORS, STREAM_DOORS)
-
-    class RadiusOfVectors(RadiusHolding):
-        answer = kept._door(RadiusHolding.answer, changes=False)
-
-    monkeypatch.setattr(mean, "RadiusHolding", RadiusOfVectors)  # which a stream asks without a curator
-    return kept
+    return Doors(monkeypatch, DOORS)
 
 
 @pytest.fixture

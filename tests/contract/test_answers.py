@@ -15,12 +15,16 @@ import pytest
 
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
+from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
+    BoxMean,
     ClippedMean,
+    ColumnCounts,
     Count,
     Descent,
     Directions,
+    EigenvalueRatios,
     Eigenvalues,
     GaussianLaw,
     LaplaceLaw,
@@ -28,13 +32,16 @@ from dpeigen.questions import (
     Matrix,
     MeanSquares,
     Moment,
+    OjaSteps,
     ProjectedMoment,
     Question,
     RadiusHolding,
     RadiusLeaving,
+    Ranges,
     RankOne,
     Rayleigh,
     Tau,
+    TopEigenvalue,
     WishartLaw,
     gradient_reach,
 )
@@ -63,11 +70,18 @@ def tau(law, **design):
     return Tau(Frame(D), Transform(), N, law, **design)
 
 
+def steps(size):
+    weights = Matrix(np.tile([0.9, 0.1], (N // size, 1)))
+    return OjaSteps(Frame(D), 3.0, Matrix(np.eye(D)[:2]), weights, size, (4.5, 4.5), 1.0)
+
+
 BOTH, REPLACED = (REPLACE, ADD_REMOVE), (REPLACE,)
 CASES = [
     (RadiusHolding(Frame(D)), PURE, BOTH),
     (RadiusHolding(PAIRS, half=True), PURE, REPLACED),
     (RadiusLeaving(Frame(D), 20.0), PURE, BOTH),
+    (ColumnCounts(PAIRS, "sizes", (0, 1)), GAUSSIAN, BOTH),
+    (ColumnCounts(Frame(D), "octaves", (1,)), PURE, BOTH),
     (ClippedMean(BALL), GAUSSIAN, BOTH),
     (ClippedMean(BALL), PURE, BOTH),
     (MeanSquares(BALL), GAUSSIAN, BOTH),
@@ -87,6 +101,13 @@ CASES = [
     (descent(N // 2), GAUSSIAN, REPLACED),
     (LeadingProjector(Frame(D), 0.01, isometric=True, rank=2), GAUSSIAN, REPLACED),
     (ProjectedMoment(Frame(D), 0.01, isometric=True, basis=Matrix(np.eye(D)[:2])), GAUSSIAN, REPLACED),
+    (BoxMean(Frame(D), 9.0), GAUSSIAN, REPLACED),
+    (Ranges(Frame(D), 2.0, 1e-6), GAUSSIAN, BOTH),
+    (Ranges(Frame(D), 2.0, 1e-6), PURE, BOTH),
+    (TopEigenvalue(Frame(D), N, 60, 1e-6), PureCost(8.0), REPLACED),
+    (EigenvalueRatios(Frame(D), N, 60, 1e-6, 2), PureCost(8.0), REPLACED),
+    (steps(1), GAUSSIAN, REPLACED),
+    (steps(30), GAUSSIAN, REPLACED),
     (CellCounts(PLANE, 4, by_class=False), PURE, BOTH),
     (ClassSums(PLANE, 4, by_class=True), PURE, BOTH),
 ]
@@ -104,8 +125,11 @@ def answers(question, cost, relation, mechanisms, reachable):
     found = []
     for rows in tables(relation):
         rng = SeededRandomness(np.random.default_rng(3))
-        curator = DataCurator(ArraySource(rows), relation, {Purpose.MOMENT: cost}, Budget(9.0, 1e-3), rng)
-        found.append(reachable(curator.measure(question, purpose=Purpose.MOMENT, cost=cost)))
+        shares, budget = {Purpose.SCALE: cost}, Budget(9.0, 0.02)
+        if question.failure:
+            shares[Purpose.SCALE_THRESHOLD] = tail_spend("", question.failure, budget.epsilon).cost
+        curator = DataCurator(ArraySource(rows), relation, shares, budget, rng)
+        found.append(reachable(curator.measure(question, purpose=Purpose.SCALE, cost=cost)))
         if not mechanisms.replaying:
             mechanisms.replay()
     assert mechanisms.at == len(mechanisms.released) > 0

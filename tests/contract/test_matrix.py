@@ -29,8 +29,9 @@ MATRIX = list(itertools.product(CHOICES, BOUNDS, CENTERS, RELATIONS, KINDS, DELT
 # All that may be left on a fitted object: parameters, public facts, and what was paid for.
 ATTRIBUTES = {
     "pca": {"components_", "explained_variance_", "explained_variance_ratio_", "mean_", "noise_variance_",
-            "n_components_", "n_features_in_", "guarantee_", "release_"},
-    "covariance": {"covariance_", "precision_", "location_", "n_features_in_", "guarantee_", "release_"},
+            "n_components_", "n_features_in_", "guarantee_", "release_", "scale_"},
+    "covariance": {"covariance_", "precision_", "correlation_", "scale_", "location_", "n_features_in_",
+                   "guarantee_", "release_"},
 }  # fmt: skip
 FACTS = {
     "method",
@@ -44,6 +45,7 @@ FACTS = {
     "feature_names",
     "details",
     "choice",
+    "estimand",
     "dpeigen",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,10 +38,7 @@ TABLE = [
     (5, {"delta": 0.01}, "gaussian"),
     (12, {"delta": 1e-6, "relation": "add_remove"}, "matrix-laplace"),
     (30, {"delta": 1e-6, "relation": "add_remove"}, "gaussian"),
-    (5, {"bound": None}, "spatial-sign"),
-    (5, {"bound": None, "delta": 1e-6}, "spatial-sign"),
     (5, {"bound": None, "delta": 1e-6, "k": 5, "epsilon": 50.0}, "whitened"),  # all of them: no direction to choose
-    (1, {"bound": None}, "spatial-sign"),
     (5, {"bound": BOX}, "matrix-laplace"),
     (5, {"bound": "private"}, "matrix-laplace"),
     (50, {"bound": "private", "delta": 1e-6, "center": "pairs"}, "gaussian"),
@@ -73,8 +71,8 @@ def test_the_table_of_choices(d, options, name, tools):
 
 
 @pytest.mark.parametrize(("d", "n", "options", "name"), DIRECTIONS, ids=str)
-def test_the_table_of_choices_for_directions(d, n, options, name, tools):
-    task = facts(tools, d, n, **{"bound": None, "center": None, "k": 3, **options})
+def test_the_table_of_choices_for_robust_directions(d, n, options, name, tools):
+    task = replace(facts(tools, d, n, **{"bound": None, "center": None, "k": 3, **options}), robust=True)
     found = explain(task)
     assert found.method.name == name
     assert found == explain(task)
@@ -82,8 +80,35 @@ def test_the_table_of_choices_for_directions(d, n, options, name, tools):
     assert all(0 < error < 1 for error in found.errors.values())
     found.method.check(task)
     assert found.method.basis == "worst-case"
-    if task.bound is None:
-        assert not any(METHODS[label.split(" ")[0]].needs_bound for label in found.errors)
+    assert all(METHODS[label.split(" ")[0]].robust for label in found.errors)
+
+
+# d, rows, options, choice: what is asked for is the covariance and its directions.
+COVARIANCE = [
+    (5, 20_000, {"delta": 1e-6}, "whitened"),
+    (5, 20_000, {"delta": 1e-6, "k": None}, "whitened"),
+    (5, 20_000, {"delta": 1e-6, "bound": BOX}, "whitened"),
+    (5, 200_000, {"delta": 1e-6, "bound": 10.0}, "whitened"),  # plenty of rows: a radius may be far too long
+    (5, 1000, {"delta": 1e-6, "bound": 10.0}, "matrix-laplace"),
+    (20, 1000, {"delta": 1e-6, "bound": BOX}, "gaussian"),
+    (5, 20_000, {"epsilon": 4.0}, "whitened"),
+    (10, 500, {"delta": 1e-6, "center": "private"}, "refined"),  # signs stand in where all would be noise
+]
+
+
+@pytest.mark.parametrize(("d", "n", "options", "name"), COVARIANCE, ids=str)
+def test_the_table_of_choices_for_the_covariance(d, n, options, name, tools):
+    found = explain(facts(tools, d, n, **{"bound": None, "center": None, "k": 3, **options}))
+    assert found.method.name == name
+    assert ("directions of signs" in found.reason) == found.method.robust
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_covariance_of_too_few_rows_is_refused_with_three_remedies(delta, tools):
+    task = facts(tools, 25, 437, bound=None, center="private", delta=delta)
+    with pytest.raises(ValueError, match="all that came out would be noise") as refused:
+        choose(task)
+    assert all(remedy in str(refused.value) for remedy in ("bound=(lower, upper)", "rows", "epsilon"))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +117,7 @@ def test_the_table_of_choices_for_directions(d, n, options, name, tools):
 )
 def test_what_was_asked_for_is_paid_for(n, center, delta, tools):
     """A centre that is to be private, and variances in the data's units, whatever method finds the directions."""
-    found = explain(facts(tools, 10, n, bound=None, center=center, k=2, delta=delta))
+    found = explain(replace(facts(tools, 10, n, bound=None, center=center, k=2, delta=delta), robust=True))
     assert "only directions" not in found.method.label
     assert getattr(found.method, "location", "paid") == "paid" or center != "private"
 
@@ -104,9 +129,9 @@ def test_few_rows_pay_for_directions_alone(tools):
 
 
 def test_kendall_is_left_alone_where_rows_are_many(tools):
-    many = facts(tools, 100, 400_000, bound=None, center="pairs", k=2)
+    many = replace(facts(tools, 100, 400_000, bound=None, center="pairs", k=2), robust=True)
     assert "kendall" not in explain(many).errors
-    few = facts(tools, 100, 4000, bound=None, center="pairs", k=2)
+    few = replace(facts(tools, 100, 4000, bound=None, center="pairs", k=2), robust=True)
     assert "kendall" in explain(few).errors
 
 
@@ -114,12 +139,14 @@ def test_the_choice_is_kept_in_the_release(tmp_path):
     X = np.random.default_rng(3).normal(size=(3000, 6)) * [5, 3, 1, 1, 1, 1]
     auto = PrivatePCA(2, epsilon=2.0, delta=1e-6, random_state=0).fit(X).release_
     assert auto.choice["method"] == auto.guarantee.mechanism
-    assert auto.choice["method"] in auto.choice["predicted"]
-    assert "regret" in auto.choice["reason"]
+    assert "goes to 0" in auto.choice["reason"]
+    robust = PrivatePCA(2, epsilon=2.0, delta=1e-6, robust=True, random_state=0).fit(X).release_
+    assert robust.choice["method"] in robust.choice["predicted"]
+    assert "regret" in robust.choice["reason"]
     auto.save(tmp_path / "release")
     assert load_release(tmp_path / "release").choice == auto.choice
     assert PrivatePCA(2, epsilon=2.0, delta=1e-6, method="kendall", random_state=0).fit(X).release_.choice is None
-    whole = PrivateCovariance(epsilon=2.0, delta=1e-6, bound=9.0, random_state=0).fit(X).release_
+    whole = PrivateCovariance(epsilon=0.1, delta=1e-6, bound=9.0, random_state=0).fit(X).release_
     assert whole.choice["reason"] == "least noise"
     assert set(whole.choice["predicted"]) == {"gaussian", "laplace", "matrix-laplace"}
 

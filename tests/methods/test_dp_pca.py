@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivatePCA
+from dpeigen.curator import Feed
 from dpeigen.methods import DPPCA
 from dpeigen.methods.base import Task, run_method
-from dpeigen.methods.one_pass.dp_pca import _Run, gain
-from dpeigen.methods.one_pass.streaming import Stream, deflated, exact_scores, orthonormal
+from dpeigen.methods.one_pass.dp_pca import gain
 from dpeigen.privacy import Budget, Relation, Spend, compose_pld
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import ArraySource
+from dpeigen.stats import Frame
+from dpeigen.stats.gradients import Clipped, Gradients
+from dpeigen.stats.spectrum import orthonormal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*seeded.*")
 
@@ -95,41 +98,36 @@ def test_each_half_is_worth_the_budget():
     assert pca.guarantee_.spent_epsilon == 1.0
 
 
-def test_every_row_is_in_one_batch_at_most(tools, monkeypatch):
-    from dpeigen.methods.one_pass import dp_pca
-
+def test_every_row_is_in_one_batch_at_most(monkeypatch):
     X = np.column_stack([spiked(30_000, 2), np.arange(30_000.0)])
     seen = []
-    honest = dp_pca._Run.use
+    honest = Feed._finish
 
-    def spy(self, rows):
-        seen.append(rows[:, -1].copy())
-        honest(self, rows)
+    def spy(self):
+        seen.append(self._buffer[:, -1].copy())
+        honest(self)
 
-    monkeypatch.setattr(dp_pca._Run, "use", spy)
+    monkeypatch.setattr(Feed, "_finish", spy)
     fit(X, center=None)
     numbers = np.concatenate(seen)
     assert len(np.unique(numbers)) == len(numbers)
     assert len(numbers) > 0.9 * len(X)
 
 
-def test_a_changed_row_changes_one_gradient(tools):
+def test_a_changed_row_changes_one_gradient():
     """Bit for bit, whatever the row: scores, deflation and products look at one row at a time."""
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(500, 7))
     directions = orthonormal(rng.normal(size=(3, 7)))
-
-    def gradients(rows):
-        scores = exact_scores(rows, directions)
-        with np.errstate(over="ignore"):
-            return deflated(rows, scores, directions[:2]) * scores[:, 2, None]
-
+    gradients = Gradients(Clipped(Frame(7), 3.0), directions).image
     changed = rows.copy()
     changed[123] = [1e308, -1e308, 1e-308, 0, 5, 1, 1]
     before, after = gradients(rows), gradients(changed)
     assert (before == after).all(axis=1).sum() == 499
     np.testing.assert_array_equal(gradients(rows[100:200]), before[100:200])
-    np.testing.assert_allclose(exact_scores(rows, directions), rows @ directions.T, atol=1e-5)
+    inside = rows[np.linalg.norm(rows, axis=1) < 3]
+    rest = inside - inside @ directions[:2].T @ directions[:2]
+    np.testing.assert_allclose(gradients(inside), rest * (inside @ directions[2])[:, None], atol=1e-4)
 
 
 def test_batches_are_drawn_over_all_rows_of_a_table(monkeypatch):
@@ -139,8 +137,7 @@ def test_batches_are_drawn_over_all_rows_of_a_table(monkeypatch):
     their mean place is 15,000 (deviation 82). Fewer than 1e-6 of all runs fail.
     """
     read = []
-    monkeypatch.setattr(Stream, "feed", lambda self, block: read.append(np.asarray(block)[:, 0].copy()))
-    monkeypatch.setattr(_Run, "estimate", lambda self: None)
+    monkeypatch.setattr(Feed, "take", lambda self, block: read.append(np.asarray(block)[:, 0].copy()))
     rows = np.column_stack([np.arange(30_000.0), np.ones(30_000)])
     task = Task("PrivatePCA", 2, 1, Budget(4.0, 1e-5), Relation.REPLACE, None, None, 30_000)
     for _ in range(2):

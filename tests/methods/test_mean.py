@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from dpeigen.auditing.events import audit
+from dpeigen.curator import Purpose
 from dpeigen.methods import private_mean
-from dpeigen.methods.one_pass.mean import MEAN, RANGES, MeanShares, mean_of, vectors_needed
+from dpeigen.methods.one_pass.mean import MeanShares, mean_of, vectors_needed
 from dpeigen.privacy import Budget, compose, compose_pld
 from dpeigen.privacy.randomness import SystemRandomness
+from dpeigen.sources.memory import Batch
 
 BUDGET = Budget(1.0, 1e-6)
+
+
+def found_in(rows, scale, shares, rng=None):
+    return mean_of(Batch(rows, in_random_order=True), scale, shares, rng or SystemRandomness())
 
 
 @pytest.mark.parametrize("box", [False, True])
@@ -21,7 +27,7 @@ def test_near_the_truth_wherever_it_is(box, offset, scale):
     unit = max(1.0, abs(offset) / 1e9)
     rows = np.random.default_rng(0).normal(size=(6000, 4)) * unit + offset
     shares = MeanShares.of(BUDGET, 6000, 4, box=box)
-    found = mean_of(rows, scale * unit**2, shares, SystemRandomness())
+    found = found_in(rows, scale * unit**2, shares)
     error = np.linalg.norm(found.mean - rows.mean(axis=0))
     assert error < 8 * found.deviation + 0.2 * unit
     assert found.deviation < (0.3 * math.sqrt(scale) if box else 0.02) * unit
@@ -29,9 +35,7 @@ def test_near_the_truth_wherever_it_is(box, offset, scale):
 
 def test_a_ball_has_much_less_noise_than_the_box():
     rows = np.random.default_rng(1).normal(size=(20_000, 50)) * np.r_[5.0, np.ones(49)]
-    ball, box = (
-        mean_of(rows, 25.0, MeanShares.of(BUDGET, 20_000, 50, box=b), SystemRandomness()) for b in (False, True)
-    )
+    ball, box = (found_in(rows, 25.0, MeanShares.of(BUDGET, 20_000, 50, box=b)) for b in (False, True))
     assert ball.deviation < box.deviation / 10
 
 
@@ -48,20 +52,19 @@ def test_the_shares_are_worth_the_budget(budget, box):
 
 def test_ranges_get_what_they_need_and_no_more():
     few, many = MeanShares.of(BUDGET, vectors_needed(BUDGET, 50), 50), MeanShares.of(BUDGET, 10**6, 50)
-    assert many.costs[RANGES].mu < few.costs[RANGES].mu
-    assert many.costs[MEAN].mu > few.costs[MEAN].mu
+    assert many.costs[Purpose.RANGES].mu < few.costs[Purpose.RANGES].mu
+    assert many.costs[Purpose.MEAN].mu > few.costs[Purpose.MEAN].mu
 
 
-def test_a_coordinate_without_a_clear_bin_takes_the_fallback():
+def test_a_coordinate_without_a_clear_bin_starts_from_0():
     rows = np.random.default_rng(2).uniform(-1e6, 1e6, size=(4000, 1))
-    found = mean_of(rows, 1e-6, MeanShares.of(BUDGET, 4000, 1), SystemRandomness(), fallback=np.array([3.0]))
-    assert abs(found.mean[0] - 3.0) < 1e6
+    assert abs(found_in(rows, 1e-6, MeanShares.of(BUDGET, 4000, 1)).mean[0]) < 1e6
 
 
 def test_outliers_cannot_move_it_far():
     rows = np.random.default_rng(3).normal(size=(6000, 3))
     rows[:100] = 1e300
-    found = mean_of(rows, 1.0, MeanShares.of(BUDGET, 6000, 3), SystemRandomness())
+    found = found_in(rows, 1.0, MeanShares.of(BUDGET, 6000, 3))
     assert np.linalg.norm(found.mean) < 0.3
 
 
@@ -74,7 +77,7 @@ def proven(tools, factor, runs=1000):
     def run(data, count):
         label, vectors = data
         rng = tools.faulty([label, 5], factor) if factor else tools.seeded([label, 5])
-        return np.array([mean_of(vectors, 1.0, shares, rng).mean for _ in range(count)])
+        return np.array([found_in(vectors, 1.0, shares, rng).mean for _ in range(count)])
 
     first, second = np.zeros((n, 1)), np.zeros((n, 1))
     first[0], second[0] = 1e9, -1e9

@@ -11,9 +11,21 @@ from scipy.stats import binom
 from dpeigen import PrivatePCA
 from dpeigen.auditing.events import audit
 from dpeigen.methods import Oja
-from dpeigen.methods.one_pass.oja import VARIANCE_SHARE, _shuffled_mu
-from dpeigen.methods.one_pass.oja_steps import OjaStream, _inside
-from dpeigen.privacy import Budget, gaussian_delta, gaussian_epsilon, gaussian_mu
+from dpeigen.methods.one_pass.dp_pca import gain
+from dpeigen.methods.one_pass.oja import _shuffled_mu
+from dpeigen.methods.one_pass.oja_steps import OjaStream
+from dpeigen.privacy import (
+    ApproximateCost,
+    Budget,
+    GaussianCost,
+    Relation,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+)
+from dpeigen.questions import Matrix, OjaSteps
+from dpeigen.questions.steps import inside
+from dpeigen.stats import Frame
 from dpeigen.stats.lattice import LEVELS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*seeded.*")
@@ -113,52 +125,92 @@ def test_gradients_lie_in_the_ball_of_half_the_squared_bound(x, w):
     assert np.linalg.norm(x * (x @ w) - w / 2) <= 0.5 + 1e-12
 
 
-def stream(tools, method, d=2, mu=None, **options):
-    task = tools.task(np.zeros((10, d)), epsilon=1.0, delta=1e-6, k=1, **options)
-    run = OjaStream(method, task, tools.seeded(0))
-    run.directions = np.eye(d)[:1].copy()
-    run.gaps, run.tops, run.errors, run.held = [1.0], [1.0], [1e9], [0.0]  # the next step takes all of its gradient
-    return run
+def steps(method=None, d=2, mu=1.0, radius=1.0, **changes):
+    """One step of one row that takes all of its gradient and leaves nothing of w, as `Oja` asks for it."""
+    reach = radius**2 / 2
+    clip = (method or Oja()).clip
+    ball = (reach, reach) if clip is None or clip >= reach else (clip, 0.0)
+    facts = {"weights": Matrix(np.array([[0.0, 1.0]])), "size": 1, "ball": ball, "mu": mu, **changes}
+    return OjaSteps(Frame(d), radius, Matrix(np.eye(d)[:1]), **facts)
+
+
+def stepped(question, rows, rng, cost=None):
+    found = question.statistic().update(rows)
+    return question.answer(found, None, cost or GaussianCost(question.mu), Relation.REPLACE, rng)
 
 
 def test_a_step_without_noise_is_a_step_of_oja(tools):
     for method in (Oja(), Oja(clip=0.2)):
-        run = stream(tools, method)
-        run.rng = tools.Silent()
         row = np.array([[0.6, 0.8]])
-        run._single_steps(row, np.array([0]), 1.0)
-        gradient = row[0] * 0.6  # x(xᵀw); all of it, as share 1 and λ₁ = 1 leave nothing of w
-        np.testing.assert_allclose(run.directions[0], gradient / np.linalg.norm(gradient), atol=5e-3)  # the grid
+        gradient = row[0] * 0.6  # x(xᵀw)
+        for size in (1, 3):
+            found = stepped(steps(method, size=size), np.repeat(row, size, axis=0), tools.Silent())
+            np.testing.assert_allclose(found[0], gradient / np.linalg.norm(gradient), atol=5e-3)  # the grid
+
+
+def test_steps_that_are_worth_more_than_their_cost_are_refused(tools):
+    rows = np.zeros((10_000, 2))
+    mu = _shuffled_mu(Budget(1.0, 1e-6), 10_000)
+    every = Matrix(np.tile([0.5, 0.5], (10_000, 1)))
+    for question, cost, refused in (
+        (steps(mu=1.0), GaussianCost(1.0), False),
+        (steps(mu=1.001), GaussianCost(1.0), True),
+        (steps(mu=mu, weights=every), ApproximateCost(1.0, 1e-6), False),
+        (steps(mu=1.01 * mu, weights=every), ApproximateCost(1.0, 1e-6), True),
+        (steps(mu=mu, size=2), ApproximateCost(1.0, 1e-6), True),  # sums are not local randomisers
+        (steps(mu=1.0, weights=Matrix(np.ones((10_001, 2)))), GaussianCost(1.0), True),  # more steps than rows
+    ):
+        if refused:
+            with pytest.raises(AssertionError, match=r"worth more than what pays|in one step"):
+                stepped(question, rows, tools.seeded(0), cost)
+        else:
+            stepped(question, rows, tools.seeded(0), cost)
 
 
 @pytest.mark.parametrize(("method", "reach"), [(Oja(), 0.5), (Oja(clip=0.1), 0.1), (Oja(clip=9.0), 0.5)])
 def test_steps_stay_in_their_ball_and_noise_is_for_its_diameter(tools, method, reach):
-    class Recording(tools.Silent):
-        def normal(self, size):
-            self.asked.append(("normal", 1.0, size))
-            return np.zeros(size)
-
-    run = stream(tools, method, d=5)
-    assert run._ball()[0] == reach
+    task = tools.task(np.zeros((10, 5)), epsilon=1.0, delta=1e-6, k=1)
+    radius, offset = OjaStream(method, task, np.eye(5)[:1])._ball()
+    assert radius == reach
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(300, 5))
     rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
+    unit = radius / (LEVELS - math.sqrt(5) / 2 - 1)
     for w in rng.normal(size=(3, 5)):
         w /= np.linalg.norm(w)
-        radius, offset = run._ball()
-        unit = radius / (LEVELS - math.sqrt(5) / 2 - 1)
         for row in rows:
-            steps = np.rint(((row @ w) * row - offset * w) / unit)
-            steps = steps if steps @ steps <= LEVELS**2 else _inside(steps)
-            assert steps @ steps <= LEVELS**2
-            assert (steps == np.rint(steps)).all()
+            step = np.rint(((row @ w) * row - offset * w) / unit)
+            step = step if step @ step <= LEVELS**2 else inside(step)
+            assert step @ step <= LEVELS**2
+            assert (step == np.rint(step)).all()
+
+
+def test_sizes_of_steps_are_those_of_gain(tools):
+    """In closed form; the expected error of a random start is held for as many steps as it is said to take."""
+    task = tools.task(np.zeros((10, 5)), epsilon=1.0, delta=1e-6, k=2)
+    run = OjaStream(Oja(), task, np.eye(5)[:2])
+    run.tops, run.gaps, run.errors, run.held = [3.0, 2.0], [2.0, 0.1], [0.25, 0.2], [3.0, 0.0]
+    errors, counts = list(run.errors), [0, 0]
+    for block in (7, 40):
+        weights = run._weights(block, 2.0)
+        for i, (kept, taken) in enumerate(weights):
+            j = i % 2
+            share, left = gain(errors[j], run.noise[j], run.gaps[j] / run.tops[j])
+            size = min(share / run.gaps[j], 1 / run.tops[j])
+            assert (kept, taken) == pytest.approx((1 - size * run.tops[j], size), rel=1e-9)
+            counts[j] += 1
+            if j == 1 or counts[j] > 3:
+                errors[j] = left
+    assert run.errors == pytest.approx(errors, rel=1e-9)
+    assert run.steps == counts == [24, 23]
+    assert run.held == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("bad", [[np.inf, 1.0], [np.nan, 2.0], [1e300, -1e300], [2.0**21, 0.0]])
 def test_whatever_it_is_it_is_brought_inside(bad):
-    inside = _inside(np.array(bad))
-    assert inside @ inside <= LEVELS**2
-    assert np.isfinite(inside).all()
+    shorter = inside(np.array(bad))
+    assert shorter @ shorter <= LEVELS**2
+    assert np.isfinite(shorter).all()
 
 
 def proven_mu(tools, mu, factor=None, runs=1500):
@@ -168,13 +220,8 @@ def proven_mu(tools, mu, factor=None, runs=1500):
     def run(data, count):
         label, row = data
         rng = tools.faulty([label, 1], factor) if factor else tools.seeded([label, 1])
-        found = []
-        for _ in range(count):
-            steps = stream(tools, Oja())
-            steps.rng = rng
-            steps._single_steps(row, np.array([0]), mu)
-            found.append(math.atan2(steps.directions[0, 1], abs(steps.directions[0, 0])))
-        return np.array(found)[:, None]
+        found = [stepped(steps(mu=mu), row, rng)[0] for _ in range(count)]
+        return np.array([math.atan2(w[1], abs(w[0])) for w in found])[:, None]
 
     return audit(run, (1, up), (2, down), runs=runs, confidence=1 - 1e-6).mu_lower
 
@@ -205,22 +252,29 @@ def test_an_order_chosen_by_an_adversary_does_not_help_where_rows_are_shuffled()
     assert audit(shuffled_runs(mu, False), 1.0, -1.0, **options).epsilon_lower > epsilon
 
 
-def test_every_block_is_shuffled_and_each_row_used_once(tools, monkeypatch):
+def test_every_block_is_shuffled_and_each_row_used_once(monkeypatch):
     used = []
-    honest = OjaStream._single_steps
-    monkeypatch.setattr(
-        OjaStream,
-        "_single_steps",
-        lambda self, terms, order, mu: (used.append((order, mu)), honest(self, terms, order, mu)),
-    )
-    pca = fit(spiked(6000, 3), method=Oja(block=2000))
+    honest = OjaSteps.answer
+
+    def spy(self, found, noise, cost, *rest):
+        used.append((found.table()[:, -1].copy(), self.mu, cost))
+        return honest(self, found, noise, cost, *rest)
+
+    monkeypatch.setattr(OjaSteps, "answer", spy)
+    X = spiked(6000, 3)
+    X[:, -1] = np.linspace(0.1, 0.2, 6000)  # the place of a row
+    pca = PrivatePCA(1, method=Oja(block=2000), epsilon=2.0, delta=1e-6, bound=30.0, center=None, random_state=0)
+    for start in range(0, 6000, 500):
+        pca.partial_fit(X[start : start + 500])
     details = pca.release_.facts["details"]
-    assert len(used) == 3
-    for order, mu in used:
-        assert len(np.unique(order)) == len(order) == details["block"] - math.ceil(VARIANCE_SHARE * details["block"])
-        assert (np.diff(order) < 0).any()
-        assert mu == Oja().local(Budget(2.0, 1e-6), len(order), 1)[0]
-    assert not np.array_equal(used[0][0], used[1][0])
+    assert len(used) == 2
+    for places, mu, cost in used:
+        assert len(np.unique(places)) == len(places) == 1800 == details["calibration"]["rows"]
+        assert (np.diff(places) < 0).sum() > 800
+        assert mu == Oja().local(Budget(2.0, 1e-6), 1800, 1)[0]
+        assert cost == ApproximateCost(2.0, 1e-6)
+    assert used[0][0].max() < used[1][0].min()  # no row is in two blocks
+    assert not np.array_equal(np.argsort(used[0][0]), np.argsort(used[1][0]))
 
 
 # --- results and refusals -------------------------------------------------------------------------------------------

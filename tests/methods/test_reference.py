@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
+from dpeigen.curator import Purpose
 from dpeigen.methods import Gaussian, Laplace, MatrixLaplace, SpatialSign
 from dpeigen.methods.base import run_method
 from dpeigen.methods.framing import frame_rows
@@ -101,7 +102,14 @@ def start(bound, center, weighted):
     return box, origin, weights
 
 
-def slow_moment_method(rows, bound, center):
+def leaving_radius(rows, cost, outside):
+    """The first grid radius that as many rows are longer than as balance noise, or as noise on a count would hide."""
+    allowed = max(math.floor(outside), math.ceil(5 * math.nextafter(2 / cost.epsilon, math.inf)))
+    lengths = [math.sqrt(sum(v * v for v in row)) for row in rows]
+    return next(r for r in GRID.tolist() if sum(length > r for length in lengths) <= allowed)
+
+
+def slow_moment_method(rows, bound, center, radius_cost=None, outside=0.0):
     """(covariance, mean) of the methods that release a second moment, without noise."""
     box, origin, weights = start(bound, center, weighted=True)
     pairs = isinstance(center, str) and center == "pairs"
@@ -109,7 +117,8 @@ def slow_moment_method(rows, bound, center):
     if private and bound == "private":
         origin = slow_centre(rows, bound, box, origin, weights)
     seen = framed(rows, origin, weights, box, pairs)
-    radius = quantile_radius(seen) if bound == "private" else public_radius(bound, origin, weights, pairs)
+    paid = bound == "private"
+    radius = leaving_radius(seen, radius_cost, outside) if paid else public_radius(bound, origin, weights, pairs)
     clipped = [clip_to_ball(row, radius) for row in seen]
     second = moment_of(clipped)
     mean = None if pairs else np.array(origin)
@@ -163,7 +172,11 @@ def test_without_noise_it_is_the_covariance_of_the_clipped_rows(method, bound, c
     bound, center = BOUNDS[bound], CENTERS[center]
     task = tools.task(X, epsilon=400.0, delta=1e-6, bound=bound, center=center, relation=relation)
     estimate = run_method(method, ArraySource(X), task, tools.Silent())
-    covariance, mean = slow_moment_method(X, bound, center)
+    costs = method.shares(task)
+    outside = min(
+        0.9 * method.law.deviation(3, costs[Purpose.MOMENT], task.relation), 0.05 * (task.n_terms or math.inf)
+    )
+    covariance, mean = slow_moment_method(X, bound, center, costs.get(Purpose.RADIUS), outside)
     if isinstance(center, str) and center == "private" and bound == "private" and relation == "replace":
         # Here the mean that is left may stay in (weight 0): the moment about the paid centre.
         left_in = estimate.covariance - covariance

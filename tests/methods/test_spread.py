@@ -6,27 +6,34 @@ import numpy as np
 import pytest
 
 from dpeigen.auditing.events import audit
+from dpeigen.curator import DataCurator
 from dpeigen.methods import private_top_eigenvalue
-from dpeigen.methods.one_pass.spread import (
-    _log_spectra,
-    bins_per_doubling,
-    eigenvalue_ratios,
-    groups_needed,
-    histogram_share,
-    top_eigenvalue,
-)
+from dpeigen.methods.one_pass.spread import ask_ratios, groups_needed, histogram_share, scale_shares, top_eigenvalue
 from dpeigen.privacy import Budget, Relation, Spend, compose, compose_pld
 from dpeigen.privacy.histogram import tail_spend, threshold
 from dpeigen.privacy.randomness import SystemRandomness
+from dpeigen.questions.scale import bins_per_doubling, log_spectra
+from dpeigen.sources.memory import Batch
+from dpeigen.stats import Frame
 
 BUDGET = Budget(1.0, 1e-6)
+
+
+def scale_of(rows, budget=BUDGET, rng=None):
+    return top_eigenvalue(Batch(rows, in_random_order=True), budget, rng or SystemRandomness())
+
+
+def ratios_of(rows, k):
+    source = Batch(rows, in_random_order=True)
+    curator = DataCurator(source, Relation.REPLACE, scale_shares(BUDGET), BUDGET, SystemRandomness())
+    return ask_ratios(curator, Frame(rows.shape[1]), len(rows), k)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-100, 1e100])
 @pytest.mark.parametrize("deviations", [(3.0, 1.0, 1.0), (1.0, 0.0, 0.0)])
 def test_within_a_bin_of_the_truth(unit, deviations):
     rows = np.random.default_rng(0).normal(size=(20_000, 3)) * deviations * unit + 7 * unit
-    found = top_eigenvalue(rows, BUDGET, SystemRandomness())
+    found = scale_of(rows)
     width = 1 / bins_per_doubling(20_000 // 2 // groups_needed(BUDGET))
     assert abs(math.log2(found) - 2 * math.log2(deviations[0] * unit)) <= width / 2 + 0.3
 
@@ -36,10 +43,9 @@ def test_bins_of_a_quarter_where_groups_are_large():
 
 
 def test_constant_rows_have_scale_zero_and_scattered_ones_none():
-    rng = SystemRandomness()
-    assert top_eigenvalue(np.full((2000, 2), 5.0), BUDGET, rng) == 0.0
+    assert scale_of(np.full((2000, 2), 5.0)) == 0.0
     sizes = 2.0 ** np.arange(-700, 700)[:, None]
-    assert top_eigenvalue(sizes, BUDGET, rng) is None
+    assert scale_of(sizes) is None
 
 
 def test_a_sorted_table_and_its_neighbour_are_not_told_apart():
@@ -54,7 +60,7 @@ def test_one_vector_moves_one_group_bit_for_bit():
     groups = np.random.default_rng(1).normal(size=(40, 12, 5))
     changed = groups.copy()
     changed[17, 3] = [1e300, -5.0, 0.0, 2.0, 1e-300]
-    before, after = _log_spectra(groups, 2), _log_spectra(changed, 2)
+    before, after = log_spectra(groups, 2), log_spectra(changed, 2)
     same = (before == after).all(axis=1)
     assert not same[17]
     assert same.sum() == 39
@@ -64,15 +70,15 @@ def test_one_vector_moves_one_group_bit_for_bit():
 def test_spectra_are_those_of_numpy(shape):
     groups = np.random.default_rng(2).normal(size=shape)
     expected = [np.linalg.eigvalsh(g.T @ g / len(g))[::-1][:3] for g in groups]
-    np.testing.assert_allclose(2 ** _log_spectra(groups, 3), expected, rtol=1e-5)
+    np.testing.assert_allclose(2 ** log_spectra(groups, 3), expected, rtol=1e-5)
 
 
 def test_ratios_of_eigenvalues():
     rows = np.random.default_rng(3).normal(size=(60_000, 4)) * [8.0, 4.0, 1.0, 1.0]
-    first, second = eigenvalue_ratios(rows, 2, BUDGET, SystemRandomness())
+    first, second = ratios_of(rows, 2)
     assert 2.0**-4 <= first <= 2.0**-1  # the truth is 2^−2, and its exponent is known within a factor of 2
     assert 2.0**-8 <= second <= 2.0**-2
-    assert eigenvalue_ratios(rows * [1, 0, 0, 0], 1, BUDGET, SystemRandomness())[0] < 2.0**-30
+    assert ratios_of(rows * [1, 0, 0, 0], 1)[0] < 2.0**-30
 
 
 def test_the_share_is_the_whole_budget_and_no_more():
@@ -93,7 +99,7 @@ def released_bins(epsilon, delta, factor, tools):
     def run(data, count):
         label, vectors = data
         rng = tools.faulty([label, 9], factor) if factor else tools.seeded([label, 9])
-        return np.array([[top_eigenvalue(vectors, budget, rng) is not None] for _ in range(count)], dtype=float)
+        return np.array([[scale_of(vectors, budget, rng) is not None] for _ in range(count)], dtype=float)
 
     sizes = np.where(np.arange(groups) < full, 1.0, 16.0 ** np.arange(groups))
     vectors = np.stack([sizes, -sizes], axis=1).reshape(-1, 1)

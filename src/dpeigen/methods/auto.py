@@ -1,17 +1,19 @@
 """``method="auto"``: the choice among worst-case methods, from public facts only.
 
-Directions (fewer components than columns): of the methods below that the public facts allow, the one whose predicted
-error (`methods.prediction`) is least in regret over a fixed family of assumptions, since nothing is known of the
-spectrum: leading variances from 3 to 1000 times the others, normal and heavy tails, and public bounds from tight to
-far too long. The regret of a method in a world is its predicted error relative to the best there; what counts is the
-mean of its square. Candidates are `spatial-sign`, `refined` (δ > 0; also on differences, which need no centre),
-`kendall` (replacement, and rows that fit in memory), and, with a bound, the noisy second moments. The former two are
-also tried for directions alone, with relative variances and no private centre, and then have to promise more.
+What is estimated is the caller's choice; "auto" chooses a mechanism for it.
 
-The whole covariance, or as many components as columns: with a bound, whichever of ``gaussian`` (δ > 0),
-``matrix-laplace`` and ``laplace`` adds the least noise to an off-diagonal entry of the second moment, with a radius and
-a centre paid for inside column bounds where rows are plenty. Without one, ``whitened`` where rows suffice (at δ = 0 for
-up to 15 columns), else ``spatial-sign``; docs/mechanisms/whitened.md has what was measured.
+The covariance or the correlation matrix, and their principal components: ``whitened`` where rows suffice for it. Its
+answer has an error for every column in that column's own unit, and the error goes to 0 as rows × ε grow, whatever the
+rows are like. Where rows are too few for that: with a bound, whichever of ``gaussian`` (δ > 0), ``matrix-laplace`` and
+``laplace`` adds the least noise to an off-diagonal entry of the second moment. Without one, components come from signs
+of rows, which may have other directions, and the release says so; a covariance is refused.
+
+Robust directions (``robust=True``): of `spatial-sign`, `refined` (δ > 0; also on differences, which need no centre) and
+`kendall` (replacement, and rows that fit in memory), as far as the public facts allow, the one whose predicted error
+(`methods.prediction`) is least in regret over a fixed family of assumptions, since nothing is known of the spectrum:
+leading variances from 3 to 1000 times the others, normal and heavy tails. The regret of a method in a world is its
+predicted error relative to the best there; what counts is the mean of its square. They are also tried for directions
+alone, with relative variances and no private centre, and then have to promise more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpeigen._validate import check_choice, complain
+from dpeigen.curator import Purpose
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
@@ -30,7 +33,7 @@ from dpeigen.methods.moment.geodesic import Geodesic
 from dpeigen.methods.moment.laplace import Laplace
 from dpeigen.methods.moment.matrix_laplace import MatrixLaplace
 from dpeigen.methods.moment.spiked import Spiked
-from dpeigen.methods.moment.whitened import Whitened
+from dpeigen.methods.moment.whitened import Whitened, expected_noise
 from dpeigen.methods.one_pass.dp_pca import DPPCA
 from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.prediction import Course, World, expected_error, outline
@@ -42,6 +45,7 @@ from dpeigen.methods.signs.kendall import Kendall
 from dpeigen.methods.signs.refined import Refined
 from dpeigen.methods.signs.spatial_sign import SpatialSign
 from dpeigen.privacy import PureCost
+from dpeigen.questions import law_for
 
 METHODS: dict[str, type[Method]] = {
     m.name: m
@@ -61,11 +65,17 @@ METHODS: dict[str, type[Method]] = {
 }
 METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
-LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
-_REACHES = {"radius": (1.3, 4.0, 16.0), "box": (6.0, 16.0, 64.0), "none": (math.inf,)}  # of a public bound, squared
+ASSUMED_LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
-_WHITENED_PURE = 15  # columns up to which `whitened` does better than `spatial-sign` at δ = 0
+_MOSTLY_NOISE = 0.6  # noise on a correlation from which on nothing is said
+_MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # from which on a public box, or radius, is the better ground
+_WRONG_ANGLE = 0.3  # sinΘ from which on directions of signs stand in for those of the covariance
+_STANDS_IN = (
+    "rows × ε are too few for the components of the covariance, so these are directions of signs: the same for "
+    "elliptical rows, others for skewed ones"
+)
 _REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e300 and the like
+_MOST_COLUMNS = 400  # of `refined`, whose decompositions take minutes beyond
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
 
@@ -98,9 +108,21 @@ def choose(task: Task) -> Method:
 def explain(task: Task) -> Choice:
     """The choice with its reasons."""
     k = task.n_components
-    if k is None or k >= task.n_features:
-        return _for_covariance(task)
-    return _for_directions(task, k)
+    directions = k is not None and k < task.n_features
+    if task.robust:
+        return _for_directions(task, k) if directions and k else _robust_covariance(task)
+    if _pays(Whitened(), task):
+        return Choice(Whitened(), {}, "", "any unit, any origin, and its error goes to 0 as rows and ε grow")
+    if isinstance(task.bound, (float, tuple)):
+        return _noisy_moment(task)
+    if directions and k:
+        found = _for_directions(task, k)
+        return replace(found, reason=f"{_STANDS_IN}; {found.reason}")
+    if task.bound is not None:
+        return _noisy_moment(task)
+    if task.n_rows is None:
+        return Choice(Whitened(), {}, "", "")  # whose check says what is missing
+    raise ValueError(too_little(task))
 
 
 # --- directions ------------------------------------------------------------------------------------------------------
@@ -111,9 +133,8 @@ def _for_directions(task: Task, k: int) -> Choice:
     sizes = [task.n_rows] if task.n_rows is not None else _SIZES
     courses = [(m, found) for m in _candidates(task) if (found := _courses(m, task, sizes))]
     if not courses:
-        return _for_covariance(task)  # whose check says what is missing
-    kind = "box" if isinstance(task.bound, tuple) else "radius" if isinstance(task.bound, float) else "none"
-    worlds = [World(level, heavy, reach) for level in LEVELS for heavy in (False, True) for reach in _REACHES[kind]]
+        return _robust_covariance(task)  # whose check says what is missing
+    worlds = _worlds()
     allowed = [method for method, _ in courses]
     table = [[expected_error(course, d, k, world) for course in found for world in worlds] for _, found in courses]
     best = [min(column) for column in zip(*table, strict=True)]
@@ -136,7 +157,7 @@ def _for_directions(task: Task, k: int) -> Choice:
 
 def _candidates(task: Task) -> Iterator[Method]:
     yield SpatialSign()
-    if not task.budget.is_pure:
+    if not task.budget.is_pure and task.n_features <= _MOST_COLUMNS:
         yield Refined()
         few = task.n_rows is not None and not task.private_rank  # whose eigenvalues are paid for, about a centre
         if few and task.private_center:
@@ -149,14 +170,6 @@ def _candidates(task: Task) -> Iterator[Method]:
         paid = Kendall(design=design, variances="paid", location="paid" if task.private_center else "none")
         yield paid
         yield replace(paid, variances="free", location="none")
-    if task.bound is not None:
-        yield from _moments(task)
-
-
-def _moments(task: Task) -> list[Method]:
-    plain = [Laplace(), MatrixLaplace()] if task.budget.is_pure else [Gaussian(), Laplace(), MatrixLaplace()]
-    tightened = [replace(m, tighten=True) for m in plain] if isinstance(task.bound, tuple) else []
-    return [*plain, *tightened]
 
 
 def _courses(method: Method, task: Task, sizes: list[int]) -> list[Course]:
@@ -179,11 +192,54 @@ def _allows(method: Method, task: Task) -> bool:
 # --- the whole covariance --------------------------------------------------------------------------------------------
 
 
-def _for_covariance(task: Task) -> Choice:
-    if task.bound is None:
-        if (not task.budget.is_pure or task.n_features <= _WHITENED_PURE) and _allows(Whitened(), task):
-            return Choice(Whitened(), {}, "", "no bound: its noise has the shape of the data")
-        return Choice(SpatialSign(), {}, "", "no bound, and rows too few or columns too many for 'whitened'")
+def _robust_covariance(task: Task) -> Choice:  # noqa: ARG001
+    return Choice(SpatialSign(), {}, "", "all directions of signs, robust")
+
+
+def _pays(method: Whitened, task: Task) -> bool:
+    """Whether the public facts promise an answer that is not mostly noise.
+
+    Inside a public radius it has to promise little noise: who knows a radius has rows in one unit, and the noise of
+    plain moments follows the radius. Where the number of rows is private, a bound is the safer ground.
+    """
+    if not _allows(method, task) or (task.regression and isinstance(task.bound, (tuple, float))):
+        return False  # regressions inside bounds have columns in the units of the bounds already
+    if task.n_terms is None:
+        return task.bound is None
+    if isinstance(task.bound, float):
+        return expected_noise(task) < _LITTLE_NOISE
+    k = task.n_components
+    if k is not None and k < task.n_features and _angle(method, task, k) > _WRONG_ANGLE:
+        return False
+    return expected_noise(task) < (_MOSTLY_NOISE if task.bound is None else _MUCH_NOISE)
+
+
+def _angle(method: Whitened, task: Task, k: int) -> float:
+    """sinΘ that is to be expected, geometric mean over the assumed worlds."""
+    d, cost = task.n_features, method.shares(task)[Purpose.WHITENED_MOMENT]
+    terms = task.n_terms or 1
+    course = Course("moment", terms, law_for(cost).deviation(d, cost, task.relation) / terms, 0.0, True, True)
+    errors = [expected_error(course, d, k, world) for world in _worlds()]
+    return math.exp(math.fsum(map(math.log, errors)) / len(errors))
+
+
+def _worlds() -> list[World]:
+    return [World(level, heavy, math.inf) for level in ASSUMED_LEVELS for heavy in (False, True)]
+
+
+def too_little(task: Task) -> str:
+    """Why nothing can be said of a covariance, and what would do."""
+    n, most = task.n_rows or 0, _MOSTLY_NOISE
+    rows = math.ceil(n * max(1.0, expected_noise(task) / most) * 1.1)
+    remedies = (
+        f"Three remedies: public bounds, bound=(lower, upper); about {rows} rows; or a larger epsilon, about "
+        f"{task.budget.epsilon * max(1.0, expected_noise(task) / most) * 1.1:.3g}."
+    )
+    must = f"larger for {task.n_features} columns and {n} rows: all that came out would be noise"
+    return complain("epsilon", task.owner, must, task.budget.epsilon, remedies + " Nothing was spent.")
+
+
+def _noisy_moment(task: Task) -> Choice:
     candidates: list[MomentMethod] = [Laplace(), MatrixLaplace()]
     if not task.budget.is_pure:
         candidates.insert(0, Gaussian())

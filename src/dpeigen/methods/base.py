@@ -21,11 +21,13 @@ from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.sources import Source
 from dpeigen.stats.frame import LARGEST_FACT, OnBadRow
+from dpeigen.stats.spectrum import symmetric_eigh
 
 Box = tuple[Floats, Floats]
 # Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
 LEAST_DELTA = 1e-18
+_LONGEST = 1e50  # what columns without a public bound are clipped to is shorter
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class Task:
     n_rows: int | None  # None unless public
     on_bad_row: OnBadRow = "refuse"
     shrink: bool = True
+    scale: Floats | str | None = None  # None: the data's own units; public deviations; "private"
+    robust: bool = False  # directions of signs are asked for, not those of the covariance
+    regression: bool = False  # the last column is regressed on the others
+    same_units: bool = False  # a public statement: all columns are measured in one unit
     private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
 
     @property
@@ -80,6 +86,7 @@ class Estimate:
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
     details: Mapping[str, Any] = field(default_factory=dict)  # what the method itself released or was told; JSON values
     radius_released: bool | None = None  # whether a radius was paid for; None: it was unless the bound is public
+    scale: Floats | None = None  # what columns were divided by; the numbers above, but for the mean, are in its units
 
     def __post_init__(self) -> None:
         # Products in floating point differ in the last bit across the diagonal.
@@ -96,7 +103,9 @@ class Method(ABC):
     uses_delta: ClassVar[bool] = True
     continuous_noise: ClassVar[bool] = False  # whether noise is drawn in floating point where δ > 0 too
     basis: ClassVar[Basis] = "worst-case"
-    holds_rows: ClassVar[bool] = False  # asks for the rows themselves: streams, and baselines that are not private
+    estimand: ClassVar[str] = "covariance"  # what the directions are those of, as rows grow in number
+    robust: ClassVar[bool] = False  # whether that is a robust estimand: signs, or Kendall's tau
+    holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
     @property
@@ -120,10 +129,6 @@ class Method(ABC):
     def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
         """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""
         return not self.holds_rows
-
-    def rehearsal_rows(self, task: Task) -> int:  # noqa: ARG002
-        """Made-up rows for the rehearsal of a method that holds rows."""
-        return 64
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
@@ -155,6 +160,7 @@ class Method(ABC):
                 "the columns; bound='private', which pays for a radius from the budget."
             )
             raise ValueError(complain("bound", task.owner, f"given for method={self.name!r}", None, remedy))
+        _check_units(task)
         if task.pairs and task.relation is Relation.ADD_REMOVE:
             remedy = "Use relation='replace', or center='private'."
             raise ValueError(
@@ -179,6 +185,18 @@ class Method(ABC):
         """Ask, post-process, ask again, and put an estimate together from paid answers and public facts."""
 
 
+def _check_units(task: Task) -> None:
+    """Refuse public deviations so small that variances in these units might be no numbers."""
+    if not isinstance(task.scale, np.ndarray):
+        return
+    reach: Any = max(_LONGEST, task.bound) if isinstance(task.bound, float) else _LONGEST
+    if isinstance(task.bound, tuple):
+        reach = np.maximum(*np.abs(task.bound)) + (np.abs(task.center) if isinstance(task.center, np.ndarray) else 0.0)
+    if (reach / task.scale > LARGEST_FACT).any():
+        must = f"deviations of at least a bound of the rows divided by {LARGEST_FACT:g}"
+        raise ValueError(complain("scale", task.owner, must, f"{task.scale.min():g}", "Give larger ones."))
+
+
 def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
     """Refuse a δ > 0 that is smaller than the part of continuous noise that floating point cannot draw."""
     if method.continuous_noise and 0 < delta < LEAST_DELTA:
@@ -188,7 +206,7 @@ def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
 
 
 def unprotected(curator: Curator) -> tuple[Source, Randomness]:
-    """The rows themselves: for baselines that are not private, and for streams, which hold one batch of rows."""
+    """The rows themselves: for baselines that are not private."""
     if not isinstance(curator, DataCurator):
         raise TypeError("this method looks at rows, so it needs a curator that has some")
     return curator.unprotected()
@@ -199,7 +217,59 @@ def run_method(method: Method, source: Source, task: Task, rng: Randomness) -> E
     shares, price = method.shares(task), method.price(task)
     curator = DataCurator(source, task.relation, shares, price, rng, hands_out_rows=method.holds_rows)
     found = method.estimate(curator, task)
+    if task.scale is not None and found.scale is None:
+        found = standardised(found, task)
     return replace(found, split=curator.split) if curator.split else found
+
+
+def standardised(found: Estimate, task: Task) -> Estimate:
+    """The same estimate for columns divided by public deviations, or by the released ones. Costs nothing.
+
+    A column without a released variance keeps its unit, and has no part in any component.
+    """
+    deviations = np.sqrt(np.maximum(np.diag(found.covariance), 0.0))
+    scale = task.scale if isinstance(task.scale, np.ndarray) else np.where(deviations > 0, deviations, 1.0)
+    covariance = found.covariance / np.outer(scale, scale)
+    values, components = symmetric_eigh(covariance)
+    values, k = np.maximum(values, 0.0), len(found.components)
+    return replace(
+        found,
+        components=components[:k],
+        eigenvalues=values[:k],
+        noise_variance=float(values[k:].mean()) if k < len(values) else 0.0,
+        covariance=covariance,
+        radius=None,
+        noise_deviation=None,
+        covariance_error=None,
+        scale=scale,
+    )
+
+
+def estimand_of(method: Method, task: Task) -> str:
+    """What the released directions are those of, in words."""
+    if method.estimand != "covariance" or task.scale is None:
+        about = "second moment" if task.center is None else method.estimand
+        return about if method.estimand == "covariance" else method.estimand
+    return "covariance of columns in public units" if isinstance(task.scale, np.ndarray) else "correlation"
+
+
+def check_scale_of_columns(value: Any, n_features: int, owner: str) -> Floats | str | None:
+    """None, "private", or public deviations of the columns."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return check_choice("scale", value, ["private"], owner)
+    scale = check_vector("scale", value, n_features, owner)
+    if not (scale > 0).all():
+        column = int(np.argmin(scale > 0))
+        remedy = "A column that is known to be constant is best left out."
+        raise ValueError(
+            complain(
+                "scale", owner, "'private', or positive deviations", f"{scale[column]:g} in column {column}", remedy
+            )
+        )
+    _refuse_huge("scale", np.concatenate([scale, 1 / scale]), owner)
+    return scale
 
 
 def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | None:

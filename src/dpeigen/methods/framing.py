@@ -18,14 +18,14 @@ from dpeigen.methods.base import Task
 from dpeigen.methods.location import Weights, ask_center, center_shares, within
 from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Cost
-from dpeigen.questions import RadiusHolding
+from dpeigen.questions import RadiusHolding, RadiusLeaving
 from dpeigen.stats import Frame
 
 RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
 PAIRED, BARE = 1.1, 1.3  # reluctance to take differences for rows, and directions alone for everything
 # Notes of releases that pay for directions alone.
 RELATIVE = "Variances are relative: together they are 1."
-NO_CENTRE = "No centre was paid for: differences need none, and scores are measured from the origin."
+NO_CENTER = "No centre was paid for: differences need none, and scores are measured from the origin."
 
 
 def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[Weights, Weights]:
@@ -39,24 +39,28 @@ def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[Weig
 
 
 def ask_frame(
-    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = True
+    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = True, outside: float | None = None
 ) -> tuple[Frame, float, float | None]:
-    """The frame, the radius, and the expected error of a paid centre (else None)."""
-    frame, radius, center_error = ask_centred_frame(curator, task, costs, weighted=weighted)
+    """The frame, the radius, and the expected error of a paid centre (else None).
+
+    A radius that is paid for leaves so many rows ``outside``, as a rule as many as balance noise, or else 5% of them.
+    """
+    frame, radius, center_error = ask_centered_frame(curator, task, costs, weighted=weighted)
     if Purpose.RADIUS in costs:
         cost = costs[Purpose.RADIUS]
-        radius = within(curator.measure(RadiusHolding(frame), purpose=Purpose.RADIUS, cost=cost), radius)
+        question = RadiusHolding(frame) if outside is None else RadiusLeaving(frame, outside)
+        radius = within(curator.measure(question, purpose=Purpose.RADIUS, cost=cost), radius)
     if radius is None:
         raise AssertionError("`check` has refused a task without a bound")
     return frame, radius, center_error
 
 
-def ask_centred_frame(
+def ask_centered_frame(
     curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = False
 ) -> tuple[Frame, float | None, float | None]:
     """The same without paying for a radius of rows: the public one, or None."""
     frame, radius = frame_rows(task, weighted=weighted)
-    if Purpose.CENTRE not in costs:
+    if Purpose.CENTER not in costs:
         return frame, radius, None
     center, error = ask_center(curator, frame, radius, costs)
     return replace(frame, center=center), radius, error

@@ -26,8 +26,8 @@ from dpeigen.stats.frame import LARGEST_FACT
 
 Weights = dict[Purpose, float]
 ROUNDS = (
-    (Purpose.FIRST_CENTRE_RADIUS, Purpose.FIRST_CENTRE),
-    (Purpose.CENTRE_RADIUS, Purpose.CENTRE),
+    (Purpose.FIRST_CENTER_RADIUS, Purpose.FIRST_CENTER),
+    (Purpose.CENTER_RADIUS, Purpose.CENTER),
 )
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
 
@@ -42,10 +42,10 @@ def center_shares(task: Task, *, measured: bool = False) -> tuple[Weights, Weigh
     if isinstance(task.bound, (float, tuple)):
         needed = rows_needed(PureCost(_MOST_SHARE * task.budget.epsilon))
         if not measured or task.n_terms is None or task.n_terms < 1.2 * needed:
-            return {}, {Purpose.CENTRE: max(share, 0.2)}
+            return {}, {Purpose.CENTER: max(share, 0.2)}
     radius = radius_share(task, _RADIUS_SHARE, most=_MOST_SHARE, plenty=4)
-    radii = {Purpose.FIRST_CENTRE_RADIUS: radius, Purpose.CENTRE_RADIUS: radius}
-    return radii, {Purpose.FIRST_CENTRE: max(0.04, share / 2), Purpose.CENTRE: share}
+    radii = {Purpose.FIRST_CENTER_RADIUS: radius, Purpose.CENTER_RADIUS: radius}
+    return radii, {Purpose.FIRST_CENTER: max(0.04, share / 2), Purpose.CENTER: share}
 
 
 def _center_share(task: Task) -> float:

@@ -31,7 +31,7 @@ from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import gaussian_share, pure_epsilon
 from dpeigen.questions import law_for
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.refinement import predicted_variance
+from dpeigen.stats.next_look import predicted_variance
 from dpeigen.stats.signs import sign_gap, stretches
 
 _PAID_REACH = 1.6  # the squared radius that holds 95% of rows, relative to their mean square
@@ -66,9 +66,9 @@ def outline(method: Method, task: Task, rows: int | None = None) -> Course:
     differences = method.read_as(task).pairs
     n = rows // 2 if differences else rows
     d, relation = task.n_features, task.relation
-    center, measured = 0.0, Purpose.CENTRE_RADIUS in costs
-    if Purpose.CENTRE in costs and not isinstance(method, Kendall) and not differences:
-        center = _center_noise(costs[Purpose.CENTRE], d, relation) / n
+    center, measured = 0.0, Purpose.CENTER_RADIUS in costs
+    if Purpose.CENTER in costs and not isinstance(method, Kendall) and not differences:
+        center = _center_noise(costs[Purpose.CENTER], d, relation) / n
     paid = Purpose.RADIUS in costs
     if isinstance(method, SpatialSign):
         noise = _entry_noise(costs[Purpose.DIRECTIONS], d, relation) / n

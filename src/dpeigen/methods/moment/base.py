@@ -31,6 +31,7 @@ from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
 CLIPPED = ("Rows longer than a paid radius were clipped to it: variances of heavy-tailed columns come out too small.",)
 _BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
+_BALANCE, _MOST_OUTSIDE = 0.3, 0.05  # rows that are clipped: of what balances noise, and of all, at most
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
 
 
@@ -108,7 +109,11 @@ class MomentMethod(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, center_error = ask_frame(curator, task, costs)
+        noise = self.law.deviation(task.n_features, costs[Purpose.MOMENT], task.relation)
+        most = _MOST_OUTSIDE * (task.n_terms or math.inf)
+        # A regression takes harm from the noise of few long rows, not from clipping them.
+        outside = None if task.regression else min(_BALANCE * task.n_features * noise, most)
+        frame, radius, center_error = ask_frame(curator, task, costs, outside=outside)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
         question = Moment(Lattice(frame, radius), self.law, weight)
         found = curator.measure(question, purpose=Purpose.MOMENT, cost=costs[Purpose.MOMENT])

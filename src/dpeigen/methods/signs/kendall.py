@@ -26,7 +26,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import BARE, NO_CENTRE, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
+from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_shares
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
@@ -39,7 +39,7 @@ from dpeigen.questions.kendall import PART
 from dpeigen.stats import Frame, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Scale, Table, Transform
+from dpeigen.stats.pairs import Scale, Tabulated, Transform
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs
 
@@ -79,6 +79,8 @@ class Kendall(Method):
     name = "kendall"
     reference = "Kim and Jung 2025"
     needs_bound = False
+    estimand = "Kendall's tau"
+    robust = True
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
@@ -176,7 +178,7 @@ class Kendall(Method):
             return transform
         if math.isinf(transform.radius):
             raise ValueError(complain("radius", owner, "given, a bound on the values of your transform", None))
-        return replace(transform, function=Table(transform.function, transform.radius))
+        return replace(transform, function=Tabulated(transform.function, transform.radius))
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -256,7 +258,7 @@ class Kendall(Method):
     def _ask_mean(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:
         if not task.private_center:
             return location(frame, None, task)
-        if Purpose.CENTRE not in costs:
+        if Purpose.CENTER not in costs:
             return None
         return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs)[0]
 
@@ -273,7 +275,7 @@ class Kendall(Method):
         if details["variances"] == "relative":
             notes.append(RELATIVE)
         if mean is None and task.private_center:
-            notes.append(NO_CENTRE)
+            notes.append(NO_CENTER)
         return Estimate(
             components=directions[:keep],
             eigenvalues=values[:keep],

@@ -14,7 +14,7 @@ noise. Proof: it is an adaptive composition of
 Gaussian shares compose exactly, μ² = Σμᵢ², with each mechanism chosen by what was released before it (Dong, Roth, Su
 2022, Theorem 3.2); pure shares join by their dominating pair (`privacy.accounting`). What to stretch by (nothing, if
 that does not promise to pay), and the directions that explain all releases together, are functions of releases and of
-public numbers (`stats.refinement`).
+public numbers (`stats.refinement`, `stats.next_look`).
 
 Why. The noise of a second moment grows with the square of the longest direction, but the error of an angle between a
 strong direction and a weak one is noise divided by the strong variance. Shrinking strong directions by T before
@@ -37,7 +37,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import BARE, NO_CENTRE, PAIRED, RELATIVE, ask_centred_frame, frame_rows, location
+from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_shares
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
@@ -47,7 +47,8 @@ from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import GaussianLaw, MeanSquares, Moment, RadiusHolding
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.refinement import SignRelease, look_along, understand
+from dpeigen.stats.next_look import choose_stretch
+from dpeigen.stats.refinement import SignRelease, fit_model
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
@@ -79,6 +80,8 @@ class Refined(Method):
     name = "refined"
     reference = "two-stage spatial signs; the signal-adaptive rates are those of Cai, Xia and Zha 2024"
     needs_bound = False
+    estimand = "spatial signs"
+    robust = True
     needs_delta = True
 
     @property
@@ -129,19 +132,19 @@ class Refined(Method):
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
         read = self.read_as(task)
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
-        own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTRE or not read.pairs}
-        frame, cap, _ = ask_centred_frame(curator, read, own)
+        own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
+        frame, cap, _ = ask_centered_frame(curator, read, own)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows that a radius bounds may be longer
         mean = mean if read.pairs else location(frame, None, read)
         releases, model = list[SignRelease](), None
         for purpose in [purpose for purpose in costs if purpose.is_look]:
-            along = look_along(model, next_deviation(releases, costs, purpose), d)
+            along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
             releases.append(_ask_signs(curator, Stretched(frame, *along), purpose, costs[purpose]))
-            model = understand(releases, model, wanted)
+            model = fit_model(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
-        basis, levels = model.completed(wanted), np.append(model.levels, 1.0)[:wanted]
+        basis, levels = model.completed(wanted), np.append(model.variances, 1.0)[:wanted]
         if self.only_directions:
             squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), RELATIVE
         else:
@@ -153,7 +156,7 @@ class Refined(Method):
             mean=mean,
             n_rows=rows,
             radius_released=Purpose.SCORES_RADIUS in costs,
-            notes=(note,) if mean is not None or not task.private_center else (note, NO_CENTRE),
+            notes=(note,) if mean is not None or not task.private_center else (note, NO_CENTER),
             details={
                 "refined_directions": min(len(releases[-1].basis), wanted),
                 "variances": "relative" if self.only_directions else "paid",
@@ -165,7 +168,7 @@ class Refined(Method):
         frame, radius = frame_rows(task, weighted=False)
         if not task.private_center:
             return location(frame, None, task)
-        return ask_center(curator, frame, radius, costs)[0] if Purpose.CENTRE in costs else None
+        return ask_center(curator, frame, radius, costs)[0] if Purpose.CENTER in costs else None
 
     def _ask_squares(
         self,

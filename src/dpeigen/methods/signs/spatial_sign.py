@@ -21,7 +21,7 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import ask_centred_frame, location
+from dpeigen.methods.framing import ask_centered_frame, location
 from dpeigen.methods.location import center_shares, within
 from dpeigen.methods.radius import check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
@@ -49,6 +49,8 @@ class SpatialSign(Method):
     name = "spatial-sign"
     reference = "Kim and Jung 2025, Remark 2.2"
     needs_bound = False
+    estimand = "spatial signs"
+    robust = True
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
@@ -86,7 +88,7 @@ class SpatialSign(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, _ = ask_centred_frame(curator, task, costs)
+        frame, radius, _ = ask_centered_frame(curator, task, costs)
         directions = self._directions(curator, frame, costs[Purpose.DIRECTIONS], task)
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
         if Purpose.SCORES_RADIUS in costs:
