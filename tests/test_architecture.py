@@ -226,3 +226,13 @@ SPENDING |= {"dpeigen.local.client", "dpeigen.local.privunit", "dpeigen.methods.
 @pytest.mark.parametrize("module", sorted(SPENDING))
 def test_every_mechanism_states_its_guarantee(module):
     assert "Guarantee" in inspect.getdoc(importlib.import_module(module))
+
+
+def test_a_class_name_means_one_thing():
+    """Readers find a class by its name; two of one name in different modules are told apart by nobody."""
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(SRC)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -68,7 +68,8 @@ def read_and_show(folder):
 
 
 FACTS = ["feature_names", "n_rows", "n_rows_is", "noise_deviation", "covariance_error", "radius", "radius_is", "center",
-         "details", "choice", "dpeigen", "units", "rescaled", "ridge", "release_id", "method", "other"]  # fmt: skip
+         "details", "choice", "dpeigen", "units", "rescaled", "ridge", "release_id", "method", "estimand",
+         "other"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["pca", "covariance", "ridge", "kendall"])
@@ -99,6 +100,19 @@ def test_no_detail_and_no_part_of_the_guarantee_crashes_the_card(folders, kind):
                     inner = inner[step]
                 inner[name] = value
                 read_and_show(put(arrays, changed, bad))
+
+
+@pytest.mark.parametrize(
+    "scales", [[1.0], [1.0, 0.0], [1.0, -2.0], [1e-200, 1.0], [True, 1.0], "ab", 3, {}, [[1], [2]]]
+)
+def test_scales_of_a_regression_that_are_no_scales_are_refused(folders, scales):
+    good, bad = folders
+    arrays, description = good["ridge"]
+    changed = copy.deepcopy(description)
+    changed["facts"]["ridge"]["scales"] = scales
+    assert read_and_show(put(arrays, changed, bad)).startswith("REFUSED")
+    changed["facts"]["ridge"].pop("scales")  # as earlier versions wrote it
+    assert not read_and_show(put(arrays, changed, bad)).startswith("REFUSED")
 
 
 JSON = st.recursive(
@@ -159,3 +173,50 @@ def test_names_of_columns_do_not_reach_the_terminal_as_they_are(tmp_path):
         assert unsafe(result.output) == []
         if extra == ["--dry-run", "--json"]:
             assert json.loads(result.stdout)["columns"][1] == name  # programs get the very name
+
+
+@pytest.mark.parametrize("kind", ["pca", "covariance", "ridge"])
+def test_a_scale_that_cannot_be_is_refused(folders, kind):
+    good, bad = folders
+    arrays, description = good[kind]
+    for scale in (
+        [1.0, 2.0],
+        [[1.0, 2.0, 3.0]],
+        [1.0, 0.0, 1.0],
+        [1.0, -1.0, 1.0],
+        [1.0, np.nan, 1.0],
+        [1.0, np.inf, 1.0],
+        [],
+    ):
+        folder = put(arrays | {"scale": np.array(scale)}, description, bad)
+        assert read_and_show(folder).startswith("REFUSED"), scale
+    assert not read_and_show(put(arrays | {"scale": np.array([1.0, 2.0, 3.0])}, description, bad)).startswith("REFUSED")
+
+
+def test_what_a_release_says_it_is_about_is_text(folders):
+    good, bad = folders
+    arrays, description = good["pca"]
+    for value in HOSTILE:
+        changed = copy.deepcopy(description)
+        changed["guarantee"]["estimand"] = value
+        text = read_and_show(put(arrays, changed, bad))
+        assert text.startswith("REFUSED") == (not isinstance(value, str))
+        assert "\x1b" not in text
+    shown = CliRunner().invoke(app, ["check", str(put(arrays, _about(description, ESCAPES), bad))]).output
+    assert "\x1b" not in shown
+    assert "[bold red]" in shown
+
+
+def _about(description, text):
+    changed = copy.deepcopy(description)
+    changed["guarantee"]["estimand"] = text
+    return changed
+
+
+@pytest.mark.parametrize("columns", [3, [3], [-1], [0.5], [True], ["a"], {"a": 1}])
+def test_columns_without_scale_are_places_of_columns(folders, columns):
+    good, bad = folders
+    arrays, description = good["pca"]
+    changed = copy.deepcopy(description)
+    changed["facts"]["details"]["columns_without_scale"] = columns
+    assert read_and_show(put(arrays, changed, bad)).startswith("REFUSED")

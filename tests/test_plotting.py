@@ -259,8 +259,8 @@ def test_a_long_ledger_shows_its_end(tmp_path):
 def test_names_are_never_read_as_formulas(source, tmp_path):
     odd = r"$\frac{$"
     rows = ArraySource(np.random.default_rng(0).normal(size=(800, 3)), [odd, "$x$", "b"])
-    release = PrivatePCA(2, epsilon=5.0, bound=5.0, random_state=0).fit(rows).release_
-    single = PrivatePCA(1, epsilon=5.0, bound=5.0, random_state=0).fit(rows).release_
+    budget = {"epsilon": 5.0, "delta": 1e-6, "bound": 5.0, "random_state": 0}
+    release, single = (PrivatePCA(k, method="gaussian", **budget).fit(rows).release_ for k in (2, 1))
     labels = {"labels": [odd, "$y$"], "by_class": "density"}
     found = PrivateScoreMap(release, epsilon=50.0, random_state=0, **labels).fit(rows, [odd, "$y$"] * 400).map_
     results = [{"method": odd, "epsilon": float(e), "error": 1.0 / e} for e in range(1, 12)]

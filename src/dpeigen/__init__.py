@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from dpeigen.estimators.course import PaidError
     from dpeigen.privacy import Guarantee
     from dpeigen.privacy.ledger import Ledger
-    from dpeigen.release import Release, RidgeFit, load_release
+    from dpeigen.release import Release, load_release
     from dpeigen.score_map import ScoreMap, load_score_map
+    from dpeigen.stats.ridge import RidgeFit
 
 __all__ = [
     "Guarantee",
@@ -39,7 +40,7 @@ __getattr__, __dir__ = lazy(
         "PrivateRidge": "dpeigen.estimators",
         "PrivateScoreMap": "dpeigen.estimators",
         "Release": "dpeigen.release",
-        "RidgeFit": "dpeigen.release",
+        "RidgeFit": "dpeigen.stats.ridge",
         "ScoreMap": "dpeigen.score_map",
         "load_release": "dpeigen.release",
         "load_score_map": "dpeigen.score_map",

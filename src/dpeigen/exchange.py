@@ -25,9 +25,14 @@ _KEY = b"dpeigen"
 def to_sklearn(release: Release, mean: ArrayLike | None = None) -> Any:
     """A fitted ``sklearn.decomposition.PCA`` with the released components, variances and centre.
 
+    For a release with a ``scale`` it is a fitted Pipeline of a StandardScaler, with the released centre and scale, and
+    a PCA of the divided columns.
+
     ``mean`` is a public centre for releases that hold none (center="pairs").
     """
     from sklearn.decomposition import PCA
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
 
     center = release.mean if mean is None else check_vector("mean", mean, release.n_features, "Release.to_sklearn")
     if center is None:
@@ -41,21 +46,26 @@ def to_sklearn(release: Release, mean: ArrayLike | None = None) -> Any:
     pca.components_ = release.components.copy()
     pca.explained_variance_ = release.eigenvalues.copy()
     pca.explained_variance_ratio_ = release.eigenvalues / total if total > 0 else np.zeros(k)
-    pca.mean_ = center.copy()
+    pca.mean_ = center.copy() if release.scale is None else np.zeros(release.n_features)
     pca.noise_variance_ = release.noise_variance
     pca.n_components_ = k
     pca.n_features_in_ = release.n_features
     if n is not None:
         pca.n_samples_ = max(1, round(n))
         pca.singular_values_ = np.sqrt(release.eigenvalues * max(pca.n_samples_ - 1, 1))
+    first: Any = pca if release.scale is None else StandardScaler()
     names = release.facts.get("feature_names")
     if names:
-        pca.feature_names_in_ = np.array(names, dtype=object)
-    return pca
+        first.feature_names_in_ = np.array(names, dtype=object)
+    if release.scale is None:
+        return pca
+    first.mean_, first.scale_, first.var_ = center.copy(), release.scale.copy(), release.scale**2
+    first.n_features_in_, first.n_samples_seen_ = release.n_features, getattr(pca, "n_samples_", 1)
+    return Pipeline([("scale", first), ("pca", pca)])
 
 
 def to_arrow(release: Release) -> pa.Table:
-    """One line for each column of the data: its name, centre, loading on each component, and row of the covariance.
+    """One line for each column: its name, centre, scale, loading on each component, and row of the covariance.
 
     The schema's metadata holds, under the key ``dpeigen``, JSON with the eigenvalues, the guarantee and the facts.
     """
@@ -63,11 +73,11 @@ def to_arrow(release: Release) -> pa.Table:
 
     names = release.feature_names
     columns: dict[str, Any] = {"feature": names}
-    if release.mean is not None:
-        columns["mean"] = release.mean
+    columns |= {name: value for name in ("mean", "scale") if (value := getattr(release, name)) is not None}
+    own = len(columns)
     columns |= {f"component_{i}": row for i, row in enumerate(release.components, 1)}
     columns |= {f"cov_{name}": row for name, row in zip(names, release.covariance, strict=True)}
-    if len(columns) < 1 + (release.mean is not None) + len(release.components) + len(names):
+    if len(columns) < own + len(release.components) + len(names):
         raise ValueError("Two columns of the release have the same name, so it cannot be a table.")
     description = {
         "kind": release.kind,
@@ -123,6 +133,7 @@ def read_arrow(source: Any) -> Release:
             noise_variance=float(description["noise_variance"]),
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
+            scale=matrix(["scale"])[0] if "scale" in table.column_names else None,
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"This table is not a release written by dpeigen: {error}") from None

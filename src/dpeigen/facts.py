@@ -55,9 +55,10 @@ def _bounds(value: Any, d: int) -> bool:
     return all(low < high for low, high in zip(*sides, strict=True))
 
 
-def _ridge(value: Any, _: int) -> bool:
-    alpha = value.get("alpha") if isinstance(value, Mapping) else None
-    return alpha == "auto" or _size(alpha)
+def _ridge(value: Any, d: int) -> bool:
+    if not isinstance(value, Mapping) or (value.get("scales") is not None and not _units(value["scales"], d - 1)):
+        return False
+    return value.get("alpha") == "auto" or _size(value.get("alpha"))
 
 
 def _choice(value: Any, _: int) -> bool:
@@ -68,6 +69,7 @@ _FACTS: dict[str, Check] = {
     "method": _text, "n_rows": _number, "n_rows_is": _text, "noise_deviation": _size, "covariance_error": _size,
     "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
     "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
+    "estimand": _text,
 }  # fmt: skip
 _TAU: dict[str, Check] = {"tau_bound": _positive, "tau_noise_norm": _size, "tau_share": _size}
 
@@ -102,6 +104,9 @@ def check_description(description: Any, d: int) -> None:
 def _check_details(details: Mapping[str, Any], facts: Mapping[str, Any], d: int) -> None:
     if not _text(details.get("variances", "")):
         raise _wrong("variances", details["variances"])
+    missing = details.get("columns_without_scale", [])
+    if not isinstance(missing, list) or not all(type(column) is int and 0 <= column < d for column in missing):
+        raise _wrong("columns_without_scale", missing)
     if "tau_eigenvalues" in details:
         values = details["tau_eigenvalues"]
         if not isinstance(values, list) or len(values) != d or not all(map(_number, values)):
@@ -121,6 +126,8 @@ def check_guarantee(said: Any) -> None:
     for name in ("mechanism", "reference"):
         if not _text(said.get(name)):
             raise _wrong(name, said.get(name))
+    if not _text(said.get("estimand", "")):
+        raise _wrong("estimand", said["estimand"])
     for name in ("assumptions", "notes"):
         if not isinstance(said.get(name), list) or not all(map(_text, said[name])):
             raise _wrong(name, said.get(name))

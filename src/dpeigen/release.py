@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 
 from dpeigen import exchange, io
 from dpeigen._types import Floats
-from dpeigen._validate import check_count, complain
+from dpeigen._validate import check_count, check_vector, complain
 from dpeigen.facts import check_description
 from dpeigen.privacy import Guarantee, gaussian_mu, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
-from dpeigen.stats.ridge import RidgePath, choose_penalty, lemma_one_bound
+from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, choose_penalty, lemma_one_bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,8 @@ class Release:
     noise_variance : mean variance of the directions left out.
     guarantee : what all of it cost, together.
     facts : public facts (method, rows where public, bound, feature names, version).
+    scale : (d,) what columns were divided by, public or released deviations; None for the data's own units. Components,
+        eigenvalues, covariance and noise_variance are those of the divided columns; ``mean`` is in the data's units.
     """
 
     kind: str
@@ -49,10 +51,11 @@ class Release:
     noise_variance: float
     guarantee: Guarantee
     facts: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    scale: Floats | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
-        for name in ("components", "eigenvalues", "covariance", "mean"):
+        for name in ("components", "eigenvalues", "covariance", "mean", "scale"):
             value = getattr(self, name)
             if value is not None:
                 array = np.array(value, dtype=np.float64)
@@ -62,13 +65,15 @@ class Release:
 
     def _check(self) -> None:
         d = self.covariance.shape[-1]
-        arrays = [a for a in (self.components, self.eigenvalues, self.covariance, self.mean) if a is not None]
+        every = [self.components, self.eigenvalues, self.covariance, self.mean, self.scale]
+        arrays = [a for a in every if a is not None]
         shapes = (
             self.covariance.shape == (d, d)
             and self.components.ndim == 2
             and self.components.shape[1] == d
             and self.eigenvalues.shape == self.components.shape[:1]
             and (self.mean is None or self.mean.shape == (d,))
+            and (self.scale is None or (self.scale.shape == (d,) and bool((self.scale > 0).all())))
             and len(self.facts.get("feature_names") or range(d)) == d
         )
         if not shapes or not all(np.isfinite(a).all() for a in arrays) or not np.isfinite(self.noise_variance):
@@ -90,6 +95,25 @@ class Release:
         found = self.facts.get("choice")
         return copy.deepcopy(dict(found)) if found else None
 
+    @property
+    def estimand(self) -> str:
+        """What the components are those of: "covariance", "correlation", "spatial signs" and so on."""
+        return str(self.facts.get("estimand") or "covariance")
+
+    @property
+    def correlation(self) -> Floats:
+        """The released correlation matrix. A column without a released variance has correlation 0 with the others."""
+        deviations = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+        found: Floats = np.clip(self.covariance * np.outer(inverse, inverse), -1.0, 1.0)
+        np.fill_diagonal(found, 1.0)
+        return found
+
+    @property
+    def raw_covariance(self) -> Floats:
+        """The covariance in the data's own units, whatever the columns were divided by."""
+        return self.covariance if self.scale is None else self.covariance * np.outer(self.scale, self.scale)
+
     def sample(self, n: int, *, random_state: Any = None) -> Floats:
         """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing.
 
@@ -99,6 +123,7 @@ class Release:
         values, vectors = np.linalg.eigh(self.covariance)
         noise = randomness(random_state).normal((n, self.n_features))
         rows: Floats = (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        rows = rows if self.scale is None else rows * self.scale
         return rows if self.mean is None else rows + self.mean
 
     def breakdown_bound(self) -> float:
@@ -135,6 +160,7 @@ class Release:
         *,
         features: Iterable[int | str] | None = None,
         fit_intercept: bool | None = None,
+        scales: ArrayLike | None = None,
     ) -> RidgeFit:
         """Ridge regression of one column on others. Costs nothing: any number of targets, features and α.
 
@@ -145,9 +171,14 @@ class Release:
             scikit-learn's penalty: ‖y − Xw‖² + α‖w‖² over the n rows. (The α of Amin et al. 2019 times 2n is this one.)
             "auto" minimises an estimate of the prediction error that knows the noise of the release
             (`dpeigen.stats.ridge.expected_error`); noise is the reason to take much larger α than without it.
+            For a release with a ``scale`` the features are divided by it before the penalty, as after a StandardScaler,
+            so that α does not depend on their units. Coefficients are in the data's own units.
         features : indices or names of columns, default=all but the target.
         fit_intercept : bool, default=None
             None: with an intercept if the release has a centre. False: through 0. True: refused where there is none.
+        scales : (p,) numbers > 0, default=None
+            The penalty is α·Σ(s·w)² with these s. None: all 1 for a number as α; for "auto" the units in which the
+            release's noise is the same on all features, where it states them, divided by their geometric mean.
 
         Notes
         -----
@@ -165,14 +196,16 @@ class Release:
         columns = self._feature_columns(features, column, owner)
         matrix, center = self._about(fit_intercept, owner)
         alphas, n = check_alphas(alpha, owner), self._n_rows(owner)
-        path = RidgePath.of(matrix, column, columns, self.facts.get("units"))
+        scale = np.ones(self.n_features)
+        scale[columns] = self._scales(scales, columns, alphas is None, owner)
+        path = RidgePath.of(matrix / scale / scale[:, None], column, columns, self.noise_units / scale)
         if alphas is None:
             alphas = np.array(choose_penalty(path, self._noise_deviation(n), n) * n)
         penalties = np.atleast_1d(alphas) / n
-        coef = path.coefficients(penalties)
+        coef = path.coefficients(penalties) / scale[columns]
         intercept = None if center is None else center[column] - coef @ center[columns]
         error = self._in_units("covariance_error") if matrix is self.covariance else None
-        bound = None if error is None else lemma_one_bound(path, penalties, error)
+        bound = None if error is None else lemma_one_bound(path, penalties, error) / scale[columns].min()
         names = self.feature_names
         one = alphas.ndim == 0
         return RidgeFit(
@@ -182,7 +215,22 @@ class Release:
             feature_names=tuple(names[j] for j in columns),
             target=names[column],
             error_bound=bound if bound is None or not one else float(bound[0]),
+            scales=scale[columns],
         )
+
+    def _scales(self, scales: ArrayLike | None, columns: list[int], auto: bool, owner: str) -> Floats:
+        """Of the features, for the penalty."""
+        if scales is None and self.scale is not None:
+            return self.scale[columns]
+        if scales is None and auto:
+            logs = np.log(self.noise_units[columns])
+            return np.exp(logs - logs.mean())
+        if scales is None:
+            return np.ones(len(columns))
+        chosen = check_vector("scales", scales, len(columns), owner)
+        if not (chosen > 0).all():
+            raise ValueError(complain("scales", owner, "numbers > 0, one for each feature", scales))
+        return chosen
 
     def _column(self, name: str, value: Any, owner: str) -> int:
         if not isinstance(value, str):
@@ -216,11 +264,12 @@ class Release:
             raise ValueError(
                 complain("fit_intercept", owner, "None or False for this release", f"True for a {got}", remedy)
             )
+        covariance = self.raw_covariance
         if self.mean is None:
-            return self.covariance, None if fit_intercept is None else origin
+            return covariance, None if fit_intercept is None else origin
         if fit_intercept is False or about_zero:
-            return (self.covariance if about_zero else self.covariance + np.outer(self.mean, self.mean)), origin
-        return self.covariance, self.mean
+            return (covariance if about_zero else covariance + np.outer(self.mean, self.mean)), origin
+        return covariance, self.mean
 
     def _n_rows(self, owner: str) -> float:
         n = self.facts.get("n_rows")
@@ -233,6 +282,19 @@ class Release:
         size, units = self.facts.get(fact), self.facts.get("units")
         return None if size is None else float(size) / (1.0 if units is None else max(units) ** 2)
 
+    @property
+    def noise_units(self) -> Floats:
+        """Of the columns, where noise is about the same on all: as stated, or the scales, or else the data's own."""
+        stated = self.facts.get("units")
+        if stated is not None:
+            return np.asarray(stated, dtype=np.float64)
+        if self.scale is None and self.facts.get("method") != "whitened":
+            return np.ones(self.n_features)
+        if self.scale is not None:
+            return self.scale
+        deviations = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))  # `whitened`: every column in its own unit
+        return np.where(deviations > 0, deviations, 1.0)
+
     def _noise_deviation(self, n: float) -> float:
         """Of an entry of the covariance off the diagonal, in the units of the noise.
 
@@ -242,12 +304,12 @@ class Release:
         stated = self._in_units("noise_deviation")
         if stated is not None:
             return stated
-        d, budget, units = self.n_features, self.guarantee, np.asarray(self.facts.get("units") or 1.0)
+        d, budget, units = self.n_features, self.guarantee, self.noise_units
         noise = math.sqrt(2 * (d + 1)) / budget.epsilon
         if budget.delta > 0:
             noise = min(noise, 1 / gaussian_mu(budget.epsilon, budget.delta))
         radius = self.facts.get("radius")
-        square = 2 * float(np.sum(np.diag(self.covariance) / units**2)) if radius is None else float(radius) ** 2
+        square = 2 * float(np.sum(np.diag(self.raw_covariance) / units**2)) if radius is None else float(radius) ** 2
         return noise * square / (n / 2 if self.facts.get("center") == "pairs" else n)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -262,8 +324,7 @@ class Release:
             "eigenvalues": self.eigenvalues,
             "covariance": self.covariance,
         }
-        if self.mean is not None:
-            arrays["mean"] = self.mean
+        arrays |= {name: value for name in ("mean", "scale") if (value := getattr(self, name)) is not None}
         description = {
             "kind": self.kind,
             "noise_variance": self.noise_variance,
@@ -273,7 +334,10 @@ class Release:
         return io.write_folder(path, arrays, description)
 
     def to_sklearn(self, mean: ArrayLike | None = None) -> Any:
-        """A fitted ``sklearn.decomposition.PCA``; ``mean``: a public centre for a release that holds none."""
+        """A fitted ``sklearn.decomposition.PCA``, after a StandardScaler in a Pipeline where there is a ``scale``.
+
+        ``mean``: a public centre for a release that holds none.
+        """
         return exchange.to_sklearn(self, mean)
 
     def to_arrow(self) -> Any:
@@ -282,8 +346,8 @@ class Release:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copies are made by the constructor: checked again, and read-only again.
-        values = [getattr(self, f.name) for f in fields(self)]
-        return type(self), (*values[:-1], dict(self.facts))
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return type(self), tuple((values | {"facts": dict(self.facts)}).values())
 
     def __repr__(self) -> str:
         g = self.guarantee
@@ -292,80 +356,6 @@ class Release:
             f"Release({self.kind}, {len(self.components)} components of {self.n_features} columns, "
             f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {g.mechanism}{stamp})"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class RidgeFit:
-    """A ridge regression computed from a release, as safe to publish as the release itself.
-
-    For an array of m values of α every number below is an array over them, and ``coef`` is m × p.
-
-    Attributes
-    ----------
-    coef : (p,) coefficients of the features.
-    intercept : float, or None where the release has no centre.
-    alpha : the penalty, scikit-learn's convention.
-    feature_names, target : names of the columns.
-    error_bound : with probability 95% over the noise, ‖coef − w‖₂ is at most this, w the coefficients without noise (of
-        the same clipped rows, at this α). Lemma 1 of Amin et al. 2019, sharpened; None where the release does not state
-        the error of its covariance, and infinite where the bound says nothing.
-    """
-
-    coef: Floats
-    intercept: float | Floats | None
-    alpha: float | Floats
-    feature_names: tuple[str, ...]
-    target: str
-    error_bound: float | Floats | None
-
-    def __post_init__(self) -> None:
-        for value in (self.coef, self.intercept, self.alpha, self.error_bound):
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-
-    def predict(self, X: Any) -> Floats:
-        """Predictions for rows, rows × m for m values of α. Predictions for private rows are private data.
-
-        A data frame is read by the names of its columns, anything else by their order.
-        """
-        if self.intercept is None:
-            raise ValueError(
-                "This fit has slopes but no intercept: the release has no centre (none was paid for). Use `coef` on "
-                "differences, or fit_intercept=False if the columns have mean 0."
-            )
-        p = len(self.feature_names)
-        rows = _table(X, self.feature_names)
-        if rows is None or rows.ndim != 2 or rows.shape[1] != p:
-            raise ValueError(
-                f"X must be a table of real numbers with the {p} columns of `feature_names`, in that order."
-            )
-        result: Floats = rows @ self.coef.T + self.intercept
-        return result
-
-
-def _table(X: Any, names: Sequence[str]) -> Floats | None:
-    """Rows of numbers, by name where X has names; None if X is something else (no error may quote it)."""
-    try:
-        if set(names) <= set(getattr(X, "columns", ())):
-            X = X[list(names)]
-        return np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-
-
-def check_alphas(value: Any, owner: str, *, many: bool = True) -> Floats | None:
-    """One penalty (zero-dimensional) or several, or None for "auto"."""
-    must = "'auto', a finite number ≥ 0" + (" or a vector of them" if many else "")
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(complain("alpha", owner, must, value))
-        return None
-    alphas = np.asarray(value) if not isinstance(value, (bool, type(None))) else np.array(None)
-    if alphas.dtype.kind not in "fiu":
-        raise TypeError(complain("alpha", owner, must, value))
-    if alphas.ndim > int(many) or alphas.size == 0 or not np.isfinite(alphas).all() or (alphas < 0).any():
-        raise ValueError(complain("alpha", owner, must, value))
-    return alphas.astype(np.float64)
 
 
 def load_release(path: str | Path) -> Release:
@@ -382,6 +372,7 @@ def load_release(path: str | Path) -> Release:
             noise_variance=float(description["noise_variance"]),
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
+            scale=arrays.get("scale"),
         )
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise io.DamagedReleaseError(f"{path} does not hold a valid release: {error}") from None

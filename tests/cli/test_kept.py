@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dpeigen import Ledger, PrivatePCA, load_release, load_score_map
 from dpeigen.cli.app import app
-from dpeigen.estimators.course import Course
+from dpeigen.estimators.course import PaidCourse
 from dpeigen.sources.csv_rows import CsvSource
 
 NAMES = [r"$\frac{$", "dose", "y"]
@@ -52,13 +52,13 @@ def call(command, out, ledger, *more):
 
 
 def at_the_end_of_the_draw(monkeypatch, event):
-    deliver = Course.deliver
+    deliver = PaidCourse.deliver
 
     def then(self, *arguments):
         event()
         return deliver(self, *arguments)
 
-    monkeypatch.setattr(Course, "deliver", then)
+    monkeypatch.setattr(PaidCourse, "deliver", then)
 
 
 def states(ledger):
@@ -104,6 +104,17 @@ def test_where_nothing_beside_it_can_be_written_the_temporary_folder_serves(comm
     where = named_folder(result, temporary)
     assert stat.S_IMODE(where.stat().st_mode) == 0o700
     assert command[1](where).guarantee.epsilon == 1
+
+
+def test_what_cannot_be_described_is_printed(folder, ledger, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpeigen.estimators.base.promise", lambda *_: 1 / 0)
+    table = str(folder / "table.csv")
+    pca = (["pca", table, "--components", "1", "--lower", "-3", "--upper", "3", "--delta", "1e-6"], load_release)
+    result = call(pca, tmp_path / "out", ledger)
+    assert result.exit_code == 5, result.output
+    assert len(json.loads(result.stdout)["components"][0]) == 3
+    assert "It was printed: keep it." in result.stderr
+    assert states(ledger) == [("committed", True)]
 
 
 def test_a_release_that_can_be_saved_nowhere_is_printed(command, ledger, tmp_path, monkeypatch):

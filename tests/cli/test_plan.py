@@ -42,7 +42,7 @@ def test_json_for_programs():
     assert found["target"] == {"error": 0.0001, "epsilon": None, "rows": found["target"]["rows"]}
     errors = [p["error"] for p in found["predictions"]]
     assert errors == sorted(errors)
-    assert found["auto"]["method"] in found["auto"]["predicted"]
+    assert found["auto"]["method"] in [p["method"] for p in found["predictions"]]
 
 
 def test_a_whole_covariance():
@@ -112,3 +112,27 @@ def test_no_cell_of_a_file_that_is_no_covariance_is_shown(tmp_path, content):
     assert done.exit_code == 2, done.output
     assert not [cell for cell in ("Ada", "Lovelace", "36.25", "72.5") if cell in done.output]
     assert "spectrum" in done.output
+
+
+def test_rows_like_those_of_a_public_table(tmp_path):
+    X = np.random.default_rng(0).exponential(size=(300, 5)) * [3, 2, 1, 1, 1]
+    np.savetxt(tmp_path / "public.csv", X, delimiter=",", header="a,b,c,d,e", comments="")
+    common = ["plan", "--like", str(tmp_path / "public.csv"), "--rows", "4000", "-k", "1", "--epsilon", "1"]
+    common += ["--delta", "1e-6", "--method", "spatial-sign"]
+    done = CliRunner().invoke(app, common)
+    assert done.exit_code == 0, done.output
+    assert "4,000 rows × 5 columns" in done.stdout
+    assert "must be public or synthetic" in done.stdout
+    found = json.loads(CliRunner().invoke(app, [*common, "--json"]).stdout)
+    assert found["facts"]["like"] == 300
+    for options, word in ((["--spectrum", "spiked"], "like"), (["--columns", "6"], "6 columns")):
+        wrong = CliRunner().invoke(app, [*common, *options])
+        assert wrong.exit_code == 2
+        assert word in wrong.stderr
+        assert len(wrong.stderr.strip().splitlines()) == 1
+
+
+def test_columns_or_a_table_must_be_given():
+    done = CliRunner().invoke(app, ["plan", "--rows", "100", "-k", "1", "--epsilon", "1"])
+    assert done.exit_code == 2
+    assert "--like" in done.stderr

@@ -54,7 +54,7 @@ def test_single_rows_and_other_kinds_of_blocks(name):
     for row in X[:20]:
         pca.partial_fit(row[None])
     pca.partial_fit(pa.table({"x0": X[20:, 0], "x1": X[20:, 1], "x2": X[20:, 2]}))
-    assert pca._stream.stream.rows_used + pca._stream.stream.pending == 60
+    assert pca._stream.stream.rows_used + pca._stream.feed.pending == 60
     with pytest.raises(ValueError, match=r"columns|features"):
         pca.partial_fit(np.zeros((5, D + 1)))
     with pytest.raises(ValueError, match="columns"):
@@ -100,13 +100,13 @@ def contains_rows(blob: bytes, X) -> bool:
 def test_what_is_saved_holds_no_rows_and_goes_on(name, tmp_path):
     X = rows(9999)
     pca = stream(make(name), X, 500)
-    assert pca._stream.stream.pending > 0
+    assert pca._stream.feed.pending > 0
     folder = pca.save_stream(tmp_path / "state")
     waiting = X[pca.n_samples_seen_ :]
     blob = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
     assert not contains_rows(blob, X[-200:])
-    assert contains_rows(pca._stream.stream._buffer.tobytes(), X[-5:])  # the check can see rows where they are
-    assert not contains_rows(pickle.dumps(pca._stream.stream), X[-200:])
+    assert contains_rows(pca._stream.feed._buffer.tobytes(), X[-5:])  # the check can see rows where they are
+    assert not contains_rows(pickle.dumps(pca._stream.feed), X[-200:])
     on = PrivatePCA.resume_stream(folder)
     assert on.n_samples_seen_ == pca.n_samples_seen_
     np.testing.assert_array_equal(on.components_, pca.components_)
@@ -172,10 +172,10 @@ def test_bad_rows_before_and_after_the_first_batch(tmp_path):
         pca.partial_fit(bad)
     assert [entry["state"] for entry in ledger.history()] == ["cancelled"]
     stream(pca, rows(9000), 3000)
-    used = pca._stream.stream.rows_used + pca._stream.stream.pending
+    used = pca._stream.stream.rows_used + pca._stream.feed.pending
     with pytest.raises(ValueError, match=r"first 0 rows were taken in.*stays paid for"):
         pca.partial_fit(bad)
-    assert pca._stream.stream.rows_used + pca._stream.stream.pending == used
+    assert pca._stream.stream.rows_used + pca._stream.feed.pending == used
     assert [entry["state"] for entry in ledger.history()] == ["cancelled", "committed"]
 
 
@@ -215,12 +215,12 @@ def test_a_batch_that_breaks_is_spent_and_the_stream_ends(monkeypatch, tmp_path)
 def test_a_bad_row_late_in_an_array_uses_none_of_it():
     pca = make("dp-pca")
     stream(pca, rows(9000), 3000)
-    known = pca._stream.stream.rows_used, pca._stream.stream.pending
+    known = pca._stream.stream.rows_used, pca._stream.feed.pending
     late = np.repeat(rows(1000), 800, axis=0)  # more than one block of the source
     late[-1, 0] = np.nan
     with pytest.raises(ValueError, match="first 0 rows were taken in"):
         pca.partial_fit(late)
-    assert (pca._stream.stream.rows_used, pca._stream.stream.pending) == known
+    assert (pca._stream.stream.rows_used, pca._stream.feed.pending) == known
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda pca: pickle.loads(pickle.dumps(pca))])

@@ -85,10 +85,10 @@ def append(events, kind, body):
     previous = events[-1].hash if events else chain.START
     bodies = {event.values.get("id"): event.values for event in events if event.kind == "reserve"}
     state = chain.State()
-    for event in [*events, chain.Event(number, at, kind, chain.canonical(body), "")]:
+    for event in [*events, chain.LedgerEvent(number, at, kind, chain.canonical(body), "")]:
         state = state.after(event.kind, event.values, bodies.get(event.values.get("id")))
     text = chain.canonical({**body, "totals": chain.digest(state.to_text())})
-    events.append(chain.Event(number, at, kind, text, chain.seal(previous, number, at, kind, text)))
+    events.append(chain.LedgerEvent(number, at, kind, text, chain.seal(previous, number, at, kind, text)))
 
 
 def rewrite(ledger, keep):
@@ -179,7 +179,7 @@ def test_other_totals_are_found_even_when_sealed(ledger):
 
 def reseal(last, body):
     number, text = last.number + 1, chain.canonical(body)
-    return chain.Event(number, last.at, "reserve", text, chain.seal(last.hash, number, last.at, "reserve", text))
+    return chain.LedgerEvent(number, last.at, "reserve", text, chain.seal(last.hash, number, last.at, "reserve", text))
 
 
 @pytest.mark.parametrize("column", ["at", "kind", "body", "hash"])

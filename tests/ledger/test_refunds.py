@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dpeigen import Ledger, PaidError, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap, Release
-from dpeigen.estimators.course import Course
-from dpeigen.methods import Kendall
-from dpeigen.privacy import GaussianCost, Spend
-from dpeigen.privacy.budget import Budget
-from dpeigen.privacy.ledger.rules import charge_of
+from dpeigen.estimators.base import _planned_split
+from dpeigen.estimators.course import PaidCourse
+from dpeigen.methods import METHODS, Kendall
+from dpeigen.privacy import ConcentratedCost, GaussianCost
+from dpeigen.score_map import ScoreMap
 from dpeigen.sources import PairedSource, Source, UnreadableRowsError
 from dpeigen.sources.shuffled import shuffled
 from dpeigen.stats import BadRowsError
@@ -103,7 +103,7 @@ def test_pairs_count_for_the_rows_behind_them():
 
 
 def test_a_score_map_is_started_before_it_is_drawn(ledger):
-    release = PrivatePCA(2, epsilon=1.0, bound=9.0, random_state=0).fit(X).release_
+    release = PrivatePCA(2, epsilon=1.0, bound=9.0, method="laplace", random_state=0).fit(X).release_
     mapped = PrivateScoreMap(release, epsilon=0.4, ledger=ledger, random_state=0)
     with pytest.raises(BadRowsError):
         mapped.fit(Failing(1))
@@ -151,7 +151,7 @@ def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method, m
         yield from islice(shuffled(source, rng), 12)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpeigen.methods.one_pass.streaming.shuffled", interrupted)
+    monkeypatch.setattr("dpeigen.curator.curator.shuffled", interrupted)
     ledger = Ledger.create(path, epsilon=20.0, delta=1e-3)
     # All rows are read before the first batch is used: an interruption of the reading costs nothing.
     for good, state in ((0, "cancelled"), (29, "cancelled"), (30, "reserved")):
@@ -162,7 +162,7 @@ def test_an_interruption_of_one_pass_costs_once_a_batch_was_used(path, method, m
 
 def estimators():
     rows, options = X[:, :2], {"epsilon": 0.5, "random_state": 0, "bound": 9.0}
-    plane = PrivatePCA(2, **options).fit(X).release_
+    plane = PrivatePCA(2, method="laplace", **options).fit(X).release_
     return {
         "pca": (PrivatePCA(1, **options), (X,), "release_"),
         "covariance": (PrivateCovariance(**options), (X,), "release_"),
@@ -174,13 +174,13 @@ def estimators():
 @pytest.mark.parametrize("name", ["pca", "covariance", "ridge", "map"])
 def test_a_release_is_there_when_the_ledger_is_gone(ledger, name, monkeypatch):
     model, data, attribute = estimators()[name]
-    deliver = Course.deliver
+    deliver = PaidCourse.deliver
 
     def lost(self, *arguments):
         ledger.path.rename(ledger.path.with_suffix(".away"))
         return deliver(self, *arguments)
 
-    monkeypatch.setattr(Course, "deliver", lost)
+    monkeypatch.setattr(PaidCourse, "deliver", lost)
     with pytest.raises(PaidError, match="counts as spent") as caught:
         model.set_params(ledger=ledger).fit(*data)
     assert caught.value.release is getattr(model, attribute)
@@ -197,7 +197,55 @@ def test_a_release_that_cannot_be_finished_is_kept_as_it_was_drawn(ledger, monke
     assert ledger.history()[-1]["state"] == "committed"
 
 
+@pytest.mark.parametrize("name", ["pca", "ridge", "map"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_release_whose_description_was_interrupted_is_described_again(ledger, name, error, monkeypatch):
+    model, data, _ = estimators()[name]
+    calls = []
+
+    def interrupted(self, *arguments, **options):
+        calls.append(self)
+        if len(calls) == 1:
+            raise error
+        original(self, *arguments, **options)
+
+    kind = ScoreMap if name == "map" else Release
+    original = kind.__init__
+    monkeypatch.setattr(kind, "__init__", interrupted)
+    with pytest.raises(PaidError, match="could not be finished") as caught:
+        model.set_params(ledger=ledger).fit(*data)
+    assert isinstance(caught.value.release, kind)
+    assert caught.value.release.guarantee.epsilon == 0.5
+    assert ledger.history()[-1]["state"] == "committed"
+
+
+def test_what_cannot_be_described_is_kept_as_numbers(ledger, monkeypatch):
+    model, data, _ = estimators()["pca"]
+    monkeypatch.setattr("dpeigen.estimators.base.promise", lambda *_: 1 / 0)
+    with pytest.raises(PaidError, match="could not be finished") as caught:
+        model.set_params(ledger=ledger).fit(*data)
+    assert caught.value.release.components.shape == (1, 3)
+    assert caught.value.release.split
+    assert ledger.history()[-1]["state"] == "committed"
+
+
 # --- shares that are not the rehearsed ones ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1_000, 20_000])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_unused_shares_that_go_to_others_cost_no_more_than_was_reserved(path, rows, delta):
+    """How many rounds and looks are taken follows from what was released on the way."""
+    ledger = Ledger.create(path, epsilon=5.0, delta=1e-2, accounting="mixed")
+    table = np.random.default_rng(1).normal(size=(rows, 4)) * [1e-3, 1, 30, 1e6] + [0, 1e4, 0, 3e6]
+    for state in range(3):
+        options = {"epsilon": 1.0, "delta": delta, "method": "whitened", "random_state": state}
+        PrivatePCA(2, ledger=ledger, **options).fit(table)
+        entry = ledger.history()[-1]
+        assert entry["state"] == "committed"
+        assert (entry["split"] is None) == (delta == 0)  # pure shares are worth less the more evenly they are divided
+    left = ledger.remaining()
+    assert left.epsilon >= 5.0 - 3 * 1.0 - 1e-9
 
 
 @pytest.mark.parametrize("method", ["eigenvector-sampling", "refined", "gaussian", "spatial-sign"])
@@ -214,28 +262,29 @@ def test_a_private_number_of_components_is_released_from_a_ledger_with_shares(pa
     )  # bare where the shares are not known beforehand
 
 
-def test_shares_are_compared_by_what_they_cost(path, monkeypatch):
-    from dpeigen.estimators import base
+@pytest.mark.parametrize("method", [name for name in METHODS if METHODS[name].basis == "worst-case"])
+@pytest.mark.parametrize("options", [{}, {"center": "pairs"}, {"bound": 9.0, "center": None}, {"delta": 0.0}])
+def test_the_ledger_is_told_all_that_the_curator_allows(method, options):
+    """The curator refuses what is beyond the declared shares, so these are what a reservation must cover."""
+    model = PrivatePCA(1, **{"epsilon": 2.0, "delta": 1e-6, "bound": "private", "method": method, **options})
+    source = model._open(X)
+    task = model._pca_task(source)
+    kind = METHODS[method]()
+    try:
+        kind.check(task)
+    except ValueError:
+        return  # refused before anything is reserved
+    planned = _planned_split(kind, task)
+    if planned is not None:  # else the whole price is reserved
+        told, allowed = {}, {purpose.value: cost for purpose, cost in kind.shares(task).items()}
+        for spend in planned:
+            told.setdefault(spend.purpose, []).append(spend.cost)
+        assert {purpose: sum(map(_size, costs)) for purpose, costs in told.items()} == pytest.approx(
+            {purpose: _size(cost) for purpose, cost in allowed.items()}
+        )
 
-    ledger, share = Ledger.create(path, epsilon=5.0, delta=1e-2, accounting="mixed"), 1.0
-    planned = base._planned_split
 
-    def other(*arguments):
-        return tuple(Spend(s.purpose, "", GaussianCost(s.cost.mu * share)) for s in planned(*arguments))
-
-    monkeypatch.setattr(base, "_planned_split", other)
-    options = {"method": "gaussian", "bound": 9.0, "center": None}
-    fit(X, ledger, **options)  # other names, the same cost
-    assert ledger.history()[-1]["state"] == "committed"
-    share = 0.9
-    with pytest.raises(RuntimeError, match="spent otherwise than it was priced"):
-        fit(X, ledger, **options)
-    assert ledger.history()[-1]["state"] == "reserved"
-
-
-def test_a_charge_is_not_more_only_if_it_is_so_in_every_currency():
-    one = charge_of(Budget(1.0, 1e-6), None)
-    assert one <= one
-    assert charge_of(Budget(0.9), None) <= one
-    assert not charge_of(Budget(1.1), None) <= one
-    assert not charge_of(Budget(0.1, 2e-6), None) <= one
+def _size(cost):
+    if isinstance(cost, GaussianCost):
+        return cost.mu**2
+    return cost.rho if isinstance(cost, ConcentratedCost) else cost.epsilon

@@ -32,7 +32,11 @@ def make(kind):
         return PrivateCovariance(bound=12.0, **budget).fit(few)
     if kind == "ridge":
         X = rows(4000, 9)
-        return PrivateRidge("auto", bound=12.0, **budget).fit(X, X @ np.linspace(-0.2, 0.2, 9))
+        return PrivateRidge("auto", method="gaussian", bound=12.0, **budget).fit(X, X @ np.linspace(-0.2, 0.2, 9))
+    if kind == "scaled":
+        table = np.random.default_rng(0).normal(size=(20_000, 4)) * [1e-3, 1.0, 1e5, 0.0] + [0, 7, 0, 1]
+        table[:, 1] += 1e3 * table[:, 0]
+        return PrivatePCA(2, scale="private", **budget).fit(ArraySource(table, ["mg", "kg", "count", "constant"]))
     if kind == "one":
         return PrivatePCA(1, epsilon=0.5, bound=12.0, relation="add_remove").fit(few)
     if kind == "spiked":

@@ -11,14 +11,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dpeigen import PrivatePCA, load_release
+from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.plotting import ScreeDisplay
 from dpeigen.report import html, markdown, write_card
 from dpeigen.report.results import asked_regression, noise_floor
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
 
-KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "wide", "evil"]
+KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "scaled", "wide", "evil"]
 FIGURES = {
     "pca": {"loadings", "scree", "biplot"},
     "covariance": {"correlations", "scree"},
@@ -292,3 +292,23 @@ def test_settings_of_matplotlib_are_left_alone(cards, tmp_path):
         write_card(cards("pca")[0], tmp_path)
         assert mpl.rcParams["font.size"] == 7.0
     assert ScreeDisplay.from_release(cards("pca")[0]).ax_.get_title(loc="left")
+
+
+def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
+    release, folder = cards("scaled")
+    text = page_of(folder).text()
+    assert "the correlation matrix of the columns" in text
+    assert "divided by its released standard deviation" in text
+    assert "Loadings of the scaled columns" in text
+    assert "Nothing is known of constant: constant, or too rare" in text
+    assert f"{release.scale[2]:.4g}" in text
+
+
+def test_a_correlation_matrix_is_shown_where_it_was_asked_for(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20_000, 3)) * [1.0, 100.0, 1e4]
+    rows[:, 1] += 100 * rows[:, 0]
+    release = PrivateCovariance(epsilon=2.0, delta=1e-6, scale="private").fit(rows).release_
+    write_card(release, tmp_path / "card")
+    text = page_of(tmp_path / "card").text()
+    assert "The correlation matrix" in text
+    assert f"{np.sqrt(release.raw_covariance[2, 2]):.4g}" in text

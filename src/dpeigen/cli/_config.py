@@ -26,6 +26,9 @@ SETTINGS = (
     "target",
     "alpha",
     "bound",
+    "scale",
+    "robust",
+    "units",
     "rescale",
     "center",
     "method",
@@ -82,7 +85,7 @@ def read_study(path: Path | None) -> Study:
     settings = {key: value for key, value in content.items() if key != "columns"}
     if "ledger" in settings:
         settings["ledger"] = _ledger(settings["ledger"], path)
-    for name in ("rescale", "require_ledger"):
+    for name in ("rescale", "robust", "require_ledger"):
         if not isinstance(settings.get(name, False), bool):
             raise ValueError(f"'{name}' in {path} must be true or false. Got {settings[name]!r} instead.")
     return Study(settings, _columns(content.get("columns"), path))

@@ -15,7 +15,7 @@ from dpeigen.cli._config import Column, Study, read_study
 from dpeigen.cli._errors import UnreadableError
 
 if TYPE_CHECKING:
-    from dpeigen.estimators.rehearsal import Plan
+    from dpeigen.estimators.rehearsal import FitPlan
     from dpeigen.release import Release
     from dpeigen.sources import Source
 
@@ -26,6 +26,7 @@ _DEFAULTS: dict[str, Any] = {
     "relation": "replace",
     "on_bad_row": "refuse",
     "alpha": "auto",
+    "robust": False,
 }
 Box = tuple[list[float], list[float]]
 
@@ -43,9 +44,9 @@ class Fit:
     def _data(self) -> tuple[Any, ...]:
         return (self.source,) if self.target is None else (self.source, self.target)
 
-    def plan(self) -> Plan:
+    def plan(self) -> FitPlan:
         """What `release` would do; reads no row."""
-        plan: Plan = self.estimator.explain(*self._data(), count=False)
+        plan: FitPlan = self.estimator.explain(*self._data(), count=False)
         return plan
 
     def release(self) -> None:
@@ -83,7 +84,8 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         value = given.get(name)
         return value if value is not None else study.settings.get(name, _DEFAULTS.get(name))
 
-    shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "on_bad_row")}
+    shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "on_bad_row", "robust")}
+    shared["units"] = None if setting("units") == "none" else setting("units")
     shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can answer for, for example 1")
     shared["center"] = None if setting("center") == "none" else setting("center")
     shared["ledger"] = setting("ledger")
@@ -110,6 +112,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
             )
         source, box = rescaled_source(source, box, names), ([0.0] * len(names), [1.0] * len(names))
     bound = box if box is not None else _bound(setting("bound"))
+    shared["scale"] = _deviations(setting("scale"), len(names), units)
     if command == "pca":
         k = _required("components", setting("components"), "how many, for example 2, or 'private'")
         k = int(k) if isinstance(k, str) and k.lstrip("-").isdecimal() else k
@@ -121,6 +124,8 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. They are {names}.")
     if isinstance(bound, tuple):
         bound, shared["target_bounds"] = _without(bound, names.index(target))
+    if isinstance(shared["scale"], list):
+        shared["scale"].append(shared["scale"].pop(names.index(target)))
     alpha = setting("alpha")
     if isinstance(alpha, str) and alpha != "auto":
         alpha = number("alpha", alpha, "a number ≥ 0 or 'auto'")
@@ -197,6 +202,20 @@ def _bound(value: Any) -> Any:
     return value
 
 
+def _deviations(value: Any, d: int, units: Box | None) -> list[float] | str | None:
+    """Public deviations of the d columns, "private" or None; in units of the bounds where columns are rescaled."""
+    if value is None or value in ("private", "none"):
+        return None if value == "none" else value
+    must = f"'private', 'none', or positive numbers, one for each of the {d} columns used"
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    parts = [str(part) for part in parts]  # true is no number
+    found = [number("scale", part, must) for part in parts]
+    found = found * d if len(found) == 1 else found
+    if len(found) != d:
+        raise ValueError(f"--scale must be {must}. Got {len(found)} numbers instead.")
+    return found if units is None else [s / (high - low) for s, low, high in zip(found, *units, strict=True)]
+
+
 def _whole(box: Box, d: int) -> Box:
     """One number stands for all columns."""
     lower, upper = (side * d if len(side) == 1 else side for side in box)
@@ -257,5 +276,5 @@ def number(option: str, text: str, must: str) -> float:
     """A number given as text."""
     try:
         return float(text)
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(f"--{option} must be {must}. Got {text!r} instead.") from None

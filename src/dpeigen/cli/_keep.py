@@ -53,7 +53,7 @@ class FolderKeeper(Keeper):
     def keep(self, release: Any) -> None:
         try:
             self.release = self._complete(release)
-        except (ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # whatever it is, what was paid for must not be lost
             self.release = release
             tell(f"The release could not be completed ({type(error).__name__}). It is saved as it was drawn.")
         self.where = _save(self.release, self.out)
@@ -82,7 +82,8 @@ def _save(release: Any, out: Path) -> Path | None:
         if where != out:
             tell(f"The release is in {where}.")
         return where
-    typer.echo(json.dumps({field.name: _plain(getattr(release, field.name)) for field in fields(release)}))
+    plain = {field.name: _plain(getattr(release, field.name)) for field in fields(release)}
+    typer.echo(json.dumps(plain, default=str))
     return None
 
 

@@ -73,6 +73,31 @@ Rescale = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        help="What columns are divided by: private pays for their deviations, which gives the components of the "
+        "correlation matrix; public deviations as a,b,c; none (the default): the columns' own units.",
+        autocompletion=_one_of("private", "none"),
+        rich_help_panel=_DATA,
+    ),
+]
+Robust = Annotated[
+    bool | None,
+    typer.Option(
+        "--robust/--no-robust",
+        help="Directions of signs of rows, which no outlier turns, instead of those of the covariance.",
+        rich_help_panel=_DATA,
+    ),
+]
+Units = Annotated[
+    str | None,
+    typer.Option(
+        help="same: all columns are measured in one unit, so one paid scale does for all of them.",
+        autocompletion=_one_of("same"),
+        rich_help_panel=_DATA,
+    ),
+]
 Center = Annotated[
     str | None,
     typer.Option(

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from dpeigen._text import clean
 from dpeigen.privacy import Guarantee
-from dpeigen.release import Release, RidgeFit
-from dpeigen.report.results import asked_regression
+from dpeigen.release import Release
+from dpeigen.report.results import asked_regression, unknown_columns
+from dpeigen.stats.ridge import RidgeFit
 
 _LARGEST_LOADINGS = 6
 _MOST_ROWS = 20
@@ -33,6 +34,8 @@ def error_console() -> Console:
 def show_release(out: Console, release: Release, title: str) -> None:
     """Everything a reader needs to judge one release."""
     show_guarantee(out, release.guarantee, title)
+    if release.scale is not None:
+        out.print(_scales_table(release))
 
 
 def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:
@@ -53,6 +56,7 @@ def visible(g: Guarantee) -> Guarantee:
         reference=clean(g.reference),
         assumptions=tuple(map(clean, g.assumptions)),
         notes=tuple(map(clean, g.notes)),
+        estimand=clean(g.estimand),
         split=tuple(replace(s, purpose=clean(s.purpose), mechanism=clean(s.mechanism)) for s in g.split),
     )
 
@@ -110,12 +114,25 @@ def _variances_table(release: Release) -> Table:
     table = Table(title="Private variances", title_justify="left", title_style="bold")
     for heading in ("column", "centre", "standard deviation"):
         table.add_column(heading, justify="left" if heading == "column" else "right")
-    deviations = np.sqrt(np.maximum(np.diag(release.covariance), 0.0))
+    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
     for j in range(min(_MOST_ROWS, release.n_features)):
-        centre = "not known" if release.mean is None else f"{release.mean[j]:.4g}"
-        table.add_row(_plain(release.feature_names[j]), centre, f"{deviations[j]:.4g}")
+        center = "not known" if release.mean is None else f"{release.mean[j]:.4g}"
+        table.add_row(_plain(release.feature_names[j]), center, f"{deviations[j]:.4g}")
     if release.n_features > _MOST_ROWS:
         table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
+    return table
+
+
+def _scales_table(release: Release) -> Table:
+    """What columns were divided by."""
+    table = Table(title="Scale of the columns", title_justify="left", title_style="bold")
+    table.add_column("column")
+    table.add_column("divided by", justify="right")
+    unknown = unknown_columns(release)
+    for j, scale in enumerate(np.ones(0) if release.scale is None else release.scale[:_MOST_ROWS]):
+        table.add_row(_plain(release.feature_names[j]), "nothing is known of it" if j in unknown else f"{scale:.4g}")
+    if release.n_features > _MOST_ROWS:
+        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "")
     return table
 
 
@@ -147,6 +164,8 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "components": release.components.tolist(),
         "explained_variance": release.eigenvalues.tolist(),
         "mean": None if release.mean is None else release.mean.tolist(),
+        "scale": None if release.scale is None else release.scale.tolist(),
+        "estimand": release.estimand,
         "noise_variance": release.noise_variance,
         **extra,
     }

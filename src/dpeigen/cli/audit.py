@@ -18,7 +18,7 @@ from dpeigen.cli._errors import USAGE, fail, one_line_errors
 
 if TYPE_CHECKING:
     from dpeigen.auditing.exact import ExactLoss
-    from dpeigen.auditing.runner import Plan, Result
+    from dpeigen.auditing.runner import AuditPlan, Result
 
 _QUICK, _USUAL, _FULL = 1000, 4000, 10_000
 
@@ -95,18 +95,18 @@ def _plans(
     quick: bool,
     planted: bool,
     seed: int | None,
-) -> list[Plan]:
+) -> list[AuditPlan]:
     from dpeigen.auditing.faults import FAULTS
-    from dpeigen.auditing.runner import Plan
+    from dpeigen.auditing.runner import AuditPlan
     from dpeigen.auditing.targets import select
 
     if not planted:
-        return [Plan(tuple(select(methods)), epsilons, runs, rounds, quick, seed=seed)]
+        return [AuditPlan(tuple(select(methods)), epsilons, runs, rounds, quick, seed=seed)]
     if methods:
         fail(USAGE, "--planted audits the broken mechanisms, not named ones.")
     by_epsilon = {fault.epsilon for fault in FAULTS.values()}
     return [
-        Plan(tuple(n for n, f in FAULTS.items() if f.epsilon == e), (e,), max(runs, 2000), 0, True, seed=seed)
+        AuditPlan(tuple(n for n, f in FAULTS.items() if f.epsilon == e), (e,), max(runs, 2000), 0, True, seed=seed)
         for e in sorted(by_epsilon)
     ]
 

@@ -31,13 +31,17 @@ components = 2             # for pca: how many, or "private" to pay for the numb
 # target = {example}  # for ridge: the column to explain
 alpha = "auto"             # for ridge: the penalty; "auto" is chosen from the release, for free
 center = "private"         # "private" pays for a centre; "pairs" needs none; "none" if the columns have mean 0
+scale = "private"          # columns in units of their deviations, which are paid for: the components are those of the
+                           # correlation matrix; "none": of the covariance, in the columns' own units
+# robust = true            # directions of signs, which outliers do not turn, instead of those of the covariance
+# units = "same"           # all columns are measured in one unit
 method = "auto"
 on_bad_row = "refuse"      # or "drop-to-zero": a row that is not all numbers counts as a row at the centre
 
 # --- the size of a row -------------------------------------------------------------------------------------------
-# Either lower and upper for every column used, below, or one bound on the length of a row:
-# bound = "private"        # pays for a radius from the budget; a number is a public radius
-rescale = true             # bring every column to [0, 1] by its bounds, so that units do not matter; else false
+# None is needed. If one is public, it helps: lower and upper for every column used, below, or the length of a row:
+# bound = 10.0             # "private" pays for a radius from the budget, for methods that need one
+# rescale = true           # bring every column to [0, 1] by its bounds, so that units do not matter
 
 # --- columns -----------------------------------------------------------------------------------------------------
 # Columns are read in this order; one that is not listed, or has use = false, is not read.
@@ -63,7 +67,9 @@ def init(
         except FileExistsError:
             raise ValueError(f"{out} exists already and is not overwritten. Choose another name with --out.") from None
         typer.echo(f"Wrote {out}: {len(columns)} columns, no value read.")
-        typer.echo(f"Fill in epsilon and the bounds, then try: dpeigen pca {file} --config {out} --dry-run")
+        typer.echo(
+            f"Fill in epsilon, and bounds where they are public. Then try: dpeigen pca {file} --config {out} --dry-run"
+        )
 
 
 def render(columns: dict[str, Any]) -> str:

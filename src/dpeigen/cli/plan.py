@@ -14,18 +14,18 @@ from dpeigen.cli._errors import one_line_errors
 if TYPE_CHECKING:
     from dpeigen.methods import Method
     from dpeigen.planner import Plan
-
+    from dpeigen.sources import Source
 
 _FAILED = 3.0  # times the end of the interval
 
 
 def plan(
     rows: Annotated[int, typer.Option(help="Number of rows.")],
-    columns: Annotated[int, typer.Option(help="Number of columns.")],
     components: Annotated[
         str, typer.Option("--components", "-k", help="Number of components, or all for the whole covariance.")
     ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0.")],
+    columns: Annotated[int | None, typer.Option(help="Number of columns; that of the table with --like.")] = None,
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     target: Annotated[
         float | None, typer.Option(help="An error to reach: also say which ε, or how many rows, would do.")
@@ -35,13 +35,20 @@ def plan(
     upper: Annotated[float | None, typer.Option(help="Public upper bound of the columns.")] = None,
     center: Annotated[str, typer.Option(help="none (centred already), private or pairs.")] = "private",
     relation: Annotated[str, typer.Option(help="Neighbouring data sets: replace or add_remove.")] = "replace",
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="A PUBLIC or SYNTHETIC table (CSV, Parquet, Feather, NumPy) whose rows are drawn with replacement, in "
+            "place of --spectrum, --tails and --contamination. Never a private one: the plan would leak it."
+        ),
+    ] = None,
     spectrum: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="What is assumed: spiked[:SIGNAL], power-law[:EXPONENT], eigenvalues as a,b,c, the folder of an "
-            "earlier release, or a CSV file with a public covariance matrix."
+            "earlier release, or a CSV file with a public covariance matrix; spiked if nothing is said."
         ),
-    ] = "spiked",
+    ] = None,
     tails: Annotated[str, typer.Option(help="normal, or t3 for a t with 3 degrees of freedom.")] = "normal",
     contamination: Annotated[float, typer.Option(help="Share of rows that are outliers.")] = 0.0,
     metric: Annotated[
@@ -58,23 +65,25 @@ def plan(
     plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Predict the error of every method before anything is spent; no data are read."""
+    """Predict the error of every method before anything is spent; no private data are read."""
     with one_line_errors():
         from dpeigen.planner.beside import beside
         from dpeigen.planner.inverse import check_target, epsilon_for, rows_for
         from dpeigen.planner.picture import PARTS, curves, draw, start_curves
         from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
 
+        source, width = _like(like, columns)
         problem = Problem.of(
             rows,
-            columns,
+            width,
             _components(components),
             epsilon=epsilon,
             delta=delta,
             bound=_bound(bound, lower, upper),
             center=None if center == "none" else center,
             relation=relation,
-            spectrum=_spectrum(spectrum),
+            spectrum=None if spectrum is None else _spectrum(spectrum),
+            like=source,
             tails=_tails(tails),
             contamination=contamination,
             metric=metric,
@@ -147,7 +156,7 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     out, facts = console(), found.facts
     out.print(
         f"{facts['n_rows']:,} rows × {facts['n_features']} columns, {wanted(found)}, "
-        f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}, {facts['relation']}. No data were read.",
+        f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}, {facts['relation']}. {_read(facts['like'])}",
         markup=False,
     )
     table = Table(title=f"Predicted {METRIC_NAMES[found.metric]}", title_justify="left", title_style="bold")
@@ -186,6 +195,13 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
                   markup=False)  # fmt: skip
 
 
+def _read(like: int | None) -> str:
+    """What was read."""
+    if like is None:
+        return "No data were read."
+    return f"Rows are drawn from the {like:,} of --like, which must be public or synthetic. No other data were read."
+
+
 def _options(method: Method) -> str:
     """Those that are not the method's own defaults."""
     from dataclasses import fields
@@ -209,6 +225,18 @@ def _bound(bound: str | None, lower: float | None, upper: float | None) -> Any:
     if bound is not None or lower is None or upper is None:
         raise ValueError("Give either --bound, or --lower and --upper together.")
     return lower, upper
+
+
+def _like(path: Path | None, columns: int | None) -> tuple[Source | None, int]:
+    """The public table that rows are like, and the number of columns."""
+    if path is None:
+        if columns is None:
+            raise ValueError("Give --columns, or --like with a public table.")
+        return None, columns
+    from dpeigen.sources import open_source
+
+    source = open_source(path)
+    return source, source.n_features if columns is None else columns
 
 
 def _tails(text: str) -> float | None:

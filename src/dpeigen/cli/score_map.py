@@ -22,7 +22,7 @@ from dpeigen.cli._errors import (
 from dpeigen.cli._options import LedgerFile
 
 if TYPE_CHECKING:
-    from dpeigen.estimators.rehearsal import Plan
+    from dpeigen.estimators.rehearsal import FitPlan
     from dpeigen.release import Release
     from dpeigen.score_map import ScoreMap
     from dpeigen.sources import Source
@@ -118,7 +118,7 @@ def _in_units(source: Source, plane: Release) -> Source:
     return rescaled_source(source, box, source.feature_names or [])
 
 
-def _print_plan(plan: Plan, as_json: bool) -> None:
+def _print_plan(plan: FitPlan, as_json: bool) -> None:
     import json
 
     spends = [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split]

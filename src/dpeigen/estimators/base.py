@@ -18,19 +18,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
+from dpeigen._validate import check_choice, check_delta, check_epsilon, check_flag, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.course import Course, refusal
-from dpeigen.estimators.rehearsal import Plan, promise, rehearse
+from dpeigen.estimators.course import PaidCourse, refusal
+from dpeigen.estimators.rehearsal import FitPlan, itself, promise, rehearse
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
-from dpeigen.methods.base import Box, run_method
+from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
-from dpeigen.privacy.ledger.rules import charge_of
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
+from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.sources.memory import RefusedSource
 from dpeigen.sources.opening import as_table, open_if_known
 from dpeigen.sources.progress import rows_are_public
@@ -103,6 +103,10 @@ class PrivateEstimator(BaseEstimator):
         """The checked parameters, for rows of d columns."""
         return check_bound(self.bound, d, owner), check_center(self.center, d, owner)
 
+    def _scale(self, d: int, owner: str) -> Floats | str | None:
+        """The checked parameter."""
+        return check_scale_of_columns(self.scale, d, owner)
+
     def _task(self, source: Source, n_components: int | None, shrink: bool, *, count: bool = True) -> Task:
         owner, d = type(self).__name__, source.n_features
         relation = Relation.parse(self.relation, owner)
@@ -115,6 +119,9 @@ class PrivateEstimator(BaseEstimator):
         n_rows = self._count(source) if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
             raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
+        robust = check_flag("robust", self.robust, owner)
+        if self.units is not None:
+            check_choice("units", self.units, ["same"], owner)
         return Task(
             owner=owner,
             n_features=d,
@@ -126,6 +133,9 @@ class PrivateEstimator(BaseEstimator):
             n_rows=n_rows,
             on_bad_row=check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner),  # type: ignore[arg-type]
             shrink=shrink,
+            scale=self._scale(d, owner),
+            robust=robust,
+            same_units=self.units is not None,
         )
 
     def _count(self, source: Source) -> int:
@@ -138,8 +148,10 @@ class PrivateEstimator(BaseEstimator):
             raise
 
     def _release(self, source: Source, task: Task, kind: str, finish: Finish) -> Release:
-        """Reserve, read, spend, keep, commit. ``finish`` puts the release in its last form and on the estimator."""
+        """Reserve, draw, keep, commit. ``finish`` puts the release in its last form and on the estimator."""
         method, choice = resolve_with_reasons(self.method, task)
+        check_robust(method, task)
+        _refuse_second_passes(source, method, task)
         rng = randomness(self.random_state)
         ledger = self._ledger()
         cost = method.price(task)
@@ -147,34 +159,61 @@ class PrivateEstimator(BaseEstimator):
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
-        course = Course(source, ledger)
+        course = PaidCourse(source, ledger)
         planned = _planned_split(method, task) if ledger and ledger.wants_split else None
         course.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded))
-        with rows_are_public(task.relation is Relation.REPLACE):
-            estimate = course.measure(lambda: run_method(method, source, task, rng))
-        if planned is not None and not charge_of(cost, estimate.split) <= charge_of(cost, planned):
-            raise RuntimeError(
-                f"method={method.name!r} spent otherwise than it was priced. This is a bug; please report."
-            )
-        release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
-        if ledger:
-            release = replace(release, facts={**release.facts, "release_id": course.ticket})  # type: ignore[arg-type]
-        return course.deliver(release, lambda made: finish(made, method))
 
-    def _plan(self, source: Source, task: Task) -> Plan:
+        def describe(estimate: Estimate) -> Release:
+            release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
+            ticket = {"release_id": course.ticket} if ledger else {}
+            return replace(release, facts={**release.facts, **ticket})  # type: ignore[arg-type]
+
+        with rows_are_public(task.relation is Relation.REPLACE):
+            return course.release(
+                lambda: run_method(method, source, task, rng), describe, lambda made: finish(made, method)
+            )
+
+    def _plan(self, source: Source, task: Task) -> FitPlan:
         """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
         counting = task.relation is Relation.REPLACE and source.n_rows is None
-        return rehearse(resolve(self.method, task), task, counting=counting)
+        method = resolve(self.method, task)
+        check_robust(method, task)
+        return rehearse(method, task, counting=counting)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
 
 
+def check_robust(method: Method, task: Task) -> None:
+    """Refuse a method by name whose directions are not the robust ones that are asked for."""
+    if task.robust and not itself(method).robust:
+        must = f"False for method={method.name!r}, whose directions are those of the covariance"
+        remedy = "Use method='auto', or 'spatial-sign', 'refined' or 'kendall'."
+        raise ValueError(complain("robust", task.owner, must, True, remedy))
+
+
+def _refuse_second_passes(source: Source, method: Method, task: Task) -> None:
+    """Refuse, before anything is spent, a method that reads rows more than once where they come only once."""
+    if source.read_once and not method.holds_rows and rehearse(method, task, counting=False).passes > 1:
+        raise UnreadableRowsError(
+            f"The blocks come from a generator, which can be read only once, and method={method.name!r} takes more "
+            "passes. Give BlockSource a function that makes it, or a method that reads once, such as 'gaussian' with a "
+            "public bound. Nothing was spent."
+        )
+
+
 def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
-    """The shares that a fit will pay for; None where only its price is known beforehand, which is enough."""
+    """The most that a fit will pay for each share; None where only its price is known beforehand, which is enough.
+
+    How much of a share is used, and what goes to another one instead, may follow from what was released on the way.
+    Gaussian shares cost the same together however they are divided; pure ones cost less the more evenly.
+    """
     if method.basis != "worst-case" or not method.split_is_known(task):
         return None
-    return rehearse(method, task, counting=False).split
+    asked = rehearse(method, task, counting=False).split
+    most = {} if itself(method) is not method else {p.value: cost for p, cost in method.shares(task).items()}
+    planned = tuple(replace(spend, cost=most.get(spend.purpose, spend.cost)) for spend in asked)
+    return None if task.budget.is_pure and planned != asked else planned
 
 
 def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:
@@ -247,6 +286,7 @@ def _describe(
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         "details": dict(estimate.details),
+        "estimand": guarantee.estimand,
         "choice": choice and choice.to_dict(),
         "dpeigen": __version__,
     }
@@ -259,4 +299,5 @@ def _describe(
         noise_variance=estimate.noise_variance,
         guarantee=guarantee,
         facts=facts,  # type: ignore[arg-type]
+        scale=estimate.scale,
     )

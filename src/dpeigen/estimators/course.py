@@ -9,7 +9,7 @@ A reservation is given back only while nothing was drawn for these rows, that is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from dpeigen.privacy.ledger import DamagedLedgerError, Ledger, LedgerUnavailable
 from dpeigen.sources import Source, UnreadableRowsError
 from dpeigen.stats import BadRowsError
 
+D = TypeVar("D")
 T = TypeVar("T")
 LEDGER_FAILS = (LedgerUnavailableError, DamagedLedgerError, RepeatedReleaseError, OSError, KeyError)
 
@@ -32,7 +33,7 @@ class PaidError(ValueError):
 class Keeper:
     """Keeps releases before they are committed, and can ask how far one has come."""
 
-    course: Course | None = None
+    course: PaidCourse | None = None
 
     def keep(self, release: Any) -> None:
         """Save a release; must not raise for what can be dealt with otherwise."""
@@ -51,7 +52,7 @@ def kept_by(keeper: Keeper) -> Iterator[None]:
         _keeper.reset(token)
 
 
-class Course:
+class PaidCourse:
     """One release on its way."""
 
     def __init__(self, source: Source, ledger: Ledger | None) -> None:
@@ -81,10 +82,29 @@ class Course:
             self._give_back(stop)
             raise
 
-    def measure(self, call: Callable[[], T]) -> T:
+    def release(self, draw: Callable[[], D], describe: Callable[[D], T], finish: Callable[[T], T]) -> T:
+        """Draw, describe, finish, keep, commit.
+
+        ``draw`` reads rows and draws noise. ``describe`` makes a release of what was drawn and changes nothing else, so
+        it is called again if it was interrupted. What cannot be described or finished is kept as far as it has come.
+        """
+        drawn = self._measured(draw)
+        done: Any = drawn
+        failed = ""
+        try:
+            done = describe(drawn)
+            done = finish(done)
+        except BaseException as error:  # Ctrl-C too: what was paid for must not be lost
+            failed = f"The release was made, but could not be finished ({type(error).__name__})."
+            if done is drawn:
+                with suppress(Exception):
+                    done = describe(drawn)
+        return self.deliver(done, failed)
+
+    def _measured(self, draw: Callable[[], D]) -> D:
         """What the call reads and draws. Gives the reservation back if it fails while nothing was drawn."""
         try:
-            return call()
+            return draw()
         except KeyboardInterrupt as stop:
             if not self.drawn:
                 self._give_back(stop)
@@ -102,13 +122,8 @@ class Course:
         # Of another kind than errors that cost nothing, and without them as its context.
         raise PaidError(text if self._ledger is None else f"{text} {self.words}")
 
-    def deliver(self, made: T, finish: Callable[[T], T]) -> T:
-        """Finish a release, keep it, commit. A release that cannot be finished is kept as it was drawn."""
-        done, failed = made, ""
-        try:
-            done = finish(made)
-        except BaseException as error:  # Ctrl-C too: what was paid for must not be lost
-            failed = f"The release was made, but could not be finished ({type(error).__name__})."
+    def deliver(self, done: Any, failed: str) -> Any:
+        """Keep what was made, and commit; ``failed`` says what went wrong before."""
         if self._keeper is not None:
             self._keeper.keep(done)
         try:

@@ -14,7 +14,7 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_flag
 from dpeigen.estimators.base import PrivateEstimator
-from dpeigen.estimators.rehearsal import Plan
+from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
@@ -24,11 +24,12 @@ from dpeigen.sources import Source
 class PrivateCovariance(PrivateEstimator):
     """Covariance estimation under differential privacy.
 
-    With ``center=None`` the result is the second moment about 0, divided by the number of rows.
+    With ``center=None`` the result is the second moment about 0, divided by the number of rows. With
+    ``scale="private"`` it is the correlation matrix. Where rows × ε are too few to say anything, the fit refuses.
 
     Parameters
     ----------
-    epsilon, delta, method, bound, center, relation, ledger, random_state, on_bad_row
+    epsilon, delta, method, bound, center, relation, ledger, random_state, on_bad_row, scale, robust, units
         As for `PrivatePCA`.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive
@@ -39,6 +40,8 @@ class PrivateCovariance(PrivateEstimator):
     ----------
     covariance_ : (d, d) positive semi-definite.
     precision_ : (d, d) its pseudo-inverse.
+    correlation_ : (d, d) the correlation matrix that follows from it.
+    scale_ : (d,) what columns were divided by, or None: with ``scale`` the two matrices are those of divided columns.
     location_ : (d,) the private or public centre, or None with center="pairs".
     n_features_in_, feature_names_in_ : public facts.
     guarantee_, release_ : what was promised, and everything that was read out of the data.
@@ -66,6 +69,9 @@ class PrivateCovariance(PrivateEstimator):
         ledger: str | Ledger | None = None,
         random_state: Any = None,
         on_bad_row: str = "refuse",
+        scale: Any = None,
+        robust: bool = False,
+        units: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -77,6 +83,9 @@ class PrivateCovariance(PrivateEstimator):
         self.ledger = ledger
         self.random_state = random_state
         self.on_bad_row = on_bad_row
+        self.scale = scale
+        self.robust = robust
+        self.units = units
 
     @own_error_state
     def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
@@ -89,6 +98,8 @@ class PrivateCovariance(PrivateEstimator):
     def _publish(self, release: Release, _: Method) -> Release:
         self.covariance_ = release.covariance.copy()
         self.precision_ = pinvh(release.covariance, check_finite=False)
+        self.correlation_ = release.correlation
+        self.scale_ = None if release.scale is None else release.scale.copy()
         self.location_ = None if release.mean is None else release.mean.copy()
         self.guarantee_ = release.guarantee
         self.release_ = release
@@ -98,7 +109,7 @@ class PrivateCovariance(PrivateEstimator):
         shrink = check_flag("shrink", self.shrink, type(self).__name__)
         return self._task(source, None, shrink=shrink, count=count)
 
-    def explain(self, X: Any, *, count: bool = True) -> Plan:
+    def explain(self, X: Any, *, count: bool = True) -> FitPlan:
         """What `fit` would do with X, as `PrivatePCA.explain`."""
         source = copy(self)._open(X)
         return self._plan(source, self._covariance_task(source, count=count or source.n_rows is not None))
@@ -122,16 +133,18 @@ class PrivateCovariance(PrivateEstimator):
     @own_error_state
     def mahalanobis(self, X: Any) -> Floats:
         """Squared Mahalanobis distances of rows. Not private by itself: distances of private rows are private data."""
-        centred = self._centred(X)
-        return np.einsum("ij,jk,ik->i", centred, self.precision_, centred, optimize=True)
+        centered = self._centered(X)
+        return np.einsum("ij,jk,ik->i", centered, self.precision_, centered, optimize=True)
 
     @own_error_state
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Gaussian log-likelihood of rows under the release; of private rows it is private data."""
-        centred = self._centred(X_test)
-        return float(log_likelihood(centred.T @ centred / len(centred), self.precision_))
+        """Gaussian log-likelihood of rows in their own units; of private rows it is private data."""
+        centered = self._centered(X_test)
+        units = 0.0 if self.scale_ is None else float(np.log(self.scale_).sum())
+        return float(log_likelihood(centered.T @ centered / len(centered), self.precision_)) - units
 
-    def _centred(self, X: Any) -> Floats:
+    def _centered(self, X: Any) -> Floats:
         self._check_fitted()
         rows = self._table(X, dtype=np.float64, reset=False)
-        return rows if self.location_ is None else rows - self.location_
+        rows = rows if self.location_ is None else rows - self.location_
+        return rows if self.scale_ is None else rows / self.scale_

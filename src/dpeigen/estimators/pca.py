@@ -14,7 +14,7 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.estimators.base import PrivateEstimator
-from dpeigen.estimators.rehearsal import Plan
+from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.estimators.stream import StreamMixin
 from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
@@ -25,6 +25,10 @@ from dpeigen.sources import Source
 class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal component analysis under differential privacy.
 
+    It estimates the principal components of the covariance matrix, or with ``scale="private"`` those of the correlation
+    matrix. ``robust=True`` asks for directions of signs instead: the same for elliptical rows, others for skewed ones.
+    ``release_.estimand`` says which they are.
+
     Parameters
     ----------
     n_components : int or "private"
@@ -34,13 +38,15 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     delta : float, default=0.0
         δ in [0, 1); 0 asks for pure ε-privacy.
     method : str or Method, default="auto"
-        "auto", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "refined", "kendall", … ("dp-pca" and "oja" for
-        rows that come once, see `partial_fit`), or an instance from `dpeigen.methods`.
-        "auto" looks at public facts only.
+        "auto", "whitened", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "refined", "kendall", … ("dp-pca"
+        and "oja" for rows that come once, see `partial_fit`), or an instance from `dpeigen.methods`.
+        "auto" chooses, from public facts only, a mechanism for what is asked for. Only where rows × ε are too few for
+        the components of the covariance, and no bound is given, directions of signs stand in for them, and
+        ``release_.choice`` says so. Naming "spatial-sign", "refined" or "kendall" asks for directions of signs.
     bound : float, (lower, upper), "private" or None, default=None
         A public bound on the length of a row, that is, on its distance from the public centre, or from 0 where there is
-        none; public bounds of the columns; "private" to pay for a
-        radius; None where the method needs none. Rows outside are clipped.
+        none; public bounds of the columns; "private" to pay for a radius; None where the method needs none. Rows
+        outside are clipped.
     center : None, array, "private" or "pairs", default="private"
         None or 0 if the data are centred already; a public centre; "private" to pay for one; "pairs" to use
         differences of random disjoint pairs of rows, which need no centre (then ``mean_`` is None).
@@ -53,12 +59,23 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     on_bad_row : {"refuse", "drop-to-zero"}, default="refuse"
         Rows with NaN or infinite entries, or cells that do not fit their column's type, stop the fit before anything is
         spent, or each count as a row at the centre.
+    scale : None, array or "private", default=None
+        What columns are divided by. None: nothing, so that a column in large numbers has a large part in the
+        components. "private": their released standard deviations, at no cost beyond that of the covariance. An array:
+        public deviations, one for each column. The results are those of the divided columns, but ``mean_``,
+        `transform` and `inverse_transform` are in the data's own units.
+    robust : bool, default=False
+        Directions of signs of rows (spatial signs, or Kendall's tau), which few outliers cannot turn far.
+    units : None or "same", default=None
+        "same" is a public statement: all columns are measured in one unit, such as pixels. Then one paid scale does for
+        all of them. None: every column gets a unit of its own.
 
     Attributes
     ----------
     components_ : (k, d) orthonormal rows.
     explained_variance_, explained_variance_ratio_ : (k,) private variances, decreasing.
     mean_ : (d,) the private or public centre, or None.
+    scale_ : (d,) what columns are divided by, public or private deviations, or None for the data's own units.
     noise_variance_ : mean variance of the directions left out.
     n_components_, n_features_in_, feature_names_in_ : public facts.
     guarantee_ : `Guarantee`.
@@ -87,6 +104,9 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         ledger: str | Ledger | None = None,
         random_state: Any = None,
         on_bad_row: str = "refuse",
+        scale: Any = None,
+        robust: bool = False,
+        units: str | None = None,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
@@ -98,6 +118,9 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.ledger = ledger
         self.random_state = random_state
         self.on_bad_row = on_bad_row
+        self.scale = scale
+        self.robust = robust
+        self.units = units
 
     @own_error_state
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
@@ -127,13 +150,14 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.explained_variance_ = release.eigenvalues.copy()
         self.explained_variance_ratio_ = release.eigenvalues / total if total > 0 else np.zeros(k)
         self.mean_ = None if release.mean is None else release.mean.copy()
+        self.scale_ = None if release.scale is None else release.scale.copy()
         self.noise_variance_ = release.noise_variance
         self.n_components_ = k
         self.guarantee_ = release.guarantee
         self.release_ = release
         return self
 
-    def explain(self, X: Any, *, count: bool = True) -> Plan:
+    def explain(self, X: Any, *, count: bool = True) -> FitPlan:
         """What `fit` would do with X: the method, what it would pay for, and how often it would read X.
 
         Spends nothing and looks at no value. Under relation="replace" a source that does not know the number of its
@@ -149,14 +173,16 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Scores of rows along the components. Not private by itself: scores of private rows are private data."""
         self._check_fitted()
         rows = self._table(X, dtype=[np.float64, np.float32], reset=False)
-        centred = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
-        return centred @ self.components_.T.astype(rows.dtype)
+        centered = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
+        centered = centered if self.scale_ is None else centered / self.scale_.astype(rows.dtype)
+        return centered @ self.components_.T.astype(rows.dtype)
 
     @own_error_state
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Rows in the data's units from scores."""
         self._check_fitted()
         rows = np.asarray(X) @ self.components_
+        rows = rows if self.scale_ is None else rows * self.scale_
         return rows if self.mean_ is None else rows + self.mean_
 
     def get_covariance(self) -> Floats:

@@ -11,7 +11,8 @@ import numpy as np
 
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
-from dpeigen.methods.base import run_method
+from dpeigen.methods.base import estimand_of, run_method
+from dpeigen.methods.rank import PrivateRank
 from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource
@@ -26,8 +27,11 @@ _NONE_BAD = (
 )
 
 
+_ROWS = 64  # made up, for methods that hold rows
+
+
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """The public course of a fit."""
 
     method: str
@@ -38,7 +42,7 @@ class Plan:
     guarantee: Guarantee  # what a fit would promise
 
 
-def rehearse(method: Method, task: Task, *, counting: bool) -> Plan:
+def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
     """The plan of a fit by this method, which has been checked against the task."""
     cost = method.price(task)
     if method.holds_rows:
@@ -47,16 +51,20 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> Plan:
         curator = Rehearsal(task.relation, method.shares(task), cost, task.n_rows)
         estimate = method.estimate(curator, task)
         estimate, passes = replace(estimate, split=curator.split or estimate.split), curator.passes
-    return Plan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
+    return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
 
 
 def _on_made_up_rows(method: Method, task: Task) -> Estimate:
-    """The estimate from made-up rows, as few as a release takes; of a stream each row pays for itself."""
-    rows = method.rehearsal_rows(task)
-    rows = rows if task.n_rows is None else min(task.n_rows, rows)
+    """The estimate from a few made-up rows."""
+    rows = _ROWS if task.n_rows is None else min(task.n_rows, _ROWS)
     table = np.zeros((rows, task.n_features))
     table[np.arange(rows), np.arange(rows) % task.n_features] = np.linspace(-1, 1, rows)
     return run_method(method, ArraySource(table), replace(task, n_rows=rows), made_up_randomness())
+
+
+def itself(method: Method) -> Method:
+    """The method that finds the directions, where another one pays for their number."""
+    return method.inner if isinstance(method, PrivateRank) else method
 
 
 def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Guarantee:
@@ -77,6 +85,7 @@ def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Gua
             *((TRUNCATED,) if continuous and estimate.numerics == "idealised" else ()),
             *refusal_notes(task.on_bad_row),
         ),
+        estimand=estimand_of(itself(method), task),
     )
 
 

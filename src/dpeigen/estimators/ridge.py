@@ -3,16 +3,18 @@
 Guarantee: that of one released covariance of the joint rows (features, target). The coefficients, the intercept, the
 choice of α and the error bound are computed from that release, so they cost nothing (Amin et al. 2019, section 1.1).
 
-With public column bounds the target is first multiplied by a public power of two. Let the features' part of a row be
-at most r long and the target's h. Noise grows as r² + h², and relative to the target it moves coefficients w by
-an amount proportional to √(1/h² + c²/r²), where c = ‖w‖·r/h is 1 if one direction explains the target and about √p if
-p features do together. With t = h/r, (1 + t²)·√(1/t² + c²) is least at t² = (√(1 + 8c²) − 1)/(4c²); c = √p is used.
+With public column bounds all columns are first multiplied by public numbers, so that their units do not matter. Every
+feature gets a half-width of 1: predictions have no unit, so no column may get more noise for being measured in grams.
+In the noisy sum the features' part of a row is then at most r = √p long. Let the target's be h. Noise grows as r² + h²,
+and relative to the target it moves coefficients w by an amount proportional to √(1/h² + c²/r²), where c = ‖w‖·r/h. With
+t = h/r, (1 + t²)·√(1/t² + c²) is least at t² = (√(1 + 8c²) − 1)/(4c²). If p features explain a target completely, each
+as spread in its bounds as the target, c is about √p; c² = p/8 is used, since targets are mostly explained in part and
+coefficients are penalised.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -26,18 +28,18 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_vector, complain
 from dpeigen.estimators.base import PrivateEstimator
-from dpeigen.estimators.rehearsal import Plan
+from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
 from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy.ledger import Ledger
-from dpeigen.release import Release, check_alphas
+from dpeigen.release import Release
 from dpeigen.sources import Source
-from dpeigen.sources.mapped import MappedSource
+from dpeigen.sources.joined import joined
 from dpeigen.sources.objects import numbers_of
-from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
+from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.ridge import check_alphas
 from dpeigen.stats.spectrum import symmetric_eigh
 
 
@@ -52,7 +54,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     alpha : float ≥ 0 or "auto", default=1.0
         The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, for free, knowing the
         noise; with privacy a good α is mostly far larger than without.
-    epsilon, delta, method, relation, ledger, random_state, on_bad_row
+    epsilon, delta, method, relation, ledger, random_state, on_bad_row, robust, units
         As for `PrivatePCA`. A row is a row of X and its entry of y together.
     bound : float, (lower, upper), "private" or None, default=None
         As for `PrivatePCA`. A radius bounds the joint row (x, y). Column bounds are those of X and need
@@ -63,12 +65,17 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     center : None, array, "private" or "pairs", default="private"
         As for `PrivatePCA`; an array is a public centre of the joint row, the target's last. None fits through 0, an
         array through that point. "pairs" gives coefficients without an intercept, so it cannot predict.
+    scale : None, array or "private", default=None
+        None: the penalty is on coefficients in the data's own units. "private": features are divided by their released
+        deviations before the penalty, as after a StandardScaler, so that α does not depend on units. An array: public
+        deviations of the joint row, the target's last. Coefficients are in the data's own units always.
 
     Attributes
     ----------
     coef_ : (p,) coefficients.
     intercept_ : float; None with center="pairs".
-    alpha_ : the penalty used.
+    alpha_ : the penalty used. With "auto" and column bounds it is α·Σ(s·w)², s = ``release_.facts["ridge"]["scales"]``:
+        the widths of the columns' bounds, relative to their geometric mean.
     coef_error_bound_ : with probability 95% over the noise, the coefficients are at most this far (in ℓ2) from those
         without noise, at the same α; None where the method does not state the error of its covariance.
     n_features_in_, feature_names_in_ : public facts.
@@ -101,6 +108,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         ledger: str | Ledger | None = None,
         random_state: Any = None,
         on_bad_row: str = "refuse",
+        scale: Any = None,
+        robust: bool = False,
+        units: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -113,6 +123,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.ledger = ledger
         self.random_state = random_state
         self.on_bad_row = on_bad_row
+        self.scale = scale
+        self.robust = robust
+        self.units = units
 
     @own_error_state
     def fit(self, X: Any, y: Any) -> PrivateRidge:
@@ -122,19 +135,19 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         of the column of X that is the target.
         """
         self._ledger()
-        source, names, scale = self._joint_source(X, y)
-        task = self._task(source, None, shrink=True)
-        self._release(source, task, "ridge", partial(self._publish, task, names, scale))
+        source, names, factors = self._joint_source(X, y)
+        task = replace(self._task(source, None, shrink=True), regression=True)
+        self._release(source, task, "ridge", partial(self._publish, task, names, factors))
         return self
 
-    def _publish(self, task: Task, names: list[str], scale: float, release: Release, method: Method) -> Release:
+    def _publish(self, task: Task, names: list[str], factors: Floats, release: Release, method: Method) -> Release:
         """Regress, and put everything on the estimator."""
         if isinstance(task.bound, tuple):
             weighted = isinstance(method, MomentMethod)
-            units = frame_rows(task)[0].unit if weighted else np.ones(len(names))
-            release = _in_data_units(release, scale, units)
+            units = frame_rows(task)[0].unit if weighted else release.noise_units
+            release = _in_data_units(release, factors, units)
         fitted = release.ridge(len(names) - 1, self.alpha)
-        asked = {"target": fitted.target, "alpha": fitted.alpha}
+        asked = {"target": fitted.target, "alpha": fitted.alpha, "scales": fitted.scales.tolist()}
         release = replace(release, facts={**release.facts, "ridge": asked})  # type: ignore[arg-type]
         self.coef_ = fitted.coef.copy()
         self.intercept_ = fitted.intercept
@@ -144,18 +157,19 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.release_ = release
         return release
 
-    def explain(self, X: Any, y: Any, *, count: bool = True) -> Plan:
+    def explain(self, X: Any, y: Any, *, count: bool = True) -> FitPlan:
         """What `fit` would do with X and y, as `PrivatePCA.explain`."""
         source = copy(self)._joint_source(X, y)[0]
-        return self._plan(source, self._task(source, None, shrink=True, count=count or source.n_rows is not None))
+        task = self._task(source, None, shrink=True, count=count or source.n_rows is not None)
+        return self._plan(source, replace(task, regression=True))
 
-    def _joint_source(self, X: Any, y: Any) -> tuple[Source, list[str], float]:
-        """Rows (features, target), the names of their columns, and what the target was multiplied by."""
+    def _joint_source(self, X: Any, y: Any) -> tuple[Source, list[str], Floats]:
+        """Rows (features, target), the names of their columns, and what these were multiplied by."""
         owner = type(self).__name__
         check_alphas(self.alpha, owner, many=False)
         rows, target, names = self._split(X, y)
-        scale = self._joint_facts(len(names), owner)[2]
-        return _joined(rows, target, names, scale), names, scale
+        factors = self._joint_facts(len(names), owner)[2]
+        return joined(rows, target, names, factors), names, factors
 
     @own_error_state
     def predict(self, X: Any) -> Floats:
@@ -198,42 +212,45 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     def _bound_and_center(self, d: int, owner: str) -> tuple[float | Box | str | None, Floats | str | None]:
         return self._joint_facts(d, owner)[:2]
 
+    def _scale(self, d: int, owner: str) -> Floats | str | None:
+        scale = super()._scale(d, owner)
+        if isinstance(scale, np.ndarray):
+            scale = scale * self._joint_facts(d, owner)[2]
+        return scale
+
     def _weighs_columns(self) -> bool:
         """Whether the method, if there is one of this name, weighs columns by their bounds ("auto" does)."""
         if isinstance(self.method, str):
             return self.method == "auto" or issubclass(METHODS.get(self.method, Method), MomentMethod)
         return isinstance(self.method, MomentMethod)
 
-    def _joint_facts(self, d: int, owner: str) -> tuple[float | Box | str | None, Floats | str | None, float]:
-        """Bound and centre of the joint rows with the target multiplied by a public scale, and that scale."""
+    def _joint_facts(self, d: int, owner: str) -> tuple[float | Box | str | None, Floats | str | None, Floats]:
+        """Bound and centre of the joint rows with columns multiplied by public factors, and those factors."""
         center = check_center(self.center, d, owner)
         if not isinstance(self.bound, (tuple, list)):
             if self.target_bounds is not None:
                 must = "None unless the 'bound' parameter is (lower, upper)"
                 raise ValueError(complain("target_bounds", owner, must, self.target_bounds))
-            return check_bound(self.bound, d, owner), center, 1.0
+            return check_bound(self.bound, d, owner), center, np.ones(d)
         joint = _joint_box(self.bound, self.target_bounds, d, owner)
         lower, upper = joint
         origin = center if isinstance(center, np.ndarray) else np.zeros(d) if center is None else (lower + upper) / 2
         half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-        scale = target_scale(half[:-1], float(half[-1]), weighted=self._weighs_columns())
-        lower[-1], upper[-1] = lower[-1] * scale, upper[-1] * scale
+        factors = column_factors(half[:-1], float(half[-1]), weighted=self._weighs_columns())
         if isinstance(center, np.ndarray):
-            center[-1] *= scale
-        return check_bound((lower, upper), d, owner), center, scale
+            center = center * factors
+        return check_bound((lower * factors, upper * factors), d, owner), center, factors
 
 
-def target_scale(features: Floats, target: float, *, weighted: bool = True) -> float:
-    """The power of two by which the target is multiplied, from half-widths of public bounds (see above).
+def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
+    """What features and target are multiplied by, from half-widths of public bounds (see above).
 
-    Where columns of half-width h are weighted, they enter the noisy sum with half-width √h (`methods.framing`): r² is
-    the sum of the features' half-widths, and the target's h² its scaled half-width.
+    Where columns of half-width h are weighted, they enter the noisy sum with half-width √h (`methods.framing`).
     """
     p = len(features)
-    share = (math.sqrt(1 + 8 * p) - 1) / (4 * p)  # t² at c² = p
-    wanted = share * float(features.sum()) if weighted else math.sqrt(share) * float(np.linalg.norm(features))
-    exponent = math.log2(wanted) - math.log2(target)
-    return float(2.0 ** round(min(max(exponent, -400.0), 400.0)))  # its square stays a finite number
+    reach = p / 8  # c²
+    share = p * (math.sqrt(1 + 8 * reach) - 1) / (4 * reach)  # h² = r²·t²
+    return np.append(1 / features, (share if weighted else math.sqrt(share)) / target)
 
 
 def _joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:
@@ -277,87 +294,23 @@ def _item(entry: Any) -> Any:
     return entry[0] if one and len(entry) == 1 else entry
 
 
-def _joined(rows: Source, target: Floats | int, names: list[str], scale: float) -> Source:
-    """Rows with the target as the last column, multiplied by a public power of two."""
-    if isinstance(target, int):
-        return MappedSource(rows, partial(_target_last, target, scale), names)
-    if not rows.fixed_order:
-        raise ValueError("y must be the name of a column of X: the rows of X have no fixed order to match numbers to.")
-    return _JoinedRows(rows, target, names, scale)
-
-
-def _doubles(block: Any) -> Floats:
-    with np.errstate(over="ignore"):
-        return np.asarray(block).astype(np.float64, copy=False)
-
-
-def _scaled(column: Floats, scale: float) -> Floats:
-    # A finite entry stays finite: that it overflows is no reason to call its row bad.
-    with np.errstate(over="ignore"):
-        scaled = np.clip(column * scale, -LARGEST_FLOAT, LARGEST_FLOAT)
-    return np.where(np.isfinite(column), scaled, column)
-
-
-def _target_last(target: int, scale: float, block: Any) -> Floats:
-    rows = _doubles(block)
-    return np.column_stack([np.delete(rows, target, axis=1), _scaled(rows[:, target], scale)])
-
-
-class _JoinedRows(Source):
-    """Rows with numbers given apart as the last column."""
-
-    def __init__(self, rows: Source, target: Floats, names: list[str], scale: float) -> None:
-        self._rows, self._target, self._scale = rows, target, scale
-        self.n_features, self.feature_names, self.n_rows = len(names), names, rows.n_rows
-        self.row_note = rows.row_note
-        if self.n_rows is not None:
-            self.count_rows()
-
-    def count_rows(self) -> int:
-        count = self._rows.count_rows()
-        if count != len(self._target):
-            raise BadRowsError(_LENGTHS)
-        return count
-
-    def blocks(self) -> Iterator[Floats]:
-        return self._joined(self._rows.blocks())
-
-    def in_memory(self) -> Floats | None:
-        rows = self._rows.in_memory()
-        return None if rows is None else next(self._joined([rows]))
-
-    def _joined(self, blocks: Iterable[Any]) -> Iterator[Floats]:
-        start = 0
-        for block in blocks:
-            rows = _doubles(block)
-            column = self._target[start : start + len(rows)]
-            start += len(rows)
-            if len(column) < len(rows):
-                raise BadRowsError(_LENGTHS)
-            yield np.column_stack([rows, _scaled(column, self._scale)])
-        if start != len(self._target):
-            raise BadRowsError(_LENGTHS)
-
-
-_LENGTHS = "X and y must have the same number of rows. Nothing was spent."
-
-
-def _in_data_units(release: Release, scale: float, units: Floats) -> Release:
-    """The release with the target in its own units again; states the units in which its noise is isotropic."""
-    factors = np.ones(release.n_features)
-    factors[-1] = scale
-    covariance = release.covariance / np.outer(factors, factors)
-    eigenvalues, components = symmetric_eigh(covariance)
+def _in_data_units(release: Release, factors: Floats, units: Floats) -> Release:
+    """The release with columns in their own units again; states the units in which its noise is isotropic."""
+    mean = None if release.mean is None else release.mean / factors
     own, facts = units / factors, dict(release.facts)
-    facts["units"] = own.tolist()
+    facts["units"], facts["radius"] = own.tolist(), None  # no one length in columns of different units
     for size in ("covariance_error", "noise_deviation"):
         if facts.get(size) is not None:
             facts[size] = facts[size] * float((own.max() / units.max()) ** 2)
+    if release.scale is not None:  # columns that were divided have no unit
+        return replace(release, scale=release.scale / factors, mean=mean, facts=facts)  # type: ignore[arg-type]
+    covariance = release.covariance / np.outer(factors, factors)
+    eigenvalues, components = symmetric_eigh(covariance)
     return replace(
         release,
         components=components,
         eigenvalues=np.maximum(eigenvalues, 0.0),
         covariance=covariance,
-        mean=None if release.mean is None else release.mean / factors,
+        mean=mean,
         facts=facts,  # type: ignore[arg-type]
     )

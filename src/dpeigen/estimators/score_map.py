@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator
-from dpeigen.estimators.course import Course
-from dpeigen.estimators.rehearsal import Plan, refusal_notes
+from dpeigen.estimators.course import PaidCourse
+from dpeigen.estimators.rehearsal import FitPlan, refusal_notes
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, run_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
@@ -40,7 +41,7 @@ class PrivateScoreMap(PrivateEstimator):
     Parameters
     ----------
     release : Release
-        Of the same table: with at least two components and a centre.
+        Of the same table: with at least two components and a centre. Where it has a ``scale``, rows are divided by it.
     epsilon : float
         Privacy loss ε > 0 of the map. There is no default.
     labels : list of names or numbers, default=None
@@ -120,22 +121,22 @@ class PrivateScoreMap(PrivateEstimator):
         rng = randomness(self.random_state)
         what = "score map" + (" (seeded: not private)" if rng.seeded else "")
         about = {"kind": "score map", "basis": "worst-case", "seeded": rng.seeded, "columns": self.release.n_features}
-        course = Course(source, ledger)
+        course = PaidCourse(source, ledger)
         course.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
         with rows_are_public(task.relation is Relation.REPLACE):
-            estimate = course.measure(lambda: run_map(source, task, rng))
-        course.deliver(self._describe(estimate, task, seeded=rng.seeded), self._publish)
+            describe = partial(self._describe, task=task, seeded=rng.seeded)
+            course.release(lambda: run_map(source, task, rng), describe, self._publish)
         return self
 
     def _publish(self, found: ScoreMap) -> ScoreMap:
         self.map_, self.guarantee_ = found, found.guarantee
         return found
 
-    def explain(self, X: Any, y: Any = None) -> Plan:
+    def explain(self, X: Any, y: Any = None) -> FitPlan:
         """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
         _, task = self._prepare(X, y)
         promise = self._promise(task, task.spends(), seeded=False)
-        return Plan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False, guarantee=promise)
+        return FitPlan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False, guarantee=promise)
 
     def _prepare(self, X: Any, y: Any) -> tuple[Source, MapTask]:
         """Everything that can be refused before a row is read."""
@@ -164,11 +165,13 @@ class PrivateScoreMap(PrivateEstimator):
     def _check_plane(self, owner: str) -> None:
         """Scores are exact for unit directions and centres of a usual size; a file may hold anything."""
         components, mean, n = self.release.components, self.release.mean, self.release.facts.get("n_rows")
-        sound = bool(np.abs(components).max(initial=0.0) < 2 and np.abs(mean).max(initial=0.0) < LARGEST_FACT)  # type: ignore[arg-type]
+        scale = np.ones(1) if self.release.scale is None else self.release.scale
+        sound = bool(scale.min() > 1 / LARGEST_FACT and scale.max() < LARGEST_FACT)
+        sound = sound and bool(np.abs(components).max(initial=0.0) < 2 and np.abs(mean).max(initial=0.0) < LARGEST_FACT)  # type: ignore[arg-type]
         sound = sound and bool(np.abs(components @ components.T - np.eye(len(components))).max(initial=0.0) < 1e-6)
         if not sound or not (n is None or n >= 1):
             remedy = "It was not made by this library, or was changed."
-            must = "one with orthonormal components, a centre of usual size and a positive number of rows"
+            must = "one with orthonormal components, a centre and a scale of usual size and a positive number of rows"
             raise ValueError(complain("release", owner, must, "another one", remedy))
 
     def _check_labels(self, y: Any, owner: str) -> None:
@@ -247,7 +250,8 @@ class PrivateScoreMap(PrivateEstimator):
             raise ValueError(complain("axes", owner, "two different components", self.axes))
         axes = [check_count("axes", axis, owner, low=0, high=k) for axis in self.axes]
         window, clip = self._window(axes, owner)
-        frame = Frame(release.n_features, release.mean, on_bad_row=self.on_bad_row)  # type: ignore[arg-type]
+        weights = None if release.scale is None else 1 / release.scale
+        frame = Frame(release.n_features, release.mean, weights, on_bad_row=self.on_bad_row)  # type: ignore[arg-type]
         view = PlaneView(frame, release.components[axes], window, clip, features, classes)
         share = _DENSITY_SHARE[self.by_class]
         if self.density_share is not None:
@@ -327,6 +331,8 @@ class PrivateScoreMap(PrivateEstimator):
                 "variances": [float(release.eigenvalues[axis]) for axis in self.axes],
                 "total_variance": float(np.trace(release.covariance)),
                 "feature_names": release.feature_names,
+                "scale": None if release.scale is None else release.scale.tolist(),
+                "estimand": release.estimand,
                 "dpeigen": __version__,
             },
         )

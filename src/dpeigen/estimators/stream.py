@@ -19,7 +19,8 @@ from dpeigen import io
 from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_count, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import _about, _describe
+from dpeigen.curator import DataCurator, Feed, Purpose
+from dpeigen.estimators.base import _about, _describe, check_robust
 from dpeigen.estimators.course import LEDGER_FAILS, PaidError, withdrawal
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
@@ -39,6 +40,7 @@ class Running:
     """A stream with what is needed to describe its release."""
 
     stream: Stream
+    feed: Feed
     method: OnePassMethod
     task: Task
     names: list[str] | None
@@ -48,7 +50,7 @@ class Running:
 
     def settle(self) -> None:
         """Commit the reservation, once something was drawn. What was released is on the estimator by then."""
-        if self.ledger is None or not self.ticket or not self.stream.spent:
+        if self.ledger is None or not self.ticket or not self.feed.spent:
             return
         try:
             self.ledger.commit(self.ticket)
@@ -99,10 +101,10 @@ class StreamMixin:
                 for block in source.blocks():  # all of it before any of it is used
                     Frame(running.task.n_features).image(block)
             for block in source.blocks():
-                running.stream.feed(block)
+                running.feed.take(block)
                 taken += len(block)
         except (BadRowsError, KeyboardInterrupt) as error:
-            if fresh and not running.stream.spent:
+            if fresh and not running.feed.spent:
                 self._end_stream()
                 if running.ledger is not None:
                     running.ledger.cancel(running.ticket, withdrawal(error))
@@ -117,7 +119,7 @@ class StreamMixin:
         if stopped:  # outside the handler: the text of the first error may say that nothing was spent
             raise ValueError(
                 f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
-                f"{running.stream.rows_used} are used and {running.stream.pending} wait for their batch), and what was "
+                f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was "
                 f"released stays paid for. Clean the rest and go on with row {taken} of it, or set "
                 "on_bad_row='drop-to-zero'."
             )
@@ -125,7 +127,7 @@ class StreamMixin:
 
     def _keep_up(self, running: Running, source: Source) -> None:
         """Show what was released so far, then commit it."""
-        if running.stream.ready and running.stream.spent and not running.stream.broken:
+        if running.stream.ready and running.feed.spent and not running.feed.broken:
             self._publish(_released(running, source))  # type: ignore[attr-defined]
         running.settle()
 
@@ -156,6 +158,10 @@ class StreamMixin:
         k = check_count("n_components", me.n_components, owner, high=source.n_features)
         task = me._task(source, k, shrink=True, count=False)
         method = resolve(me.method, task)
+        check_robust(method, task)
+        if task.scale is not None:
+            remedy = "Give columns of one unit, or use fit."
+            raise ValueError(complain("scale", owner, "None for partial_fit", me.scale, remedy))
         if not isinstance(method, OnePassMethod):
             raise AssertionError("`partial_fit` is there for one-pass methods only")
         rng = randomness(me.random_state)
@@ -166,7 +172,12 @@ class StreamMixin:
             about = _about(method, task, "pca", rng.seeded)
             ticket = ledger.reserve(method.price(task), what, task.relation, about=about)
             ledger.start(ticket)
-        return Running(method.start(task, rng), method, task, source.feature_names, ledger, ticket, rng.seeded)
+        shares = method.shares(task)
+        empty = ArraySource(np.empty((0, task.n_features)))
+        curator = DataCurator(empty, task.relation, shares, method.price(task), rng)
+        stream = method.begin(curator, task)
+        feed = curator.feed(stream, purpose=Purpose.BATCHES, cost=shares[Purpose.BATCHES])
+        return Running(stream, feed, method, task, source.feature_names, ledger, ticket, rng.seeded)
 
     def _end_stream(self) -> None:
         self.__dict__.pop("_stream", None)
@@ -177,7 +188,7 @@ class StreamMixin:
         if running is not None and not hasattr(self, "release_"):
             stream = running.stream
             raise NotFittedError(
-                f"The stream has used {stream.rows_used} rows and {stream.pending} wait; the first release needs "
+                f"The stream has used {stream.rows_used} rows and {running.feed.pending} wait; the first release needs "
                 f"{stream.rows_to_release}. Go on with partial_fit."
             )
         super()._check_fitted()  # type: ignore[misc]
@@ -198,6 +209,7 @@ class StreamMixin:
             known = [name for name, kind in METHODS.items() if issubclass(kind, OnePassMethod)]
             remedy = "A saved stream names its method, and resume_stream could not find this one."
             raise ValueError(complain("method", "save_stream", f"one of {known}", running.method.name, remedy))
+        running.feed.check()
         arrays, facts = running.stream.state()
         running.settle()
         task = running.task
@@ -267,6 +279,7 @@ class StreamMixin:
             source = ArraySource(np.empty((0, estimator.n_features_in_)), names)
             running = estimator._start_stream(source, paid=True)
             running.stream.restore(arrays, description["facts"])
+            running.feed.spent = running.stream.rows_used > 0
             running.seeded |= bool(description["seeded"])
         except (KeyError, TypeError, IndexError) as error:
             raise io.DamagedReleaseError(f"{path} does not hold a saved stream: {error}") from None

@@ -88,7 +88,8 @@ class BiplotDisplay(_ReleaseDisplay):
     """Loadings of the first two released components, over synthetic rows drawn from the release.
 
     Arrows are components times the square root of their variance, stretched together to fill the cloud; the longest
-    are labelled. With a single component the picture is a bar chart of its loadings.
+    are labelled. With a single component the picture is a bar chart of its loadings. Where the release has a scale,
+    loadings and scores are those of the divided columns.
     """
 
     def _draw(self, ax: Axes) -> None:
@@ -106,13 +107,15 @@ class BiplotDisplay(_ReleaseDisplay):
         ax.set_yticks(np.arange(len(largest)), [short(names[i]) for i in largest])
         left_out = len(loadings) - len(largest)
         ax.set(xlabel=f"loading on component 1 ({self._share(0)} of the private variance)")
-        ax.set_title("Loadings" + (f" ({left_out} smaller ones left out)" if left_out else ""), loc="left")
+        some = f" ({left_out} smaller ones left out)" if left_out else ""
+        ax.set_title("Loadings" + self._of_columns() + some, loc="left")
 
     def _draw_arrows(self, ax: Axes) -> None:
         release = self.release
         components, values = release.components[:2], release.eigenvalues[:2]
         rows = release.sample(_CLOUD, random_state=made_up_randomness())  # the same picture every time
-        scores = (rows if release.mean is None else rows - release.mean) @ components.T
+        rows = rows if release.mean is None else rows - release.mean
+        scores = (rows if release.scale is None else rows / release.scale) @ components.T
         loadings = (components * np.sqrt(values)[:, None]).T  # one arrow for each column
         lengths = np.linalg.norm(loadings, axis=1)
         reach = float(np.quantile(np.linalg.norm(scores, axis=1), 0.98)) or 1.0
@@ -130,8 +133,11 @@ class BiplotDisplay(_ReleaseDisplay):
         _label_sides(ax, tips[longest], [short(release.feature_names[i]) for i in longest], half)
         ax.set(xlabel=f"component 1 ({self._share(0)})", ylabel=f"component 2 ({self._share(1)})")
         some = f" ({len(longest)} longest of {len(tips)} labelled)" if len(longest) < len(tips) else ""
-        ax.set_title("Biplot" + some, loc="left")
+        ax.set_title("Biplot" + self._of_columns() + some, loc="left")
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize=9, borderaxespad=0.2)
+
+    def _of_columns(self) -> str:
+        return "" if self.release.scale is None else " of scaled columns"
 
     def _share(self, component: int) -> str:
         total = float(np.trace(self.release.covariance))

@@ -138,7 +138,9 @@ class ScoreMapDisplay(Display):
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
         left_out = len(names) - len(largest)
-        ax.set_title("Loadings" + (f" ({left_out} smaller left out)" if left_out else ""), loc="left", fontsize=10)
+        some = f" ({left_out} smaller left out)" if left_out else ""
+        of = " of scaled columns" if self.score_map.facts.get("scale") else ""
+        ax.set_title(f"Loadings{of}{some}", loc="left", fontsize=10)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=2, frameon=False, fontsize=_FONT)
 
     def _share(self, axis: int) -> str:

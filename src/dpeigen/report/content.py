@@ -14,7 +14,7 @@ from dpeigen._version import __version__
 from dpeigen.privacy import Guarantee, Relation
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Card, Code, Formula, Items, More, Notice, Section, Table, Text, clean, count
-from dpeigen.report.results import KINDS, result_blocks, standing
+from dpeigen.report.results import KIND_TITLES, result_blocks, standing
 
 _TRUST = {
     "central": "Whoever ran the computation saw the rows and is trusted with them. Readers of this release are not.",
@@ -36,7 +36,7 @@ _BASIS = {
 def make_card(release: Release, digests: Mapping[str, str]) -> Card:
     """The card of a release whose files have these digests."""
     g = release.guarantee
-    title = f"{KINDS.get(release.kind, 'Private release')} of {count(release.n_features, 'column')}"
+    title = f"{KIND_TITLES.get(release.kind, 'Private release')} of {count(release.n_features, 'column')}"
     sections = [
         Section("promise", "The promise", _promise(g)),
         Section("budget", "What the budget was spent on", _budget(release)),
@@ -126,6 +126,7 @@ def _promise(g: Guarantee) -> list[Block]:
     rows = [
         ("ε, the privacy loss", f"{g.epsilon:g}"),
         ("δ, the probability set aside for more", f"{g.delta:g}" + ("" if g.delta else " (pure privacy)")),
+        *([("About", g.about)] if g.estimand else []),
         ("Neighbours", neighbours),
         ("Trust", _TRUST[g.trust]),
         ("Basis", _BASIS[g.basis]),
@@ -299,6 +300,14 @@ def _data(release: Release) -> list[Block]:
         )
         blocks.append(
             More("The public bounds", [Table("Bounds", ["column", "lower (now 0)", "upper (now 1)"], table, note=note)])
+        )
+    if release.scale is not None:
+        pairs = list(zip(release.feature_names, release.scale, strict=True))[:_MOST_BOUNDS]
+        left = release.n_features - len(pairs)
+        note = f"{count(left, 'column')} more: in release.safetensors." if left else ""
+        divided = [(clean(name), f"{scale:.4g}") for name, scale in pairs]
+        blocks.append(
+            More("What columns were divided by", [Table("Scale", ["column", "divided by"], divided, note=note)])
         )
     details = facts.get("details")
     if details:

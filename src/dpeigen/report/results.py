@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.release import Release, RidgeFit
+from dpeigen.release import Release
 from dpeigen.report.blocks import Block, More, Picture, Table, Text, clean, count, short
+from dpeigen.stats.ridge import RidgeFit
 
-KINDS = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
-MOST_ROWS = 40  # of a table
+KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
+SHOWN_ROWS = 40  # of a table
 MOST_COMPONENTS = 8  # in a table or a heat map
 MOST_CELLS = 30  # columns of a heat map
 _MATRIX = 12  # columns up to which a whole matrix is a readable table
@@ -36,17 +37,38 @@ def widest_columns(release: Release, most: int) -> NDArray[np.intp]:
 
 def correlations(release: Release) -> Floats:
     """The correlation matrix of the released covariance; 0 where a variance is."""
-    deviations = np.sqrt(np.maximum(np.diag(release.covariance), 0.0))
-    scale = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-    matrix = np.clip(release.covariance * np.outer(scale, scale), -1.0, 1.0)
-    np.fill_diagonal(matrix, (deviations > 0).astype(float))
+    matrix = release.correlation
+    np.fill_diagonal(matrix, (np.diag(release.covariance) > 0).astype(float))
     return matrix
+
+
+def unknown_columns(release: Release) -> list[int]:
+    """Columns in which nothing stood out of the noise."""
+    return list((release.facts.get("details") or {}).get("columns_without_scale") or [])
+
+
+def about_columns(release: Release) -> list[Block]:
+    """What the columns were divided by, and of which of them nothing is known."""
+    said: list[Block] = []
+    if release.scale is not None:
+        public = release.estimand == "covariance of columns in public units"
+        by = "by a public number" if public else "by its released standard deviation"
+        said.append(
+            Text(f"Every column was divided {by} first: all numbers but the centre are those of scaled columns.")
+        )
+    unknown = [names_of(release)[j] for j in unknown_columns(release)]
+    if unknown:
+        shown = ", ".join(map(short, unknown[:SHOWN_ROWS])) + (", …" if len(unknown) > SHOWN_ROWS else "")
+        said.append(
+            Text(f"Nothing is known of {shown}: constant, or too rare for this budget. A 0 there says nothing.")
+        )
+    return said
 
 
 def asked_regression(release: Release) -> RidgeFit:
     """The regression that a release of kind "ridge" was made for; its target is the last column."""
     asked = release.facts.get("ridge") or {"alpha": "auto"}
-    return release.ridge(release.n_features - 1, asked["alpha"])
+    return release.ridge(release.n_features - 1, asked["alpha"], scales=asked.get("scales"))
 
 
 def noise_floor(release: Release) -> tuple[float, str] | None:
@@ -111,9 +133,9 @@ def standing(release: Release) -> list[str]:
 
 def result_blocks(release: Release) -> list[Block]:
     """Tables and pictures for this kind of release."""
-    if release.kind == "ridge":
-        return _ridge(release)
-    return _covariance(release) if release.kind == "covariance" else _pca(release)
+    made = {"ridge": _ridge, "covariance": _covariance}.get(release.kind, _pca)
+    first, *rest = made(release)
+    return [first, *about_columns(release), *rest]
 
 
 # --- components -----------------------------------------------------------------------------------------------------
@@ -140,7 +162,7 @@ def _shares(release: Release) -> Floats:
 
 def _variances(release: Release) -> Table:
     floor = noise_floor(release)
-    values, shares = release.eigenvalues[:MOST_ROWS], _shares(release)
+    values, shares = release.eigenvalues[:SHOWN_ROWS], _shares(release)
     rows = []
     for number, value in enumerate(values):
         largest = np.argsort(-np.abs(release.components[number]), kind="stable")[:3]
@@ -153,7 +175,7 @@ def _variances(release: Release) -> Table:
 
 
 def _loadings(release: Release) -> Table:
-    shown = largest_columns(release, MOST_ROWS)
+    shown = largest_columns(release, SHOWN_ROWS)
     k = min(len(release.components), MOST_COMPONENTS)
     names = names_of(release)
     rows = [[names[j], *(f"{release.components[i, j]:+.3f}" for i in range(k))] for j in shown]
@@ -163,7 +185,7 @@ def _loadings(release: Release) -> Table:
         notes.append(f"The {len(shown)} columns with the largest loadings; the other {left_columns} are in the file.")
     if left:
         notes.append(f"The first {k} components; the other {left} are in the file.")
-    title = "Loadings of the columns on the components"
+    title = f"Loadings of the {'' if release.scale is None else 'scaled '}columns on the components"
     return Table(title, ["column", *(f"component {i + 1}" for i in range(k))], rows, note=" ".join(notes))
 
 
@@ -246,17 +268,17 @@ def _covariance(release: Release) -> list[Block]:
             "The covariance matrix says how much each column varies and which columns vary together. Correlations are "
             "the same on a scale from −1 to 1."
         ),
-        _centres(release),
+        _centers(release),
         *_correlations(release),
         _scree(release),
     ]
 
 
-def _centres(release: Release) -> Table:
-    deviations = np.sqrt(np.maximum(np.diag(release.covariance), 0.0))
-    shown, names = widest_columns(release, MOST_ROWS), names_of(release)
-    centre = ["not known"] * release.n_features if release.mean is None else [f"{m:.4g}" for m in release.mean]
-    rows = [[names[j], centre[j], f"{deviations[j]:.4g}"] for j in shown]
+def _centers(release: Release) -> Table:
+    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    shown, names = widest_columns(release, SHOWN_ROWS), names_of(release)
+    center = ["not known"] * release.n_features if release.mean is None else [f"{m:.4g}" for m in release.mean]
+    rows = [[names[j], center[j], f"{deviations[j]:.4g}"] for j in shown]
     left = release.n_features - len(shown)
     note = f"The {len(shown)} columns with the largest variances; the other {left} are in the file." if left else ""
     return Table("Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=note)
@@ -283,8 +305,10 @@ def _correlations(release: Release) -> list[Block]:
     if rows:
         blocks.append(Table("The strongest correlations", ["columns", "correlation"], rows))
     if d <= _MATRIX:
-        whole = [[names[i], *(f"{release.covariance[i, j]:.4g}" for j in range(d))] for i in range(d)]
-        blocks.append(More("The covariance matrix", [Table("Covariance", ["column", *names], whole)]))
+        what = "correlation" if release.estimand == "correlation" else "covariance"
+        entries = matrix if what == "correlation" else release.covariance
+        whole = [[names[i], *(f"{entries[i, j]:.4g}" for j in range(d))] for i in range(d)]
+        blocks.append(More(f"The {what} matrix", [Table(what.capitalize(), ["column", *names], whole)]))
     return blocks
 
 
@@ -295,12 +319,12 @@ def _ridge(release: Release) -> list[Block]:
     fit = asked_regression(release)
     target, names = clean(fit.target), [clean(name) for name in fit.feature_names]
     order = np.argsort(-np.abs(fit.coef), kind="stable")
-    shown = order[:MOST_ROWS]
+    shown = order[:SHOWN_ROWS]
     own = _in_own_units(release, fit)
     rows = [[names[j], f"{fit.coef[j]:+.4g}", *([] if own is None else [f"{own[0][j]:+.4g}"])] for j in shown]
-    centre = ["not known"] if fit.intercept is None else [f"{float(fit.intercept):+.4g}"]
+    center = ["not known"] if fit.intercept is None else [f"{float(fit.intercept):+.4g}"]
     rows.append(
-        ["intercept", *centre, *([] if own is None else [f"{own[1]:+.4g}" if own[1] is not None else "not known"])]
+        ["intercept", *center, *([] if own is None else [f"{own[1]:+.4g}" if own[1] is not None else "not known"])]
     )
     left = len(order) - len(shown)
     note = f"{left} smaller ones are in the file." if left else ""
@@ -315,11 +339,12 @@ def _ridge(release: Release) -> list[Block]:
         else "With probability 95% over the noise the coefficients are, all together, at most "
         f"{float(bound):.3g} away from those without noise."
     )
+    scaled = "" if np.ptp(fit.scales) == 0 else ", for columns divided by the widths of their bounds"
     return [
         Text(
             f"A linear prediction of “{target}” from {count(len(names), 'other column')}, with a penalty of α = "
-            f"{float(fit.alpha):.4g} (scikit-learn's "
-            "convention). It is computed from a released covariance, so regressions of other columns cost nothing more."
+            f"{float(fit.alpha):.4g} (scikit-learn's convention{scaled}). It is computed from a "
+            "released covariance, so regressions of other columns cost nothing more."
         ),
         Table(f"Coefficients for {target}", headings, rows, note=note),
         Text(error),
