@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
+from dpeigen.privacy.budget import pure_epsilon
 
 _SLACK = 1 + 1e-12  # of sums in floating point
 
@@ -43,3 +44,11 @@ def sum_of(first: Cost, second: Cost) -> Cost:
     if isinstance(first, ConcentratedCost) and isinstance(second, ConcentratedCost):
         return ConcentratedCost(first.rho + second.rho)
     raise AssertionError("one purpose is paid for in one kind of cost")
+
+
+def part_of(cost: Cost, parts: int) -> Cost:
+    """One of so many equal parts of a share."""
+    down = 1 - 2.0**-40  # sums of the parts never come to more than the whole
+    if isinstance(cost, GaussianCost):
+        return GaussianCost(cost.mu / math.sqrt(parts) * down)
+    return PureCost(pure_epsilon(cost) / parts * down)

@@ -143,10 +143,7 @@ def _for_directions(task: Task, k: int) -> Choice:
         for method, row in zip(allowed, table, strict=True)
     ]
     chosen = min(range(len(allowed)), key=lambda i: regrets[i])
-    errors = {
-        m.label: float(f"{math.exp(math.fsum(map(math.log, row)) / len(row)):.3g}")
-        for m, row in zip(allowed, table, strict=True)
-    }
+    errors = {m.label: float(f"{_geometric_mean(row):.3g}") for m, row in zip(allowed, table, strict=True)}
     return Choice(
         allowed[chosen],
         errors,
@@ -219,8 +216,11 @@ def _angle(method: Whitened, task: Task, k: int) -> float:
     d, cost = task.n_features, method.shares(task)[Purpose.WHITENED_MOMENT]
     terms = task.n_terms or 1
     course = Course("moment", terms, law_for(cost).deviation(d, cost, task.relation) / terms, 0.0, True, True)
-    errors = [expected_error(course, d, k, world) for world in _worlds()]
-    return math.exp(math.fsum(map(math.log, errors)) / len(errors))
+    return _geometric_mean([expected_error(course, d, k, world) for world in _worlds()])
+
+
+def _geometric_mean(values: list[float]) -> float:
+    return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def _worlds() -> list[World]:
@@ -229,11 +229,10 @@ def _worlds() -> list[World]:
 
 def too_little(task: Task) -> str:
     """Why nothing can be said of a covariance, and what would do."""
-    n, most = task.n_rows or 0, _MOSTLY_NOISE
-    rows = math.ceil(n * max(1.0, expected_noise(task) / most) * 1.1)
+    n, more = task.n_rows or 0, max(1.0, expected_noise(task) / _MOSTLY_NOISE)
     remedies = (
-        f"Three remedies: public bounds, bound=(lower, upper); about {rows} rows; or a larger epsilon, about "
-        f"{task.budget.epsilon * max(1.0, expected_noise(task) / most) * 1.1:.3g}."
+        f"Three remedies: public bounds, bound=(lower, upper); about {math.ceil(n * more * 1.1)} rows; or a larger "
+        f"epsilon, about {task.budget.epsilon * more * 1.1:.3g}."
     )
     must = f"larger for {task.n_features} columns and {n} rows: all that came out would be noise"
     return complain("epsilon", task.owner, must, task.budget.epsilon, remedies + " Nothing was spent.")

@@ -25,9 +25,9 @@ from scipy.special import ndtr, ndtri
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
+from dpeigen.curator.costs import part_of
 from dpeigen.methods.base import Task
-from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, gaussian_mu
-from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy import Budget, Cost, GaussianCost, gaussian_mu
 from dpeigen.questions import ClippedMean, ColumnCounts, NoisyCounts, RadiusLeaving
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
@@ -90,12 +90,12 @@ def own_units(task: Task) -> bool:
     if task.same_units or task.n_rows is None:
         return not task.same_units
     clearly = _CLEARLY if not task.budget.is_pure else _CLEARLY_PURE
-    return _FILLED * task.n_rows / 2 >= clearly * _noise_of_counts(task) / _part_of(task.budget, _SCALES_SHARES[1])
+    return _FILLED * task.n_rows / 2 >= clearly * _noise_of_counts(task) / _precision_of(task.budget, _SCALES_SHARES[1])
 
 
 def rows_for_columns(task: Task) -> float:
     """How many rows are enough for `ask_columns`: noise on a count is a small part of the pairs then."""
-    return 2 * _noise_of_counts(task) / _part_of(task.budget, _scales_share(task)) / _NOISE_OF_PAIRS
+    return 2 * _noise_of_counts(task) / _precision_of(task.budget, _scales_share(task)) / _NOISE_OF_PAIRS
 
 
 def _looks_for_places(task: Task) -> bool:
@@ -109,10 +109,10 @@ def _noise_of_counts(task: Task) -> float:
     return 2 * d / budget.epsilon if budget.is_pure else math.sqrt(2 * d) / gaussian_mu(budget.epsilon, budget.delta)
 
 
-def _part_of(budget: Budget, share: float) -> float:
+def _precision_of(budget: Budget, share: float) -> float:
     """How much of the precision of a whole budget a share has, beside a main share of 1."""
-    part_of_it = share / (1.5 + share)
-    return part_of_it if budget.is_pure else math.sqrt(part_of_it)
+    fraction = share / (1.5 + share)
+    return fraction if budget.is_pure else math.sqrt(fraction)
 
 
 def _scales_share(task: Task) -> float:
@@ -211,27 +211,22 @@ def _stands_out(cells: int, gaussian: bool) -> float:
 
 def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple[Floats, Bools]:
     """Where every column lies, to about a quarter of its scale; and whether its place stood out."""
-    gaussian = isinstance(cost, GaussianCost)
-    everything, fine = tuple(range(len(scale))), scale * _FINE
-    costs = [part(cost, 2 ** min(look, _LOOKS - 1)) for look in range(1, _LOOKS + 1)]  # the last two are the same
-    low, width, found = np.zeros(0), np.zeros(0), np.ones(len(scale), dtype=bool)
-    for look, each in enumerate(costs):
-        if look == 0:
-            view = Frame(len(scale), None, 1 / scale, on_bad_row=task.on_bad_row)
-            counts = curator.measure(ColumnCounts(view, "octaves", everything), purpose=Purpose.PLACES, cost=each)
-            fullest, found = _fullest(counts, gaussian)
-            away = fullest - OCTAVES
-            width = np.where(away == 0, 2.0, np.exp2(np.abs(away) - 1.0)) * scale
-            low = np.where(away > 0, width, np.where(away < 0, -2 * width, -width / 2))
-            continue
-        cells = np.clip(np.ceil(width / fine * (1 - 1e-9)), 1, CELLS)
-        if look > 1 and (cells == 1).all():
+    gaussian, everything = isinstance(cost, GaussianCost), tuple(range(len(scale)))
+    first, *others = [part_of(cost, 2 ** min(look, _LOOKS - 1)) for look in range(1, _LOOKS + 1)]  # the last are equal
+    view = Frame(len(scale), None, 1 / scale, on_bad_row=task.on_bad_row)
+    counts = curator.measure(ColumnCounts(view, "octaves", everything), purpose=Purpose.PLACES, cost=first)
+    fullest, found = _fullest(counts, gaussian)
+    away = fullest - OCTAVES
+    width = np.where(away == 0, 2.0, np.exp2(np.abs(away) - 1.0)) * scale
+    low = np.where(away > 0, width, np.where(away < 0, -2 * width, -width / 2))
+    for look, each in enumerate(others):
+        cells = np.clip(np.ceil(width / (scale * _FINE) * (1 - 1e-9)), 1, CELLS)
+        if look and (cells == 1).all():
             break
         view = Frame(len(scale), low, cells / width, on_bad_row=task.on_bad_row)
         counts = curator.measure(ColumnCounts(view, "stretch", everything), purpose=Purpose.PLACES, cost=each)
-        fullest, _ = _fullest(counts, gaussian, cells)
         width = width / cells
-        low = low + fullest * width
+        low = low + _fullest(counts, gaussian, cells)[0] * width
     return low + width / 2, found
 
 
@@ -240,14 +235,6 @@ def _fullest(counts: NoisyCounts, gaussian: bool, cells: Floats | float = math.i
     real = np.arange(counts.counts.shape[1]) < np.reshape(cells, (-1, 1))
     inside = np.where(real, counts.counts, -math.inf)
     return np.argmax(inside, axis=1), inside.max(axis=1) > _stands_out(inside.size, gaussian) * counts.deviation
-
-
-def part(cost: Cost, parts: int) -> Cost:
-    """One of so many equal parts."""
-    down = 1 - 2.0**-40  # sums of the parts never come to more than the whole
-    if isinstance(cost, GaussianCost):
-        return GaussianCost(cost.mu / math.sqrt(parts) * down)
-    return PureCost(pure_epsilon(cost) / parts * down)
 
 
 def unknown_note(columns: list[int]) -> tuple[str, ...]:

@@ -36,13 +36,13 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.curator import Curator, Purpose
+from dpeigen.curator.costs import part_of
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.columns import (
     ColumnFrame,
     ask_columns,
     column_integers,
     column_shares,
-    part,
     rows_for_columns,
     unknown_note,
 )
@@ -110,17 +110,15 @@ class Whitened(Method):
         costs = self.shares(task)
         check_radii(task, costs)
         for purpose, parts in ((Purpose.FIRST_MOMENT, _ROUNDS), (Purpose.WHITENED_MOMENT, 1)):
-            _law(task).check(task.n_features, part(costs[purpose], parts), task.relation)
+            _law(task).check(task.n_features, part_of(costs[purpose], parts), task.relation)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        rows = float(task.n_rows or 1)
+        plain, rows = Frame(task.n_features, on_bad_row=task.on_bad_row), float(task.n_rows or 1)
         if Purpose.ROWS in costs:
-            plain = Count(RadiusLeaving(Frame(task.n_features, on_bad_row=task.on_bad_row), 0.0))
-            rows = curator.measure(plain, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
-        looks, share = curator.sample(
-            _sampled(task, costs, self.least_sample), Frame(task.n_features, on_bad_row=task.on_bad_row)
-        )
+            question = Count(RadiusLeaving(plain, 0.0))
+            rows = curator.measure(question, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
+        looks, share = curator.sample(_sampled(task, costs, self.least_sample), plain)
         columns = ask_columns(looks, task, costs, rows * share)
         frame = columns.frame
         count = max(1.0, rows // frame.rows_per_term)
@@ -131,29 +129,27 @@ class Whitened(Method):
         # What looks for places and rounds have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, Purpose.PLACES)
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
-        costs[Purpose.WHITENED_MOMENT] = part(unspent or costs[Purpose.WHITENED_MOMENT], 1)
+        costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
         curator = curator.part(costs)
         looks, _ = curator.sample(share, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
         for power in _POWERS:
             view, back = _turned(frame, turn, power)
-            cost = part(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + (share < 1))
+            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + (share < 1))
             reach = looks.measure(RadiusLeaving(view, outside * share), purpose=Purpose.WHITENED_RADIUS, cost=cost)
             candidates.append((reach, view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
-        trace = float(np.einsum("ij,jk,ik->i", turn, latest, turn).sum())
-        rough = latest if candidates[-1][0] ** 2 < _LIGHT * trace else first
+        rough = latest if candidates[-1][0] ** 2 < _LIGHT * _squares(turn, latest).sum() else first
         reach, view, back = min(candidates, key=lambda each: noise_left(each[0], each[2], rough))
         if share < 1:  # of all rows fewer have to be clipped than of a part
-            cost = part(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + 1)
+            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + 1)
             reach = curator.measure(RadiusLeaving(view, outside), purpose=Purpose.WHITENED_RADIUS, cost=cost)
         white, mean, noise = _ask_moment(curator, view, reach, count, Purpose.WHITENED_MOMENT, costs, task)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
-        known = columns.known & (np.einsum("ij,jk,ik->i", back, white, back) > _CLEAR * noise_of_columns)
+        known = columns.known & (_squares(back, white) > _CLEAR * noise_of_columns)
         back = frame.unit[:, None] * back * known[:, None]
         covariance = back @ white @ back.T
-        columns = replace(columns, known=known)
-        columns = replace(columns, frame=frame)
+        columns = replace(columns, known=known, frame=frame)
         return self._assemble(covariance, None if mean is None else back @ mean, columns, count, task)
 
     def _whiten(
@@ -166,11 +162,10 @@ class Whitened(Method):
         last, which sees most.
         """
         d = task.n_features
-        each = {Purpose.FIRST_MOMENT: part(costs[Purpose.FIRST_MOMENT], _ROUNDS)}
+        each = {Purpose.FIRST_MOMENT: part_of(costs[Purpose.FIRST_MOMENT], _ROUNDS)}
         view: RowView = frame
         turn: Floats = np.eye(d)
-        latest: Floats = turn
-        first: Floats | None = None
+        found_so_far: list[Floats] = []
         for _ in range(_ROUNDS if _noise_of_round(task, costs, count) < _USELESS else 1):
             back = np.linalg.inv(turn)
             found, mean, noise = _ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
@@ -178,17 +173,17 @@ class Whitened(Method):
                 frame = replace(frame, center=frame.center + frame.unit * (back @ mean))
             levels, basis, factors = whitening(found, noise)
             latest = back @ (basis.T * levels) @ basis @ back.T
-            first = latest if first is None else first
+            found_so_far.append(latest)
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
             least = d * float(levels.min() / np.linalg.norm(turn, 2) ** 2)
             view, back = _turned(frame, turn, 1.0)
             turn = np.asarray(np.linalg.inv(back), dtype=np.float64)
-            trace = max(least, float(np.einsum("ij,jk,ik->i", turn, latest, turn).sum()))
+            trace = max(least, float(_squares(turn, latest).sum()))
             radius = min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
             if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
                 break  # every direction was seen, or nothing more
-        return frame, latest if first is None else first, latest, turn
+        return frame, found_so_far[0], found_so_far[-1], turn
 
     def _assemble(
         self, covariance: Floats, mean: Floats | None, columns: ColumnFrame, count: float, task: Task
@@ -215,7 +210,7 @@ class Whitened(Method):
 
 def _noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
     """What a round adds to an eigenvalue of rows that are about equally long in all directions, relative to it."""
-    d, cost = task.n_features, part(costs[Purpose.FIRST_MOMENT], _ROUNDS)
+    d, cost = task.n_features, part_of(costs[Purpose.FIRST_MOMENT], _ROUNDS)
     return d**1.5 * _REACH**2 * _law(task).deviation(d, cost, task.relation) / count
 
 
@@ -247,6 +242,11 @@ def _turned(frame: Frame, turn: Floats, power: float) -> tuple[RowView, Floats]:
     _, lengths, basis = np.linalg.svd(turn)
     factors = np.maximum(lengths / lengths.max(), _SHORTEST) ** power
     return WhitenedRows(frame, basis, factors), basis.T / factors
+
+
+def _squares(rows: Floats, moment: Floats) -> Floats:
+    """rᵀMr for every row r."""
+    return np.einsum("ij,jk,ik->i", rows, moment, rows)
 
 
 def noise_left(radius: float, back: Floats, rough: Floats) -> float:
