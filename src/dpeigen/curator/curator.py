@@ -8,11 +8,14 @@ hands out the answer. So whatever a method does between questions, the recorded 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
+
+import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.curator.costs import covers, rest_of, sum_of
@@ -31,10 +34,12 @@ from dpeigen.privacy.noise import draw_ahead
 from dpeigen.questions.base import Question
 from dpeigen.questions.gathered import Gathered
 from dpeigen.sources import PairedSource, Source
+from dpeigen.sources.mapped import mapped
 from dpeigen.sources.memory import Batch, PartSource
 from dpeigen.sources.shuffled import ShuffledSource, shuffled
+from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import RowView
+from dpeigen.stats.frame import LARGEST_FLOAT, RowView
 
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
@@ -53,6 +58,8 @@ class Curator(ABC):
     shares : what each purpose may cost, as the method declares it.
     budget : what all of it may cost together; shares that are worth more are refused.
     """
+
+    known_terms: float | None = None  # what sums over rows are divided by, where it was released beforehand
 
     def __init__(self, relation: Relation, shares: Mapping[Purpose, Cost], budget: Budget) -> None:
         self.relation, self.budget = relation, budget
@@ -137,6 +144,13 @@ class Curator(ABC):
         self._run(stream)
         self._spent.append(Spend(self._prefix + purpose.value, stream.mechanism, cost))
 
+    def divided(self: C, by: Floats) -> C:  # noqa: ARG002
+        """The same curator, of rows whose columns are divided by public or released numbers.
+
+        An assumed population stays as it is: what is assumed of the rows is assumed of the divided ones.
+        """
+        return self
+
     @abstractmethod
     def seen(self: C, view: RowView) -> C:
         """The same curator, its rows being the images of rows (or pairs) in a random order: one row, one image."""
@@ -198,8 +212,20 @@ class _Kept:
     found: Any = None
 
 
+def _divided(by: Floats, block: Any) -> Floats:
+    # A finite entry stays finite: that it overflows is no reason to call its row bad.
+    rows: Floats = np.asarray(block, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        divided = np.clip(rows / by, -LARGEST_FLOAT, LARGEST_FLOAT)
+    return np.where(np.isfinite(rows), divided, rows)
+
+
 class DataCurator(Curator):
-    """A curator over the rows of a source. ``hands_out_rows``: whether a method may have them; see `unprotected`."""
+    """A curator over the rows of a source. ``hands_out_rows``: whether a method may have them; see `unprotected`.
+
+    Where rows belong to people, its rows are one of each person, drawn at random: one person, one row, in every batch,
+    part, pair and histogram. Statistics that can share a person's weight among all their rows get those.
+    """
 
     def __init__(
         self,
@@ -212,21 +238,31 @@ class DataCurator(Curator):
         hands_out_rows: bool = False,
     ) -> None:
         super().__init__(relation, shares, budget)
+        self.__units: UnitSource | None = None
+        self.__checked = [False]  # whether all rows of all people were looked at; shared with the parts
+        if isinstance(source, UnitSource):
+            source.choose(rng)
+            self.__units, source = source, source.one_each()
         self.__source, self.__rng, self.__kept = source, rng, _Kept()
         self.__hands_out_rows = hands_out_rows
-        self.__part: list[Source] = []  # shared with the parts
+        # Of sources, which are held so that no other has their id; shared with the parts.
+        self.__samples: dict[tuple[int, float], tuple[Source, Source, UnitSource | None]] = {}
 
     def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
         rows = self.__source.in_memory()
         if rows is None or share >= 1:
             return self, 1.0
-        if not self.__part:
-            for block in self.__source.blocks():
+        key = (id(self.__source), share)
+        if key not in self.__samples:
+            self.__look(view.image)
+            for block in self.__source.blocks() if self.__units is None else ():
                 view.image(block)
-            chosen = self.__rng.uniform(self.__source.check_rows(len(rows))) < share
-            self.__part.append(PartSource(rows[chosen], self.__source))
+            chosen = self.__rng.coins(share, self.__source.check_rows(len(rows)))
+            units = None if self.__units is None else self.__units.part(chosen)
+            self.__samples[key] = self.__source, PartSource(rows[chosen], self.__source), units
         other = copy(self)
-        other.__source, other.__kept = self.__part[0], _Kept()
+        (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
+        other.known_terms = None if self.known_terms is None else self.known_terms * share
         return other, share
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
@@ -239,10 +275,25 @@ class DataCurator(Curator):
         """The exact statistic. It stays here."""
         if self.__kept.found is None or self.__kept.reads != question.reads:
             self.__kept = _Kept()  # one statistic at a time is held in memory
+            statistic, units = question.statistic(), self.__units
+            if units is not None and statistic.takes_units and question.view.rows_per_term == 1:
+                self.__checked[0] = True
+                found: Any = units.reduce(statistic)
+                if self.known_terms is not None:
+                    found.count = self.known_terms
+                self.__kept = _Kept(question.reads, found)
+                return found
+            self.__look(question.look)
             source = self.__ordered(question.view, shuffled=question.shuffled)
             reduce = source.reduce_in_sequence if question.gathers else source.reduce
-            self.__kept = _Kept(question.reads, reduce(question.statistic()))
+            self.__kept = _Kept(question.reads, reduce(statistic))
         return self.__kept.found
+
+    def __look(self, look: Callable[[Any], Any]) -> None:
+        """Once, at all rows of all people: a row that stands for nobody is refused before anything is drawn too."""
+        if self.__units is not None and not self.__checked[0]:
+            self.__units.check(look)
+            self.__checked[0] = True
 
     def __ordered(self, view: RowView, *, shuffled: bool) -> Source:
         """The rows as a view needs them: random pairs, or in a random order, unless they are in one already."""
@@ -255,9 +306,20 @@ class DataCurator(Curator):
     def __over(self, rows: Floats, *, in_random_order: bool = True) -> DataCurator:
         other = copy(self)
         other.__source, other.__kept = Batch(rows, in_random_order=in_random_order), _Kept()
+        other.__units = None
+        return other
+
+    def divided(self, by: Floats) -> DataCurator:
+        other, divide = copy(self), partial(_divided, by)
+        names = self.__source.feature_names or [""] * self.__source.n_features
+        other.__source, other.__kept = mapped(self.__source, divide, names), _Kept()
+        if self.__units is not None:
+            other.__units = self.__units.mapped(divide, names)
+            other.__units.told = self.__units.finished  # passes are counted where the rows came from
         return other
 
     def seen(self, view: RowView) -> DataCurator:
+        self.__look(view.image)
         source = self.__ordered(view, shuffled=True)
         return self.__over(source.reduce_in_sequence(Gathered(view)).table())
 
@@ -300,6 +362,7 @@ class DataCurator(Curator):
 
     def _run(self, stream: BatchStream) -> None:
         feed = self.__feed(stream, in_random_order=True)
+        self.__look(stream.frame.image)
         feed.before_spending = self.__source.finished  # from here on a failure costs
         try:
             for block in shuffled(self.__source, self.__rng):

@@ -113,7 +113,7 @@ class Feed:
             )
 
     def _checked(self, block: Any) -> Floats:
-        if self.stream.frame.on_bad_row != "refuse":
+        if self.stream.frame.missing != "refuse":
             rows = self._plain.quick_image(block)  # bad rows are dealt with when they are framed
             return self._buffer[:0] if rows is None else rows
         try:
@@ -123,7 +123,7 @@ class Feed:
                 raise
         raise ValueError(
             "A block holds NaN or infinite entries; none of its rows were used. What the stream released before stays "
-            "paid for. Clean the rows and go on, or set on_bad_row='drop-to-zero'."
+            "paid for. Clean the rows and go on, or set missing='drop'."
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ class Purpose(str, Enum):
 
     ROWS = "number of rows"
     RADIUS = "radius"
+    HOLES = "shares of missing cells"
     SCALES = "scales of the columns"
     PLACES = "places of the columns"
     FIRST_CENTER_RADIUS = "radius for the first centre"

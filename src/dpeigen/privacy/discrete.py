@@ -36,6 +36,7 @@ Source = Callable[[int], Words]  # how many words → that many, uniform and ind
 MARGIN = 2.0**-36
 LARGEST_SCALE = 2**56
 _ACCEPTED = 0.5
+_MOST_AT_ONCE = 2**16  # proposals: they stay in the cache, which is five times as fast
 _LOW = np.uint64(2**63 - 1)
 
 
@@ -46,7 +47,7 @@ def sample(scale: int, size: int, words: Source, *, margin: float = MARGIN) -> I
     kept: list[Integers] = []
     missing = size
     while missing > 0:
-        batch = int(missing / _ACCEPTED) + 16
+        batch = min(int(missing / _ACCEPTED) + 16, _MOST_AT_ONCE)
         found = _proposals(scale, batch, words, margin)[:missing]
         kept.append(found)
         missing -= len(found)

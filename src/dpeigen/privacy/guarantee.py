@@ -38,6 +38,10 @@ _ABOUT = {
 }
 
 
+class UnitWarning(UserWarning):
+    """The guarantee is for one row, and the names of columns suggest that someone may have several."""
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """(ε, δ)-differential privacy, with everything one needs to judge it."""
@@ -54,6 +58,7 @@ class Guarantee:
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     estimand: str = ""  # what the release is about; "" where that is not stated
+    unit: str = "row"  # whose data one neighbour differs in: one row, or all rows that share a value of this column
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Guarantee"))
@@ -62,6 +67,8 @@ class Guarantee:
         check_choice("trust", self.trust, get_args(Trust), "Guarantee")
         check_choice("basis", self.basis, get_args(Basis), "Guarantee")
         check_choice("numerics", self.numerics, get_args(Numerics), "Guarantee")
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise ValueError(complain("unit", "Guarantee", "'row' or the name of a unit", self.unit))
         if self.basis == "distributional" and not self.assumptions:
             raise ValueError(complain("assumptions", "Guarantee", "stated when the basis is distributional", ()))
         if self.split and compose_delta(self.split, self.epsilon) > self.delta * (1 + 1e-12):
@@ -79,6 +86,16 @@ class Guarantee:
     def about(self) -> str:
         """What the release estimates, in words; "" where that is not stated."""
         return _ABOUT.get(self.estimand, self.estimand)
+
+    @property
+    def protected(self) -> str:
+        """What one neighbour differs in, in words: one row, or all rows of one unit."""
+        return "one row" if self.unit == "row" else f"all rows of one {self.unit!r}"
+
+    @property
+    def neighbours(self) -> str:
+        """What neighbouring tables are, in words."""
+        return f"{self.protected} {'replaced' if self.relation is Relation.REPLACE else 'added or removed'}"
 
     @property
     def secret(self) -> str:
@@ -120,6 +137,7 @@ class Guarantee:
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
             "estimand": self.estimand,
+            "unit": self.unit,
         }
 
     @classmethod
@@ -131,8 +149,7 @@ class Guarantee:
         return cls(**rest)
 
     def __str__(self) -> str:
-        neighbour = "one row replaced" if self.relation is Relation.REPLACE else "one row added or removed"
-        promise = f"({self.epsilon:g}, {self.delta:g})-differential privacy, {neighbour}"
+        promise = f"({self.epsilon:g}, {self.delta:g})-differential privacy, {self.neighbours}"
         if self.basis == "distributional":
             promise = f"under the assumptions below ONLY: {promise}"
         about = [f"about      {self.about}"] if self.estimand else []
@@ -146,7 +163,8 @@ class Guarantee:
         ]
         if self.is_private and self.basis == "worst-case":
             success = f"{100 * self.best_attack():.1f}% (50% is a coin)"
-            lines.append(f"attack     nobody guesses whether a row is {self.secret} with success above {success}")
+            whose = "a row is" if self.unit == "row" else f"the rows of a {self.unit!r} are"
+            lines.append(f"attack     nobody guesses whether {whose} {self.secret} with success above {success}")
         lines += [f"spent on   {spend.purpose}: {spend.cost} ({spend.mechanism})" for spend in self.split]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)

@@ -62,6 +62,10 @@ class Randomness(ABC):
     def uniform(self, size: Shape) -> Floats:
         """Uniform on (0, 1)."""
 
+    def coins(self, chance: float, size: int) -> NDArray[np.bool_]:
+        """Independent coins that fall heads with this chance, to within 2^−32."""
+        return self.uniform(size) < chance
+
     @abstractmethod
     def normal(self, size: Shape) -> Floats:
         """Standard Gaussians."""
@@ -96,6 +100,9 @@ class SystemRandomness(Randomness):
         # 63 bits, centred in their cells: never 0, and 1 only by rounding, which the minimum removes.
         cells = self._words(size) >> np.uint64(1)
         return np.minimum((cells + 0.5) * 2.0**-63, 1 - 2.0**-53)
+
+    def coins(self, chance: float, size: int) -> NDArray[np.bool_]:
+        return np.asarray(np.frombuffer(os.urandom(4 * size), dtype=np.uint32) < round(chance * 2**32))
 
     def normal(self, size: Shape) -> Floats:
         from scipy.special import ndtri  # not for devices: loaded where it is used
@@ -174,6 +181,14 @@ def made_up_generator(*numbers: int) -> Generator:
 def made_up_randomness() -> SeededRandomness:
     """For rehearsals, and for draws from a release that are shown and not relied on: the same every time."""
     return SeededRandomness(made_up_generator())
+
+
+def choosing(token: bytes) -> Randomness:
+    """For choosing rows on other machines, where a draw must come out the same when a task is run again.
+
+    As secret as the token, which the curator's own generator has drawn. No noise is drawn from it.
+    """
+    return SeededRandomness(np.random.Generator(np.random.PCG64(int.from_bytes(token, "little"))))
 
 
 def derived_generator(seed: int, *names: str | float | None) -> np.random.Generator:

@@ -6,10 +6,12 @@ from dpeigen.questions.cells import CellCounts, ClassSums
 from dpeigen.questions.columns import ColumnCounts, NoisyCounts
 from dpeigen.questions.count import Count
 from dpeigen.questions.descent import Descent, gradient_reach
+from dpeigen.questions.holes import HoleShares, NoisyShares
 from dpeigen.questions.kendall import NoisyTau, Tau
 from dpeigen.questions.laws import GaussianLaw, LaplaceLaw, SymmetricLaw, WishartLaw, law_for
 from dpeigen.questions.mean import ClippedMean, NoisyMean
 from dpeigen.questions.moment import Moment, NoisyMoment
+from dpeigen.questions.nested import MomentWithin, RadiusFrom, moment_within, radius_from
 from dpeigen.questions.radius import RadiusHolding, RadiusLeaving
 from dpeigen.questions.ranges import Ranges
 from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
@@ -31,21 +33,25 @@ __all__ = [
     "EigenvalueRatios",
     "Eigenvalues",
     "GaussianLaw",
+    "HoleShares",
     "LaplaceLaw",
     "LeadingProjector",
     "Matrix",
     "MeanSquares",
     "Moment",
+    "MomentWithin",
     "NoisyCounts",
     "NoisyEigenvalues",
     "NoisyMean",
     "NoisyMoment",
+    "NoisyShares",
     "NoisySquares",
     "NoisyTau",
     "OjaSteps",
     "People",
     "ProjectedMoment",
     "Question",
+    "RadiusFrom",
     "RadiusHolding",
     "RadiusLeaving",
     "Ranges",
@@ -57,4 +63,6 @@ __all__ = [
     "WishartLaw",
     "gradient_reach",
     "law_for",
+    "moment_within",
+    "radius_from",
 ]

@@ -76,6 +76,10 @@ class Question(ABC, Generic[Answer]):
     def view(self) -> RowView:
         """How rows are looked at; it says whether they enter in pairs."""
 
+    def look(self, block: Any) -> Any:
+        """See rows as the statistic will, so that those it would refuse are refused now."""
+        return self.view.image(block)
+
     @property
     @abstractmethod
     def reads(self) -> tuple[Hashable | RowView, ...]:

@@ -34,6 +34,9 @@ class _OfPlane(Question[Answer]):
     def view(self) -> RowView:
         return self.plane.frame
 
+    def look(self, block: Any) -> Any:
+        return self.plane.scores(np.asarray(block))
+
     @property
     def reads(self) -> tuple[Any, ...]:
         return "cells", self.plane, self.cells, self.by_class

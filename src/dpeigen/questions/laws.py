@@ -46,6 +46,11 @@ class SymmetricLaw(ABC):
     name: ClassVar[str]
     numerics: ClassVar[Numerics] = "exact"
 
+    @property
+    def label(self) -> str:
+        """The law by name, for a release: see `law_named`."""
+        return self.name
+
     @abstractmethod
     def scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:
         """The scale parameter, in grid steps squared; public."""
@@ -92,6 +97,10 @@ class GaussianLaw(SymmetricLaw):
     isometric: bool = True
 
     name = "gaussian"
+
+    @property
+    def label(self) -> str:
+        return self.name if self.isometric else f"{self.name}, entry by entry"
 
     def scale(self, moment: SymmetricSum, cost: Cost, relation: Relation) -> float:
         return moment.frobenius_sensitivity(relation) / gaussian_share(cost)
@@ -182,6 +191,12 @@ class WishartLaw(SymmetricLaw):
 
     def r_transform(self, d: int, deviation: float) -> RTransform:
         return wishart_difference_r_transform(d, deviation / math.sqrt(2 * (d + 1)))
+
+
+def law_named(label: str) -> SymmetricLaw:
+    """The law of which this is the `label`."""
+    laws = (GaussianLaw(), GaussianLaw(isometric=False), LaplaceLaw(), WishartLaw())
+    return {law.label: law for law in laws}[label]
 
 
 def law_for(cost: Cost) -> SymmetricLaw:

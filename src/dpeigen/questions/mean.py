@@ -21,8 +21,8 @@ from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import LatticeSum, People, public_count, simulated_sums
 from dpeigen.stats import RowSums
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.moments import FINER
 
-_ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS  # sums are multiplied by this
 _COUNT_UNIT = int(LEAST_SENSITIVITY) // 4
 
 
@@ -44,7 +44,7 @@ class ClippedMean(LatticeSum[NoisyMean]):
 
     def answer(self, found: RowSums, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisyMean:  # noqa: ARG002
         root, reach = math.sqrt(self.lattice.n_columns), self._reach(relation)
-        values = found.total.astype(object) * _ROW_UNIT
+        values = found.fine
         if relation is Relation.REPLACE:
             count = public_count(found.count, self.view.rows_per_term)
             noisy = perturb(values, cost, l2=reach, l1=reach * root, rng=rng)
@@ -52,12 +52,12 @@ class ClippedMean(LatticeSum[NoisyMean]):
             noisy, count = perturb_with_count(
                 values, found.count, cost, l2=reach, l1=reach * root, unit=_COUNT_UNIT, rng=rng
             )
-        unit = self.lattice.step / _ROW_UNIT / count
+        unit = self.lattice.step / FINER / count
         return NoisyMean(noisy.astype(np.float64) * unit, self._deviation(cost, relation) * root * unit)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyMean:
         root, reach, terms = math.sqrt(self.lattice.n_columns), self._reach(relation), people.terms(self.view)
-        unit = self.lattice.step / _ROW_UNIT
+        unit = self.lattice.step / FINER
         total = people.mean(self.view, self.lattice.radius) * (terms / unit)
         noisy, count = simulated_sums(
             total, terms, cost, relation, l2=reach, l1=reach * root, unit=_COUNT_UNIT, rng=rng
@@ -65,7 +65,7 @@ class ClippedMean(LatticeSum[NoisyMean]):
         return NoisyMean(noisy * (unit / count), self._deviation(cost, relation) * root * unit / count)
 
     def _reach(self, relation: Relation) -> float:
-        return float(LEVELS * _ROW_UNIT) * (2 if relation is Relation.REPLACE else 1)
+        return float(LEVELS * FINER) * (2 if relation is Relation.REPLACE else 1)
 
     def _deviation(self, cost: Cost, relation: Relation) -> float:
         """Of the noise on an entry of the sum, in its grid steps; public."""

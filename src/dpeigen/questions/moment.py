@@ -58,8 +58,17 @@ class Moment(Question[NoisyMoment]):
     def statistic(self) -> SecondMoment:
         return SecondMoment(self.lattice, self.weight)
 
+    @property
+    def clipped_to(self) -> float | None:
+        """The radius that rows are clipped to; None on a sphere."""
+        return None if self.lattice.shape == "sphere" else self.lattice.radius
+
+    def bounded(self) -> SecondMoment:
+        """The empty sum that noise is added to, which knows its sensitivity."""
+        return self.statistic()
+
     def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> SymmetricNoise:
-        return self.law.draw(self.statistic(), cost, relation, rng)
+        return self.law.draw(self.bounded(), cost, relation, rng)
 
     def answer(
         self,
@@ -73,13 +82,13 @@ class Moment(Question[NoisyMoment]):
         return NoisyMoment(noise.added_to(found.augmented), noise.deviation, count)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyMoment:
-        sphere = self.lattice.shape == "sphere"
-        unit = 1.0 / LEVELS**2 if sphere else self.lattice.step**2
-        mean = people.moment(self.view, None if sphere else self.lattice.radius)
+        radius = self.clipped_to
+        unit = 1.0 / LEVELS**2 if radius is None else self.lattice.step**2
+        mean = people.moment(self.view, radius)
         if self.weight:
             constant = self.weight * self.lattice.step
-            row = constant * people.mean(self.view, self.lattice.radius)
+            row = constant * people.mean(self.view, self.lattice.radius if radius is None else radius)
             mean = np.block([[np.array([[constant**2]]), row[None]], [row[:, None], mean]])
-        deviation = self.law.entry_deviation(self.law.scale(self.statistic(), cost, relation), len(mean))
+        deviation = self.law.entry_deviation(self.law.scale(self.bounded(), cost, relation), len(mean))
         total = mean * (people.terms(self.view) / unit) + self.law.made_up(len(mean), deviation, rng)
         return NoisyMoment(total, deviation, float(people.terms(self.view)) if relation is Relation.REPLACE else None)

@@ -27,9 +27,10 @@ from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question
-from dpeigen.stats import NormHistogram
+from dpeigen.stats import NormHistogram, Statistic
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.norms import GRID
+from dpeigen.stats.norms import GRID, NormHistograms
+from dpeigen.stats.stretch import WhitenedRows
 
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
 MECHANISM = "sparse vector, discrete Laplace"
@@ -53,7 +54,7 @@ class _Radius(Question[float]):
     def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
         return MECHANISM
 
-    def statistic(self) -> NormHistogram:
+    def statistic(self) -> Statistic:
         return NormHistogram(self.rows)
 
     @abstractmethod
@@ -68,7 +69,7 @@ class _Radius(Question[float]):
         scale = self.scale(cost, relation)
         return int(rng.discrete_laplace(scale, 1)[0]), rng.discrete_laplace(scale, len(GRID[self.within]))
 
-    def answer(self, found: NormHistogram, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
+    def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         threshold, each = noise
         margins = self.margins(found.cumulative, found.count, cost, relation)[self.within]
         return first_passed(GRID[self.within], margins, each, threshold)
@@ -106,17 +107,32 @@ class RadiusHolding(_Radius):
 class RadiusLeaving(_Radius):
     """The first grid radius that about ``outside`` rows are longer than, a public or released number.
 
-    Never fewer than five noise scales, for the reason that `slack` gives.
+    Never fewer than five noise scales, for the reason that `slack` gives. ``together``: views along one basis, this one
+    among them, that are asked about one after the other and answered from one pass.
     """
 
     outside: float
+    together: tuple[WhitenedRows, ...] = field(default=(), kw_only=True)
+
+    @property
+    def reads(self) -> tuple[Hashable | RowView, ...]:
+        return ("norms", *self.together) if self.together else super().reads
+
+    def statistic(self) -> Statistic:
+        return NormHistograms(self.together) if self.together else super().statistic()
+
+    def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:
+        return super().answer(found.of(self.rows) if self.together else found, noise, cost, relation, rng)
 
     def scale(self, cost: Cost, relation: Relation) -> float:  # noqa: ARG002
         return math.nextafter(2 / pure_epsilon(cost), math.inf)
 
+    def allowed(self, cost: Cost, relation: Relation) -> int:
+        """How many rows are left outside, about."""
+        return max(math.floor(self.outside), math.ceil(5 * self.scale(cost, relation)))
+
     def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
-        allowed = max(math.floor(self.outside), math.ceil(5 * self.scale(cost, relation)))
-        return np.asarray(allowed - (count - inside))
+        return np.asarray(self.allowed(cost, relation) - (count - inside))
 
 
 def first_passed(grid: NDArray[Any], margins: NDArray[Any], noise: NDArray[Any], threshold: float) -> float:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.privacy import Cost, Randomness, Relation
-from dpeigen.privacy.noise import perturb, perturb_with_count
+from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
+from dpeigen.privacy.noise import noise_scale, perturb, perturb_with_count
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import LatticeSum, People, public_count, simulated_sums
 from dpeigen.stats import SquareSums
@@ -30,6 +30,7 @@ class NoisySquares:
 
     squares: Floats
     count: float
+    deviation: float = 0.0  # of the noise on each
 
 
 class MeanSquares(LatticeSum[NoisySquares]):
@@ -47,13 +48,19 @@ class MeanSquares(LatticeSum[NoisySquares]):
             noisy = perturb(found.squares, cost, l2=l2, l1=l1, rng=rng)
         else:
             noisy, count = perturb_with_count(found.squares, found.count, cost, l2=l2, l1=l1, unit=_COUNT_UNIT, rng=rng)
-        return NoisySquares(noisy.astype(np.float64) * (self.lattice.step**2 / count), count)
+        unit = self.lattice.step**2 / count
+        return NoisySquares(noisy.astype(np.float64) * unit, count, self._deviation(cost, relation) * unit)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisySquares:
         (l2, l1), unit, terms = self._reach(relation), self.lattice.step**2, people.terms(self.view)
         total = people.squares(self.view, self.lattice.radius) * (terms / unit)
         noisy, count = simulated_sums(total, terms, cost, relation, l2=l2, l1=l1, unit=_COUNT_UNIT, rng=rng)
-        return NoisySquares(noisy * (unit / count), count)
+        return NoisySquares(noisy * (unit / count), count, self._deviation(cost, relation) * (unit / count))
+
+    def _deviation(self, cost: Cost, relation: Relation) -> float:
+        """Of the noise on a sum, in grid steps squared; public."""
+        l2, l1 = self._reach(relation)
+        return noise_scale(cost, l2=l2, l1=l1) * (1.0 if isinstance(cost, GaussianCost) else math.sqrt(2))
 
     @staticmethod
     def _reach(relation: Relation) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Rows in Arrow tables and in Parquet and Feather files or folders, read a batch at a time; files of all kinds by name.
+"""Rows in Arrow tables and in Parquet, Feather and ORC files or folders, by batches; files of all kinds by name.
 
 The schema is public, values are not: what a column is read as depends on its type and the declared one, and a cell that
 does not fit is NaN. Arrow reads ahead in threads of its own while statistics are computed.
@@ -6,20 +6,22 @@ does not fit is NaN. Arrow reads ahead in threads of its own while statistics ar
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.sources import cells
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.columns import AllBut, Categories, Columns, Types, check_unit
+from dpeigen.sources.csv_lines import PACKED
 from dpeigen.sources.csv_rows import CsvSource, csv_header
+from dpeigen.sources.folders import files_in, partition_keys, partition_of
+from dpeigen.sources.layout import PLAIN, Layout
 from dpeigen.sources.memory import ArraySource
+from dpeigen.sources.records import RecordSource, sheet_header
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,13 +31,19 @@ _FORMATS = {
     ".pq": "parquet",
     ".feather": "feather",
     ".arrow": "feather",
+    ".orc": "orc",
     ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".xlsx": "xlsx",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
 }
+_TEXT = ("csv", "tsv", "jsonl")  # may be packed
 _BATCH_ROWS = 2**16
 _BATCH_NUMBERS = 2**20
 _PAGE_BYTES = 2**18
 _AHEAD = 2  # batches read ahead, and files: enough to overlap reading with computing, few enough to stay small
-_NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows that have no value
 T = TypeVar("T")
 
 
@@ -91,6 +99,16 @@ class ArrowSource(Source):
     def in_memory(self) -> NDArray[Any] | None:
         return np.concatenate([np.empty((0, self.n_features)), *self.blocks()]) if self._in_memory else None
 
+    def cells(self, name: str) -> Iterator[Any]:
+        """A column that is no feature, as it is, in the order of the rows."""
+        files = self._parquet
+        read = (lambda: _parquet_batches(files, [name], _BATCH_ROWS)) if files else (
+            lambda: _batches(self._dataset, [name], _BATCH_ROWS)
+        )  # fmt: skip
+        batches = _discreetly(read)
+        while (batch := _discreetly(lambda: next(batches, None))) is not None:
+            yield batch.column(0)
+
 
 def _batches(dataset: Any, names: list[str], size: int) -> Iterator[Any]:
     batches: Iterator[Any] = dataset.to_batches(
@@ -130,8 +148,9 @@ def _rows_by_metadata(dataset: Any) -> int | None:
     """The number of rows where a table or a file's footer tells it; CSV would have to be read in full."""
     import pyarrow.dataset as ds
 
-    counted = (ds.ParquetFileFormat, ds.IpcFileFormat)
-    if not isinstance(dataset, ds.InMemoryDataset) and not isinstance(getattr(dataset, "format", None), counted):
+    counted = ("parquet", "arrow", "feather", "orc")
+    name = getattr(getattr(dataset, "format", None), "default_extname", None)
+    if not isinstance(dataset, ds.InMemoryDataset) and name not in counted:
         return None
     return _discreetly(lambda: int(dataset.count_rows()))
 
@@ -141,33 +160,43 @@ def _rows_by_metadata(dataset: Any) -> int | None:
 
 def open_files(
     path: str | Path,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | AllBut | None = None,
     categories: Categories | None = None,
     types: Types | None = None,
+    unit: str | None = None,
+    layout: Layout = PLAIN,
 ) -> Source:
-    """Parquet, Feather, CSV or NumPy by the file's ending; a folder is one data set of files of one kind.
+    """Parquet, Feather, ORC, CSV, Excel, JSON lines or NumPy by the file's ending; a folder is one data set of a kind.
+
+    ``unit`` names a column that is no feature: it is left out of all columns.
 
     Files of a folder are read in the order of their names, those in folders inside it included; names that begin with
     "." or "_" are passed over. Folders named key=value (partitioned data sets) give a column each; it is read where
     it is named in ``columns``.
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"No such file or folder: {path}")
+    path = _there(path)
     if path.suffix.lower() == ".npy":
+        layout.check_kind("npy", path.name)
         return _open_array(path, columns, categories, types)
-    files = _files_in(path) if path.is_dir() else [path]
-    kind = _kind(path, files)
-    keys = _partition_keys(path, files)
-    schema = None if kind == "csv" else _schema(files[0])
-    header = csv_header(files[0]) if schema is None else list(schema.names)
+    files, kind, keys, layout = look(path, layout)
+    listed = None if columns is None or isinstance(columns, AllBut) else [*columns, *([] if unit is None else [unit])]
+    header, schema = _names(files[0], kind, layout, listed)
     names = [name for name in header if name not in keys]
-    chosen = Columns([*names, *keys], names if columns is None else columns, categories, types)
-    _check_alike(files, header, schema, [name for name in chosen.names if name not in keys])
+    features = [name for name in names if name != unit]
+    wanted = columns.of(features) if isinstance(columns, AllBut) else features if columns is None else columns
+    chosen = Columns([*names, *keys], wanted, categories, types)
+    read = [*chosen.names, *([] if unit is None else [check_unit(unit, chosen.names, [*names, *keys])])]
+    _check_alike(files, kind, layout, (header, schema), [name for name in read if name not in keys])
+    if kind in ("csv", "tsv"):
+        return CsvSource(files, header, chosen, [partition_of(path, file) for file in files], layout)
     if schema is None:
-        return CsvSource(files, header, chosen, [_partition(path, file) for file in files])
+        return RecordSource(kind, files, names, chosen, layout)
+    if kind == "orc":
+        _refuse_orc_times(schema, chosen.names)
     dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema))
     used = [key for key in keys if key in chosen.names]
+    if unit in keys:
+        return ArrowSource(dataset, chosen.names, categories, types, fixed_order=False, keys=used)
     plain = files if kind == "parquet" and not used else ()
     return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain, keys=used)
 
@@ -202,21 +231,50 @@ def open_dataset(data: Any, *declared: Any) -> Source:
     return source
 
 
-def columns_of(path: str | Path) -> dict[str, Any]:
-    """The names of the columns of a file or folder and their Arrow types, from its schema; None: a CSV states none."""
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"No such file or folder: {path}")
+def columns_of(path: str | Path, layout: Layout = PLAIN) -> dict[str, Any]:
+    """The names of the columns of a file or folder and their Arrow types, by its schema; None where it states none."""
+    path = _there(path)
     if path.suffix.lower() == ".npy":
         raise ValueError(f"{path.name!r} holds an array, whose columns have no names to declare.")
-    files = _files_in(path) if path.is_dir() else [path]
-    kind, keys = _kind(path, files), _partition_keys(path, files)
-    schema = None if kind == "csv" else _schema(files[0])
-    header = csv_header(files[0]) if schema is None else list(schema.names)
+    files, kind, keys, layout = look(path, layout)
+    header, schema = _names(files[0], kind, layout, None)
     if len(set(header)) < len(header):
         raise ValueError(f"Column names must differ from each other. Got {header}. Rename columns in the file.")
     names = [*header, *(key for key in keys if key not in header)]
     return {name: schema.field(name).type if schema is not None and name in header else None for name in names}
+
+
+def _there(path: str | Path) -> Path:
+    if not Path(path).exists():
+        raise FileNotFoundError(f"No such file or folder: {path}")
+    return Path(path)
+
+
+def look(path: Path, layout: Layout) -> tuple[list[Path], str, list[str], Layout]:
+    """The files, their kind, columns kept in names of folders, and the layout of files of this kind."""
+    files = files_in(path) if path.is_dir() else [path]
+    kind, keys = _kind(path, files), partition_keys(path, files)
+    layout.check_kind(kind, path.name)
+    if keys and kind in ("xlsx", "jsonl"):
+        raise ValueError(f"The folders in {path.name!r} are partitioned, which is read for other kinds of files only.")
+    return files, kind, keys, layout.separated_by("\t") if kind == "tsv" else layout
+
+
+def _names(file: Path, kind: str, layout: Layout, columns: list[str] | None) -> tuple[list[str], pa.Schema | None]:
+    """The names of the columns of a file, and its schema if it has one."""
+    if kind in ("csv", "tsv"):
+        return csv_header(file, layout), None
+    if kind == "xlsx":
+        return sheet_header(file, layout), None
+    if kind == "jsonl":
+        if not columns:
+            raise ValueError(
+                f"The columns of {file.name!r} must be named: lines of JSON tell names beside values only. Give "
+                "columns=[…] (--columns a,b,c), or a table for each in the file of settings."
+            )
+        return columns, None
+    schema = _schema(file)
+    return list(schema.names), schema
 
 
 def _open_array(path: Path, *declared: Any) -> Source:
@@ -232,46 +290,21 @@ def _open_array(path: Path, *declared: Any) -> Source:
     return ArraySource(array)
 
 
-def _files_in(folder: Path) -> list[Path]:
-    """Files in a folder and the folders inside it, by name; all of them or an error."""
-
-    def unreadable(error: OSError) -> None:
-        raise error
-
-    files: list[Path] = []
-    for at, inside, names in os.walk(folder, onerror=unreadable):
-        inside[:] = [name for name in inside if not name.startswith((".", "_"))]
-        found = [Path(at) / name for name in names if not name.startswith((".", "_"))]
-        linked = [path for path in found if not path.is_file()]
-        linked += [path for name in inside if (path := Path(at) / name).is_symlink()]
-        if linked:
-            raise FileNotFoundError(
-                f"{linked[0]} is a link to a folder, a link to nothing, or not a file. Give the folder it stands for."
-            )
-        files += found
-    files.sort()
-    if not files:
-        raise FileNotFoundError(f"There are no files in {folder}.")
-    return files
-
-
 def _kind(path: Path, files: list[Path]) -> str:
-    kinds = {_FORMATS.get(file.suffix.lower()) for file in files}
+    kinds = {_kind_of(file) for file in files}
     kind = kinds.pop()
     if kinds:
         raise ValueError(f"The files in {path.name!r} are of more than one kind. Supported: {', '.join(_FORMATS)}.")
     if kind is None:
-        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {', '.join(_FORMATS)}, .npy.")
+        packed = f"{', '.join(_FORMATS)}, .npy; of text also with {', '.join(PACKED)} behind"
+        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {packed}.")
     return kind
 
 
-def _partition_keys(path: Path, files: list[Path]) -> list[str]:
-    """The columns that a partitioned data set keeps in the names of its folders."""
-    folders = [file.relative_to(path).parts[:-1] for file in files] if path.is_dir() else []
-    keys = {tuple(part.partition("=")[0] for part in parts if "=" in part) for parts in folders}
-    if len(keys) > 1:
-        raise ValueError(f"The folders in {path.name!r} are not partitioned by the same columns everywhere.")
-    return list(keys.pop()) if keys else []
+def _kind_of(file: Path) -> str | None:
+    packed = file.suffix.lower() in PACKED
+    kind = _FORMATS.get((file.with_suffix("") if packed else file).suffix.lower())
+    return None if packed and kind not in _TEXT else kind
 
 
 def _schema(file: Path) -> pa.Schema:
@@ -280,7 +313,7 @@ def _schema(file: Path) -> pa.Schema:
     kind = _FORMATS[file.suffix.lower()]
 
     def read() -> pa.Schema:
-        schema = ds.dataset(str(file), format=kind).schema
+        schema: pa.Schema = ds.dataset(str(file), format=kind).schema
         list(schema.names)  # decoded here: in a damaged file a name may be no text
         return schema
 
@@ -291,13 +324,16 @@ def _schema(file: Path) -> pa.Schema:
     raise UnreadableRowsError(f"The data could not be read: file {file.name!r} is damaged. Nothing was spent.")
 
 
-def _check_alike(files: list[Path], header: list[str], schema: pa.Schema | None, names: list[str]) -> None:
+def _check_alike(
+    files: list[Path], kind: str, layout: Layout, first: tuple[list[str], pa.Schema | None], names: list[str]
+) -> None:
     """Refuse a folder whose schema changes half-way: Arrow would fill columns that a file lacks with nothing."""
+    header, schema = first
     for number, file in enumerate(files[1:], 2):
-        if schema is None:
-            alike = csv_header(file) == header
+        held, other = _names(file, kind, layout, header)
+        if schema is None or other is None:
+            alike = held == header
         else:
-            other = _schema(file)
             alike = all(other.names.count(n) == 1 and other.field(n).type == schema.field(n).type for n in names)
         if not alike:
             raise UnreadableRowsError(
@@ -306,12 +342,15 @@ def _check_alike(files: list[Path], header: list[str], schema: pa.Schema | None,
             )
 
 
-def _partition(path: Path, file: Path) -> dict[str, str | None]:
-    """What the names of a file's folders say of the columns kept in them."""
-    found = (
-        part.partition("=") for part in (file.relative_to(path).parts[:-1] if path.is_dir() else ()) if "=" in part
-    )
-    return {key: None if value == _NOTHING else unquote(value) for key, _, value in found}
+def _refuse_orc_times(schema: pa.Schema, names: list[str]) -> None:
+    import pyarrow as pa
+
+    times = [name for name in names if name in schema.names and pa.types.is_timestamp(schema.field(name).type)]
+    if times:
+        raise ValueError(
+            f"Columns {times} hold times in an ORC file. Arrow fails at one before 1677 or after 2262, and an "
+            "error would tell of that value. Leave them out, or write dates, numbers or a Parquet file."
+        )
 
 
 def _dataset(files: list[Path], kind: str, names: list[str], keys: list[str], schema: pa.Schema) -> Any:

@@ -19,6 +19,7 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen.sources.progress import meter
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas, workers
+from dpeigen.stats.units import terms_of
 
 S = TypeVar("S", bound=Statistic)
 _SMALL = 2**17  # below this many numbers a second thread costs more than it saves
@@ -116,7 +117,7 @@ class Source(ABC):
                     if block is None:
                         return part
                     part.update(block)
-                    advance(len(block))
+                    advance(terms_of(block))
 
             small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
             threads = 1 if small else workers()
@@ -135,12 +136,12 @@ class Source(ABC):
         with meter(self.n_rows) as advance:
             for block in self._counted(self.blocks()):
                 part.update(block)
-                advance(len(block))
+                advance(terms_of(block))
         return part
 
     def _counted(self, blocks: Iterator[Any]) -> Iterator[Any]:
         count = 0
         for block in blocks:
-            count += len(block)
+            count += terms_of(block)
             yield block
         self.check_rows(count)

@@ -50,14 +50,27 @@ def from_text(column: Any, kind: str) -> Any:
     import pyarrow.compute as pc
 
     wanted = arrow_type(kind)
-    column = _whole(column).cast(pa.large_binary()).cast(pa.large_string(), safe=False)  # cells may be no UTF-8
+    column = _text(column)
     try:
         return column.cast(wanted, safe=False)
     except pa.ArrowException:
         pass
     column = pc.ascii_trim(column, _BLANKS)
     likely = pc.match_substring_regex(column, _LIKELY[kind])
-    return fitting(_without(column, likely), lambda cells: cells.cast(wanted, safe=False))
+    return fitting(without(column, likely), lambda cells: cells.cast(wanted, safe=False))
+
+
+def as_text(column: Any) -> Any:
+    """A column of text, or of bytes that may be none, as text without blanks around it."""
+    import pyarrow.compute as pc
+
+    return pc.ascii_trim(_text(column), _BLANKS)
+
+
+def _text(column: Any) -> Any:
+    import pyarrow as pa
+
+    return _whole(column).cast(pa.large_binary()).cast(pa.large_string(), safe=False)  # cells may be no UTF-8
 
 
 def fitting(column: Any, cast: Callable[[Any], Any]) -> Any:
@@ -80,7 +93,7 @@ def fitting(column: Any, cast: Callable[[Any], Any]) -> Any:
             continue
         if stop - start == len(column):
             return found
-    return cast(_without(column, pa.array(fits)))
+    return cast(without(column, pa.array(fits)))
 
 
 def numbers(column: Any, kind: str | None = None) -> NDArray[Any]:
@@ -119,7 +132,7 @@ def _whole(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
-def _without(column: Any, kept: Any) -> Any:
+def without(column: Any, kept: Any) -> Any:
     """The column with null where a cell is not kept."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -25,16 +25,34 @@ Categories = Mapping[str, Sequence[Any]]
 Types = Mapping[str, str]
 
 
+class AllBut:
+    """All columns except some."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise ValueError(complain("skip", "open_source", "a list of names of columns", names))
+        self._names = list(names)
+
+    def of(self, available: Sequence[str]) -> list[str]:
+        """Those that are left."""
+        missing = [name for name in self._names if name not in available]
+        if missing:
+            must = f"names of some of the {len(available)} columns of the data"
+            raise ValueError(complain("skip", "open_source", must, missing))
+        return [name for name in available if name not in self._names]
+
+
 class Columns:
     """The columns to use, and the features they become."""
 
     def __init__(
         self,
         available: Sequence[str],
-        wanted: Sequence[str] | None = None,
+        wanted: Sequence[str] | AllBut | None = None,
         categories: Categories | None = None,
         types: Types | None = None,
     ) -> None:
+        wanted = wanted.of(available) if isinstance(wanted, AllBut) else wanted
         names = list(available) if wanted is None else list(wanted)
         if not names:
             raise ValueError("The data have no columns.")
@@ -155,6 +173,17 @@ class Columns:
                 rows[at] = frames.column_numbers(column, self.types.get(name))
                 at += 1
         return rows.T
+
+
+def check_unit(unit: str, features: Sequence[str], available: Sequence[str]) -> str:
+    """The name of the column that says whose row it is: one of those there are, and no feature."""
+    if list(available).count(unit) != 1:
+        must = f"the name of one of the {len(available)} columns of the data, or one id for each row"
+        raise ValueError(complain("unit", "fit", must, unit))
+    if unit in features:
+        remedy = "Leave it out of the columns: whose row it is, is no feature."
+        raise ValueError(complain("unit", "fit", "a column that is not used otherwise", unit, remedy))
+    return unit
 
 
 def _refuse(bad: list[str]) -> None:

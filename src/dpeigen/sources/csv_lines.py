@@ -5,27 +5,62 @@ is, and a line break inside quotes may or may not be one, by where a reader's bu
 record changes how many rows there are. So a line is a row, whatever is in it, and it is a bad one unless it is a record
 by itself: each of its fields either holds no mark or is wholly between two of them (marks inside doubled), there are as
 many fields as names of columns, it is not longer than 64 MiB, and no carriage return stands inside it.
+
+Which lines come before the rows is told by declarations and by those lines: a comment further down is a bad row.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from dpeigen.sources.layout import PLAIN, Layout
+
+PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _PIECE = 2**22
 _LONGEST = 2**26  # bytes of a line; longer ones are bad rows, and are not kept in memory
-_QUOTED = rb'"[^"]*(?:""[^"]*)*"'
-_FIELD = rb'(?:[^",]*|%s)' % _QUOTED
-_RECORD = re.compile(rb"%s(?:,%s)*" % (_FIELD, _FIELD))
-_MARKED = re.compile(_QUOTED)
-_NO_RECORD = b'"'  # stands for a line that was too long
+_NO_RECORD = b"\r\r"  # stands for a line that was too long
 
 
-def pieces(path: Path) -> Iterator[bytes]:
-    """The lines of a file but the first, many at a time, each ended by a line feed."""
-    with path.open("rb") as file:
-        file.readline()
+def opened(path: Path, layout: Layout = PLAIN) -> io.BufferedReader:
+    """A file of lines as bytes, unpacked, without a mark of its byte order; in UTF-8 where its line feeds are wide."""
+    packed = PACKED.get(path.suffix.lower())
+    if packed:
+        import pyarrow as pa
+
+        file: Any = io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), packed), 2**18)
+    else:
+        file = path.open("rb")
+    if layout.wide:
+        file = io.BufferedReader(_Recoded(file, layout.encoding), 2**18)
+    if layout.encoding == "utf-8" or layout.wide:
+        file.read(3 if file.peek(3).startswith(codecs.BOM_UTF8) else 0)
+    return file
+
+
+def header_line(file: Any, layout: Layout = PLAIN) -> bytes:
+    """The line with the names of the columns; what comes after it are rows."""
+    line, comment = b"", layout.comment.encode("utf-8" if layout.wide else layout.encoding, "replace")
+    for _ in range(layout.header):
+        line = file.readline()
+        while comment and line.startswith(comment):
+            line = file.readline()
+    return line
+
+
+def pieces(path: Path, layout: Layout = PLAIN) -> Iterator[bytes]:
+    """The lines of a file after its header, many at a time, in UTF-8, each ended by a line feed."""
+    return map(layout.to_utf8, _pieces(path, layout))
+
+
+def _pieces(path: Path, layout: Layout) -> Iterator[bytes]:
+    with opened(path, layout) as file:
+        header_line(file, layout)
         begun: list[bytes] = []  # of a line whose end was not read yet
         size = 0
         while piece := file.read(_PIECE):
@@ -40,27 +75,67 @@ def pieces(path: Path) -> Iterator[bytes]:
             yield b"".join([*begun, b"\n"])
 
 
-def are_records(piece: bytes) -> bool:
+def are_records(piece: bytes, layout: Layout = PLAIN) -> bool:
     """Whether each of the lines is a record by itself, of however many fields."""
     returns = piece.count(b"\r")
     if returns and returns != piece.count(b"\r\n"):
         return False
-    return b'"' not in piece or all(_is_record(line) for line in piece.split(b"\n") if b'"' in line)
+    mark, record, _ = _patterns(*layout.marks)
+    if not mark or mark not in piece:
+        return True
+    return all(record.fullmatch(line.removesuffix(b"\r")) for line in piece.split(b"\n") if mark in line)
 
 
-def mended(piece: bytes, n_fields: int) -> tuple[bytes, list[int]]:
+def mended(piece: bytes, n_fields: int, layout: Layout = PLAIN) -> tuple[bytes, list[int]]:
     """The lines with an empty record in place of each that is no record of so many fields, and which these are."""
-    lines = piece.split(b"\n")
-    bad = [at for at, line in enumerate(lines[:-1]) if not _is_record(line) or _fields(line) != n_fields]
+    lines, separator = piece.split(b"\n"), layout.marks[0]
+    mark, record, quoted = _patterns(*layout.marks)
+
+    def fits(line: bytes) -> bool:
+        line = line.removesuffix(b"\r")
+        if b"\r" in line:
+            return False
+        if mark and mark in line:
+            if record.fullmatch(line) is None:
+                return False
+            line = quoted.sub(b"", line)
+        return line.count(separator) == n_fields - 1
+
+    bad = [at for at, line in enumerate(lines[:-1]) if not fits(line)]
     for at in bad:
-        lines[at] = b"," * (n_fields - 1)
+        lines[at] = separator * (n_fields - 1)
     return b"\n".join(lines), bad
 
 
-def _is_record(line: bytes) -> bool:
-    line = line.removesuffix(b"\r")
-    return b"\r" not in line and (b'"' not in line or _RECORD.fullmatch(line) is not None)
+@cache
+def _patterns(separator: bytes, mark: bytes) -> tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]:
+    """The quotation mark, what a record is, and a quoted field."""
+    s, q = re.escape(separator), re.escape(mark)
+    quoted = rb"%s[^%s]*(?:%s%s[^%s]*)*%s" % (q, q, q, q, q, q) if mark else rb"(?!)"
+    field = rb"(?:[^%s%s]*|%s)" % (q, s, quoted)
+    return mark, re.compile(rb"%s(?:%s%s)*" % (field, s, field)), re.compile(quoted)
 
 
-def _fields(record: bytes) -> int:
-    return (_MARKED.sub(b"", record) if b'"' in record else record).count(b",") + 1
+class _Recoded(io.RawIOBase):
+    """A file in UTF-16 or UTF-32, as UTF-8."""
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("replace")
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            given = self._file.read(2**20)
+            self._left = self._decoder.decode(given, not given).encode("utf-8", "replace")
+            if not given:
+                break
+        part, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

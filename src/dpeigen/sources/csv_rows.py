@@ -1,16 +1,19 @@
-"""Rows of CSV files, a few megabytes at a time: every line but the first is a row.
+"""Rows of CSV files, a few megabytes at a time: every line after the header is a row.
 
-Arrow parses the lines as what their columns are declared to be. Where it cannot, the same lines are read once more as
-text, lines that are no records and cells that do not fit become NaN, and all others come out as before. So a cell never
-decides whether a file can be read, nor how another row is.
+Arrow parses the lines as what their columns are declared to be, in the declared form (`sources.layout`). Where it
+cannot, the same lines are read once more as text, lines that are no records and cells that do not fit become NaN, and
+all others come out as before. So a cell never decides whether a file can be read, nor how another row is.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,11 @@ from numpy.typing import NDArray
 from dpeigen.sources import cells
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
-from dpeigen.sources.csv_lines import are_records, mended, pieces
+from dpeigen.sources.csv_lines import PACKED, are_records, header_line, mended, opened, pieces
+from dpeigen.sources.layout import PLAIN, Layout
 
 _AHEAD = 2  # pieces parsed ahead
+_BETWEEN = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _LINES = (
     "A row is a line of a CSV file, and one that is not a record by itself counts as a row at the centre. A text with "
     "line breaks in it is several rows."
@@ -36,7 +41,12 @@ class CsvSource(Source):
     row_note = _LINES
 
     def __init__(
-        self, files: Sequence[Path], header: Sequence[str], columns: Columns, keys: Sequence[Mapping[str, str | None]]
+        self,
+        files: Sequence[Path],
+        header: Sequence[str],
+        columns: Columns,
+        keys: Sequence[Mapping[str, str | None]],
+        layout: Layout = PLAIN,
     ) -> None:
         import pyarrow as pa
 
@@ -44,7 +54,7 @@ class CsvSource(Source):
         twice = [name for name in columns.names if list(header).count(name) > 1]
         if twice:
             raise ValueError(f"Column names must differ from each other. Got {twice} more than once in the file.")
-        self._files, self._columns, self._keys = files, columns, keys
+        self._files, self._columns, self._keys, self._layout = files, columns, keys, layout
         self._places = {name: str(place) for place, name in enumerate(header)}
         self._n_fields = len(header)
         self.feature_names, self.n_features = columns.features, len(columns.features)
@@ -54,41 +64,76 @@ class CsvSource(Source):
     def _count(self) -> int:
         rows, sound = 0, True
         for path in self._files:
-            for piece in _readable(pieces(path)):
+            for piece in self._pieces(path):
                 rows += piece.count(b"\n")
-                sound = sound and are_records(piece)
+                sound = sound and are_records(piece, self._layout)
         self._sound = sound
         return rows
+
+    def _pieces(self, path: Path) -> Iterator[bytes]:
+        return _readable(pieces(path, self._layout))
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         return _ahead(
             partial(self._numbers, piece, keys)
             for path, keys in zip(self._files, self._keys, strict=True)
-            for piece in _readable(pieces(path))
+            for piece in self._pieces(path)
         )
+
+    def cells(self, name: str) -> Iterator[Any]:
+        """A column that is no feature, as text, in the order of the rows; null in lines that are no records."""
+        import pyarrow as pa
+
+        for path, keys in zip(self._files, self._keys, strict=True):
+            for piece in self._pieces(path):
+                if name in keys:
+                    yield pa.repeat(pa.scalar(keys[name], pa.string()), piece.count(b"\n")).cast(pa.binary())
+                    continue
+                table, bad = self._table(piece, {name: pa.binary()})
+                column = table.column(0).combine_chunks()
+                if bad:
+                    known = np.ones(len(column), dtype=bool)
+                    known[bad] = False
+                    column = pa.compute.if_else(pa.array(known), column, pa.scalar(None, column.type))
+                yield column
 
     def _numbers(self, piece: bytes, keys: Mapping[str, str | None]) -> NDArray[Any]:
         import pyarrow as pa
 
-        rows = piece.count(b"\n")
-        bad: list[int] = []
-        kinds = {name: self._columns.csv_type(name) for name in self._columns.names if name not in keys}
-        table = None
-        try:
-            if self._sound or are_records(piece):
-                table = self._read(piece, kinds)
-        except pa.ArrowException:  # its message may quote a whole line
-            pass
-        if table is None or table.num_rows != rows:
-            piece, bad = mended(piece, self._n_fields)
-            table = self._read(piece, dict.fromkeys(kinds, pa.binary()), block=len(piece) + 1)
-            if table.num_rows != rows:
-                raise AssertionError("a line is a row")
-        found = [self._column(name, table, keys, rows) for name in self._columns.names]
+        kinds = {name: self._kind(name) for name in self._columns.names if name not in keys}
+        table, bad = self._table(piece, kinds)
+        found = [self._column(name, table, keys, table.num_rows) for name in self._columns.names]
         numbers = self._columns.from_arrow(pa.table(found, names=self._columns.names))
         if bad:
             numbers[bad] = np.nan
         return numbers
+
+    def _kind(self, name: str) -> Any:
+        """The type that Arrow reads a column as: bytes where it does not know the declared form."""
+        import pyarrow as pa
+
+        return (
+            pa.binary() if self._layout.needs_text(self._columns.csv_kind(name) or "") else self._columns.csv_type(name)
+        )
+
+    def _table(self, piece: bytes, kinds: Mapping[str, Any]) -> tuple[Any, list[int]]:
+        """The lines as a table, and which of them are no records."""
+        import pyarrow as pa
+
+        rows = piece.count(b"\n")
+        bad: list[int] = []
+        table = None
+        try:
+            if self._sound or are_records(piece, self._layout):
+                table = self._read(piece, kinds)
+        except pa.ArrowException:  # its message may quote a whole line
+            pass
+        if table is None or table.num_rows != rows:
+            piece, bad = mended(piece, self._n_fields, self._layout)
+            table = self._read(piece, dict.fromkeys(kinds, pa.binary()), block=len(piece) + 1)
+            if table.num_rows != rows:
+                raise AssertionError("a line is a row")
+        return table, bad
 
     def _read(self, piece: bytes, kinds: Mapping[str, Any], block: int | None = None) -> Any:
         """The lines as a table; the first of its columns at least, so that there are rows."""
@@ -97,50 +142,106 @@ class CsvSource(Source):
 
         places = {self._places[name]: kind for name, kind in kinds.items()} or {"0": pa.binary()}
         names = [str(place) for place in range(self._n_fields)]
+        layout = self._layout
         return pyarrow.csv.read_csv(
             pa.BufferReader(piece),
             pyarrow.csv.ReadOptions(column_names=names, block_size=block),
             # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
-            pyarrow.csv.ParseOptions(ignore_empty_lines=False),
+            pyarrow.csv.ParseOptions(
+                delimiter=layout.separator or ",", quote_char=layout.quote or False, ignore_empty_lines=False
+            ),
             pyarrow.csv.ConvertOptions(
-                column_types=places, include_columns=list(places), strings_can_be_null=False
-            ),  # "NA" may be a category
+                column_types=places,
+                include_columns=list(places),
+                strings_can_be_null=False,  # "NA" may be a category
+                decimal_point=layout.decimal,
+            ),
         )
 
     def _column(self, name: str, table: Any, keys: Mapping[str, str | None], rows: int) -> Any:
         import pyarrow as pa
 
+        kind = self._columns.csv_kind(name)
         if name in keys:
             column = pa.repeat(pa.scalar(keys[name], pa.string()), rows)
-        else:
-            column = table.column(self._places[name])
-        kind = self._columns.csv_kind(name)
-        return column if kind is None or not cells.is_text(column.type) else cells.from_text(column, kind)
+            return column if kind is None else cells.from_text(column, kind)
+        column = table.column(self._places[name])
+        return column if kind is None or not cells.is_text(column.type) else self._layout.read(column, kind)
 
 
-def csv_header(path: Path) -> list[str]:
+def csv_header(path: Path, layout: Layout = PLAIN) -> list[str]:
     """The names in the header line, which says what the columns are called and nothing about their types."""
-    with path.open("rb") as lines:
-        header = lines.readline()
-    try:
-        names = next(csv.reader([header.decode("utf-8-sig")], strict=True), [])
-    except (UnicodeDecodeError, csv.Error):
-        names = []
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise UnreadableRowsError(f"The columns of {path.name!r} must be separated by commas.")
-    if not names or any(_is_number(name) for name in names):
+    if layout.names:
+        return list(layout.names)
+    line = header_text(path, layout)
+    names = [] if line is None else names_in(line, layout)
+    other = None if line is None or len(names) != 1 else likely_separator(line, layout)
+    between = _BETWEEN.get(layout.separator or ",", repr(layout.separator))
+    if other is not None:
+        mark = "tab" if other == "\t" else other
         raise UnreadableRowsError(
-            f"The first line of {path.name!r} must hold column names in UTF-8 with commas between, not numbers: they "
-            "are public, and a row must not become so."
+            f"The columns of {path.name!r} must be separated by {between}, and its header line has {mark!r} instead. "
+            f"Declare separator={mark!r} (--separator {mark!r})."
+        )
+    if not names or any(_is_value(name, layout) for name in names):
+        where = "first line" if layout.header == 1 and not layout.comment else f"header line (header={layout.header})"
+        another = " Or declare another encoding, such as encoding='cp1252' or 'utf-16'." if line is None else ""
+        raise UnreadableRowsError(
+            f"The {where} of {path.name!r} must hold column names in {layout.encoding.upper()} with {between} between, "
+            f"not numbers: they are public, and a row must not become so.{another}"
         )
     return names
 
 
-def _is_number(text: str) -> bool:
+def header_text(path: Path, layout: Layout = PLAIN) -> str | None:
+    """The header line; None where it is not in the declared encoding, or where the file cannot be unpacked."""
+    import pyarrow as pa
+
     try:
-        float(text)
+        with opened(path, layout) as file:
+            line = header_line(file, layout)
+        return line.decode("utf-8" if layout.wide else layout.encoding)
+    except (UnicodeDecodeError, pa.ArrowException):
+        return None
+    except OSError:
+        if path.suffix.lower() not in PACKED:
+            raise
+        return None
+
+
+def names_in(line: str, layout: Layout) -> list[str]:
+    """The names in a header line."""
+    how: Any = {"quotechar": layout.quote} if layout.quote else {"quoting": csv.QUOTE_NONE}
+    try:
+        return next(csv.reader([line], strict=True, delimiter=layout.separator or ",", **how), [])
+    except csv.Error:
+        return []
+
+
+def likely_encoding(path: Path) -> str:
+    """What the header line of a file is in that is not in UTF-8."""
+    with opened(path, Layout(encoding="latin-1")) as file:
+        line = file.readline()
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "latin-1" if any(byte in line for byte in b"\x81\x8d\x8f\x90\x9d") else "cp1252"
+
+
+def likely_separator(line: str, layout: Layout) -> str | None:
+    """Another mark that divides a header line into most names, if there is one."""
+    found = {mark: len(names_in(line, replace(layout, separator=mark))) for mark in ",;\t|" if mark != layout.quote}
+    best = max(found, key=lambda mark: found[mark])
+    return best if found[best] > 1 and best != (layout.separator or ",") else None
+
+
+def _is_value(text: str, layout: Layout) -> bool:
+    """Whether a text is a number rather than a name; where the header is declared to be further down, or a date."""
+    group = layout.thousands
+    try:
+        float((text.replace(group, "") if group else text).replace(layout.decimal, "."))
     except ValueError:
-        return False
+        date = re.fullmatch(r"\s*[0-9]{1,4}([-./])[0-9]{1,2}\1[0-9]{1,4}([ T].*)?", text)
+        return layout.header > 1 and date is not None
     return True
 
 

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._validate import complain
+from dpeigen.privacy import Randomness
+from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.columns import Categories, Columns, Types, check_unit
+from dpeigen.sources.ids import told_apart
 from dpeigen.sources.objects import table_of
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result
+from dpeigen.sources.units import Chooser, RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.threads import single_blas
 
@@ -62,7 +70,7 @@ class DaskSource(Source):
             raise ValueError("Columns of a Dask frame must have names that are text.")
         chosen = Columns(names, *declared)
         chosen.check_pandas(data._meta)
-        self._convert = chosen.from_pandas
+        self._convert = self._plain = chosen.from_pandas
         self._frame = data[chosen.names]
         self._parts = list(self._frame.to_delayed())
         self.n_features, self.feature_names = len(chosen.features), chosen.features
@@ -100,6 +108,107 @@ class DaskSource(Source):
         with meter(None), single_blas():
             packed = quietly("Dask", lambda: compute(*found)[0] if found else b"")
         return result(empty, packed, self.check_rows, len(self._parts))
+
+
+class DaskUnits(DaskSource, UnitSource):
+    """A Dask frame whose rows belong to people: Dask brings the rows of a person into one partition.
+
+    It does so by a 64-bit hash of the id under a random key, in every pass; persist a frame that fits. Two people whose
+    hashes are the same are taken for one, which protects them together.
+    """
+
+    def __init__(self, data: Any, unit: str, *declared: Any) -> None:
+        if hasattr(data, "chunks") or not hasattr(data, "to_delayed") or getattr(data, "ndim", 0) != 2:
+            must = "the name of a column of a Dask frame: arrays have none"
+            raise ValueError(complain("unit", "fit", must, unit, "Give a Dask frame."))
+        check_unit(unit, [], list(data.columns))
+        rest = data[[name for name in data.columns if name != unit]]
+        super().__init__(rest, *declared)
+        self.name, self._function, self._used = unit, None, [*self._frame.columns]
+        self._data, self._key = data[[*self._used, unit]], SystemRandomness().token().hex()[:16]
+        self._parts = []
+
+    _function: RowMap | None = None
+
+    def choose(self, rng: Randomness) -> None:
+        self._together()
+        convert = _PartitionOfPeople(self._plain, self._function, Chooser(self.limits, rng.token()))
+        self._convert = convert
+        self.n_rows = None if self.thinned else self.n_rows
+
+    def _together(self) -> None:
+        """Partitions with all rows of their people."""
+        if self._parts:
+            return
+        meta = self._data._meta[self._used].assign(**{_WHOSE: np.zeros(0, dtype=np.uint64)})
+        keyed = self._data.map_partitions(_keyed, self._used, self.name, self._key, meta=meta)
+        self._parts = list(quietly("Dask", lambda: keyed.shuffle(on=_WHOSE).to_delayed()))
+
+    def _count(self) -> int:
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        self._together()
+        people = [delayed(_people)(part) for part in self._parts]
+        return sum(quietly("Dask", lambda: compute(people)[0]))
+
+    def mapped(self, function: RowMap, feature_names: list[str]) -> DaskUnits:
+        other = copy(self)
+        other._function = function if self._function is None else _Both(self._function, function)
+        other.n_features, other.feature_names = len(feature_names), feature_names
+        if isinstance(self._convert, _PartitionOfPeople):  # who stands for whom was drawn already
+            other._convert = replace(self._convert, function=other._function)
+        return other
+
+    def blocks(self) -> Iterator[Any]:
+        from dask.base import compute
+
+        for part in self._parts:
+            block = quietly("Dask", lambda part=part: self._convert(compute(part)[0]))  # type: ignore[misc]
+            if len(block):
+                yield block
+
+
+_WHOSE = "__whose__"
+
+
+@dataclass(frozen=True)
+class _PartitionOfPeople:
+    """Runs on workers: a partition in, a block of rows and their people out."""
+
+    convert: Callable[[Any], Any]
+    function: RowMap | None
+    chooser: Chooser
+
+    def __call__(self, part: Any) -> Any:
+        rows = self.convert(part)
+        rows = rows if self.function is None else self.function(rows)
+        return self.chooser.block(rows, part[_WHOSE].to_numpy())
+
+
+@dataclass(frozen=True)
+class _Both:
+    first: RowMap
+    second: RowMap
+
+    def __call__(self, rows: Any) -> Any:
+        return self.second(self.first(rows))
+
+
+def _people(part: Any) -> int:
+    return int(part[_WHOSE].nunique())
+
+
+def _keyed(part: Any, columns: list[str], unit: str, key: str, partition_info: Any = None) -> Any:
+    """A partition with a number that tells people apart in place of their ids; a row without an id gets its own."""
+    import pandas as pd
+
+    codes, names = told_apart(part[unit], named=True)
+    number = partition_info["number"] if partition_info else 0
+    missing = np.flatnonzero(codes < 0)
+    texts = np.array([*names, ""], dtype=object)[codes]
+    texts[missing] = [f"\0{number}.{at}" for at in missing]
+    return part[columns].assign(**{_WHOSE: pd.util.hash_array(texts, hash_key=key, categorize=False)})
 
 
 def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any], Any]) -> bytes:

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.sources.base import Source
-from dpeigen.sources.mapped import MappedSource
+from dpeigen.sources.mapped import mapped
+from dpeigen.sources.units import UnitsByPlace
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import LARGEST_FLOAT
 
@@ -21,7 +22,9 @@ from dpeigen.stats.frame import LARGEST_FLOAT
 def joined(rows: Source, target: Floats | int, names: list[str], factors: Floats) -> Source:
     """Rows with the target (numbers, or the index of its column) last, each column multiplied by a public factor."""
     if isinstance(target, int):
-        return MappedSource(rows, partial(_target_last, target, factors), names)
+        return mapped(rows, partial(_target_last, target, factors), names)
+    if isinstance(rows, UnitsByPlace):
+        return rows.over(joined(rows.plain, target, names, factors))
     if not rows.fixed_order:
         raise ValueError("y must be the name of a column of X: the rows of X have no fixed order to match numbers to.")
     return _JoinedRows(rows, target, names, factors)

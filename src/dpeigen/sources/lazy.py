@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, TypeVar
 
-from numpy.typing import NDArray
-
+from dpeigen._validate import complain
+from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Columns
+from dpeigen.sources.columns import Columns, check_unit
+from dpeigen.sources.units import RowMap, UnitSource, placed
+
+T = TypeVar("T")
 
 
 class LazySource(Source):
@@ -21,7 +25,13 @@ class LazySource(Source):
         columns.check_arrow(_empty(self._frame).schema)
         self.n_features, self.feature_names = len(columns.features), columns.features
 
-    def blocks(self) -> Iterator[NDArray[Any]]:
+    def _block(self, batch: Any) -> Any:
+        return self._columns.from_arrow(batch)
+
+    def _query(self) -> Any:
+        return self._frame
+
+    def blocks(self) -> Iterator[Any]:
         batches: Iterator[Any] | None = None
         while True:
             try:
@@ -30,7 +40,7 @@ class LazySource(Source):
                 batch = next(batches, None)
                 if batch is None:
                     return
-                block = self._columns.from_arrow(batch)
+                block = self._block(batch)
             except Exception as error:  # Polars' messages may quote values
                 kind = type(error).__name__
                 break
@@ -39,9 +49,86 @@ class LazySource(Source):
         raise UnreadableRowsError(f"The query could not be run: Polars raised {kind}. Nothing was spent.")
 
     def _batches(self) -> Iterator[Any]:
-        if hasattr(self._frame, "collect_batches"):
-            return (batch.to_arrow() for batch in self._frame.collect_batches(maintain_order=True))
-        return iter([self._frame.collect().to_arrow()])
+        query = self._query()
+        if hasattr(query, "collect_batches"):
+            return (batch.to_arrow() for batch in query.collect_batches(maintain_order=True))
+        return iter([query.collect().to_arrow()])
+
+
+def _quietly(call: Callable[[], T]) -> T:
+    """What the call returns. Polars' messages may quote values, so only their kind is passed on."""
+    try:
+        return call()
+    except Exception as error:
+        kind = type(error).__name__
+    raise UnreadableRowsError(f"The query could not be run: Polars raised {kind}. Nothing was spent.")
+
+
+class LazyUnits(LazySource, UnitSource):
+    """A Polars LazyFrame whose rows belong to people: Polars counts the rows of each, in every pass."""
+
+    def __init__(self, data: Any, unit: str, *declared: Any) -> None:
+        names = data.collect_schema().names()
+        check_unit(unit, [], names)
+        chosen = Columns([name for name in names if name != unit], *declared)
+        super().__init__(data, chosen)
+        self.name, self._data = unit, data
+        self._function: RowMap | None = None
+
+    def choose(self, rng: Randomness) -> None:
+        import polars as pl
+
+        seed = int.from_bytes(rng.token()[:8], "little")
+        coins = int.from_bytes(rng.token()[:8], "little")
+        order = pl.int_range(pl.len()).shuffle(seed=seed)  # a random order of all rows, then places inside a person
+        numbered = self._data.with_columns(**{_WHOSE: _whose(self._data, self.name), _ORDER: order})
+        self._numbered = numbered.select(
+            *self._columns.names,
+            pl.len().over(_WHOSE).alias(_SIZE),
+            pl.col(_ORDER).rank("ordinal").over(_WHOSE).alias(_PLACE),
+            (pl.int_range(pl.len(), dtype=pl.UInt64).hash(coins) / 2.0**64).alias(_COIN),  # each by itself
+        )
+        self.n_rows = None if self.thinned else self.n_rows
+
+    def _count(self) -> int:
+        import polars as pl
+
+        frame = self._data.select(_whose(self._data, self.name).alias(_WHOSE))
+        return int(_quietly(lambda: frame.select(pl.col(_WHOSE).n_unique()).collect().item()))
+
+    def mapped(self, function: RowMap, feature_names: list[str]) -> LazyUnits:
+        other = copy(self)
+        before = self._function
+        other._function = function if before is None else (lambda rows: function(before(rows)))
+        other.n_features, other.feature_names = len(feature_names), feature_names
+        return other
+
+    def _block(self, batch: Any) -> Any:
+        rows = self._columns.from_arrow(batch.select(self._columns.names))
+        rows = rows if self._function is None else self._function(rows)
+        return placed(rows, self.limits, *(batch.column(name).to_numpy() for name in (_SIZE, _PLACE, _COIN)))
+
+    def _query(self) -> Any:
+        return self._numbered
+
+
+_WHOSE, _ORDER, _SIZE, _PLACE, _COIN = "__whose__", "__order__", "__size__", "__place__", "__coin__"
+
+
+def _whose(frame: Any, unit: str) -> Any:
+    """What tells people apart: the id, and for rows without one a number of their own."""
+    import polars as pl
+
+    kind, cell = frame.collect_schema()[unit], pl.col(unit)
+    if kind == pl.String or kind == pl.Categorical or isinstance(kind, pl.Enum):
+        text = cell.cast(pl.String).str.strip_chars()
+        cell = pl.when(text.str.len_bytes() > 0).then(text)
+    elif kind.is_float():
+        cell = pl.when(cell.is_not_nan()).then(cell + 0.0)
+    elif kind.is_nested():
+        raise ValueError(complain("unit", "fit", "a column of numbers, text or dates", unit))
+    own = pl.when(cell.is_null()).then(pl.int_range(pl.len())).otherwise(-1)
+    return pl.struct(cell.alias("id"), own.alias("own"))
 
 
 def _empty(frame: Any) -> Any:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from dpeigen.sources.base import Source
+from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
 
 S = TypeVar("S", bound=Statistic)
-RowMap = Callable[[Any], Any]
+
+
+def mapped(source: Source, function: RowMap, feature_names: list[str]) -> Source:
+    """The same source, each row changed by a public function of that row alone."""
+    if isinstance(source, UnitSource):
+        return source.mapped(function, feature_names)
+    return MappedSource(source, function, feature_names)
 
 
 class MappedSource(Source):
@@ -29,6 +36,10 @@ class MappedSource(Source):
     def in_memory(self) -> Any:
         rows = self._source.in_memory()
         return None if rows is None else self._function(rows)
+
+    def finished(self) -> None:
+        self._source.finished()
+        super().finished()
 
     def reduce(self, statistic: S) -> S:
         return self._source.reduce(_Mapped(statistic.fresh(), self._function)).statistic

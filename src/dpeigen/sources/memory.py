@@ -82,7 +82,7 @@ class RefusedSource(ArraySource):
         raise MisfitError(
             "X must hold real numbers. An entry is none (its argument must be a string of digits or a number), or rows "
             "differ in length. Nothing was spent. This refusal itself says something about the data. Encode text and "
-            "dates as numbers, leave those columns out, or set on_bad_row='drop-to-zero'."
+            "dates as numbers, leave those columns out, or set missing='correct' to let such cells be missing."
         )
 
     def in_memory(self) -> NDArray[np.generic]:

@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpeigen._validate import complain
 from dpeigen.sources.base import Source
-from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.columns import AllBut, Categories, Columns, Types, check_unit
 from dpeigen.sources.frames import plain_frame
+from dpeigen.sources.ids import encoded, joined
+from dpeigen.sources.layout import PLAIN, Layout
 from dpeigen.sources.memory import ArraySource, BlockSource, FrameSource
 from dpeigen.sources.objects import is_real, table_of
+from dpeigen.sources.units import UnitsByPlace, UnitSource
 
 
 def open_source(
@@ -19,25 +23,59 @@ def open_source(
     columns: Sequence[str] | None = None,
     categories: Categories | None = None,
     types: Types | None = None,
+    unit: Any = None,
+    skip: Sequence[str] | None = None,
+    **reading: Any,
 ) -> Source:
     """A source for a table, a file, a folder, blocks, a Dask collection or a Spark frame, with columns declared.
 
     Parameters
     ----------
-    data : array or memory map; pandas, Polars or PyArrow table; path of a Parquet, Feather, CSV or NumPy file or of a
-        folder of them; Dask array or frame; Spark frame; iterator of blocks, or a function that makes one.
+    data : array or memory map; pandas, Polars or PyArrow table; path of a Parquet, Feather, ORC, CSV, TSV, Excel
+        (.xlsx), JSON lines or NumPy file or of a folder of them; Dask array or frame; Spark frame; iterator of blocks,
+        or a function that makes one. Lines of text may be packed (.csv.gz, .csv.bz2, .csv.zst).
     columns : names of the columns to use, in this order; all by default.
     categories : for a column, the public list of its categories. It becomes one column of 0 and 1 for each; a value
         that is not on the list gives 0 in all of them.
     types : for a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where
         its own type does not say it.
+    unit : the name of the column that says whose row it is, which is then no feature; or one id for each row. A fit
+        then protects people (or whatever the unit is), however many rows they have.
+    skip : names of columns to leave out, in place of ``columns``.
+    separator : of a file of lines, what stands between its fields; "," or, for .tsv, a tab by default.
+    decimal : the decimal mark, "." or ",". A number with the other one is no number.
+    thousands : what stands between groups of three digits; nothing by default. " " stands for all kinds of blanks.
+    encoding : "utf-8" by default; "latin-1", "cp1252", "utf-16" and others.
+    quote : what fields may be put between; "none" for nothing.
+    date_format : the form of dates and times, such as "%d.%m.%Y", or a list of forms: the first that a cell has counts.
+        ISO's by default. Of %y, 69 to 99 are in the 1900s.
+    header : the number of the line (or of the row of a sheet) with the names; lines before it are passed over. 0: there
+        is none, and ``names`` has the names of all columns of the file.
+    comment : lines above the header that begin with it are passed over, and not counted. Below it every line is a row.
+    sheet : of a workbook, the name or the number of the sheet; the first by default.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": [30.0, 41.0], "sex": ["f", "m"]})
     >>> open_source(table, categories={"sex": ["f", "m"]}).feature_names
     ['age', 'sex=f', 'sex=m']
     """
-    declared = (columns, categories, types)
+    layout = Layout.of(reading)
+    if skip is not None and columns is not None:
+        raise ValueError("Give either columns or skip, not both.")
+    declared = (columns if skip is None else AllBut(skip), categories, types)
+    if layout is not None:
+        _check_path(data)
+    if unit is not None:
+
+        def rows(rest: Any) -> Source:
+            kept = reading if isinstance(rest, (str, Path)) else {}
+            return open_source(rest, columns=columns, categories=categories, types=types, skip=skip, **kept)
+
+        return open_units(data, unit, rows, *declared, layout=layout or PLAIN)
+    if layout is not None:
+        from dpeigen.sources.arrow import open_files
+
+        return open_files(data, *declared, layout=layout)
     source = open_if_known(data, *declared)
     if source is None:
         array = _array(data)
@@ -51,9 +89,17 @@ def open_source(
     return source
 
 
+def _check_path(data: Any) -> None:
+    if not isinstance(data, (str, Path)):
+        raise ValueError(
+            f"How a file is written can be declared for paths of files only. Got a {type(data).__name__}. Leave out "
+            "separator, decimal, encoding and the like."
+        )
+
+
 def open_if_known(
     data: Any,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | AllBut | None = None,
     categories: Categories | None = None,
     types: Types | None = None,
 ) -> Source | None:
@@ -72,6 +118,68 @@ def open_if_known(
     if isinstance(data, Iterator) or (callable(data) and not hasattr(data, "__array__")):
         return BlockSource(data)
     return None
+
+
+def open_units(
+    data: Any, unit: Any, open_rows: Callable[[Any], Source], *declared: Any, layout: Layout = PLAIN
+) -> UnitSource:
+    """A source of rows that belong to people, by the name of a column of ids, or by ids in the order of the rows.
+
+    ``open_rows`` opens a table in memory without its column of ids. ``declared``: columns, categories and types.
+    """
+    if not isinstance(unit, str):
+        rows = open_rows(data)
+        if isinstance(rows, UnitSource) or not rows.fixed_order:
+            must = "the name of a column of X, whose rows have no fixed order to match ids to"
+            raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
+        codes, name = encoded(unit), name_of_ids(unit)
+        if name in (rows.feature_names or ()):
+            must = f"the name {name!r}, where X holds that column: whose row it is, is no feature"
+            raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
+        return UnitsByPlace(rows, lambda: codes, name)
+    if isinstance(data, Source):
+        raise ValueError(complain("unit", "fit", "named where the source is made: open_source(…, unit=…)", unit))
+    if isinstance(data, (str, Path)):
+        return _units_of_files(data, unit, layout, *declared)
+    kind = type(data).__module__.split(".")[0]
+    if kind in ("dask", "dask_expr", "pyspark") or (kind == "polars" and hasattr(data, "sink_parquet")):
+        return _ENGINES[kind](data, unit, *declared)
+    ids, rest = taken_out(data, unit)
+    codes = encoded(ids)
+    return UnitsByPlace(open_rows(rest), lambda: codes, unit)
+
+
+def name_of_ids(ids: Any) -> str:
+    """What units are called that are given apart: the name of the column, if it has one."""
+    name = getattr(ids, "name", None)
+    return name if isinstance(name, str) and name.strip() else "unit"
+
+
+def taken_out(data: Any, unit: str) -> tuple[Any, Any]:
+    """The column of ids of a table in memory, and the table without it."""
+    kind = type(data).__module__.split(".")[0]
+    named = kind in ("pandas", "polars", "pyarrow") and getattr(data, "ndim", 2) == 2
+    if kind == "pyarrow" and hasattr(data, "to_table"):
+        data = data.to_table()  # of a data set
+    names = list(data.column_names if kind == "pyarrow" else data.columns) if named else []
+    if not names:
+        must = "one id for each row, where X has no names of columns"
+        raise ValueError(complain("unit", "fit", must, unit, "Give them to fit: fit(X, unit=ids)."))
+    check_unit(unit, [], names)
+    if kind == "pyarrow":
+        return data.column(unit), data.select([name for name in names if name != unit])
+    return data[unit], data[[name for name in names if name != unit]]
+
+
+def _units_of_files(path: str | Path, unit: str, layout: Layout, *declared: Any) -> UnitSource:
+    from dpeigen.sources.arrow import open_files
+
+    columns, categories, types = declared or (None, None, None)
+    rows: Any = open_files(path, columns, categories, types, unit, layout)
+    if not hasattr(rows, "cells"):
+        must = "one id for each row, where a file holds an array without names of columns"
+        raise ValueError(complain("unit", "fit", must, unit, "Give them to fit: fit(X, unit=ids)."))
+    return UnitsByPlace(rows, lambda: joined(rows.cells(unit)), unit)
 
 
 def as_table(X: Any, width: int | None = None) -> tuple[Any, bool]:
@@ -134,6 +242,30 @@ def _spark(data: Any, *declared: Any) -> Source:
     return SparkSource(data, *declared)
 
 
+def _dask_units(data: Any, unit: str, *declared: Any) -> UnitSource:
+    from dpeigen.sources.dask import DaskUnits
+
+    return DaskUnits(data, unit, *declared)
+
+
+def _spark_units(data: Any, unit: str, *declared: Any) -> UnitSource:
+    from dpeigen.sources.spark import SparkUnits
+
+    return SparkUnits(data, unit, *declared)
+
+
+def _lazy_units(data: Any, unit: str, *declared: Any) -> UnitSource:
+    from dpeigen.sources.lazy import LazyUnits
+
+    return LazyUnits(data, unit, *declared)
+
+
+_ENGINES: dict[str, Callable[..., UnitSource]] = {
+    "dask": _dask_units,
+    "dask_expr": _dask_units,
+    "pyspark": _spark_units,
+    "polars": _lazy_units,
+}
 _OPENERS: dict[str, Callable[..., Source | None]] = {
     "pyarrow": _pyarrow,
     "pandas": _pandas,

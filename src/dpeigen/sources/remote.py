@@ -18,6 +18,7 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas
+from dpeigen.stats.units import terms_of
 
 S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
@@ -43,7 +44,7 @@ def measure(empty: Statistic, partition: int, blocks: Iterable[Any], convert: Ca
             try:
                 rows = convert(block)
                 statistic.update(rows)
-                count += len(rows)
+                count += terms_of(rows)
                 continue
             except BadRowsError as error:
                 refusal, unreadable = str(error), isinstance(error, UnreadableRowsError)

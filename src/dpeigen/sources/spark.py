@@ -8,16 +8,21 @@ and two would be noticed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Categories, Columns, Types
+from dpeigen.sources.columns import Categories, Columns, Types, check_unit
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result, size_of
+from dpeigen.sources.units import RowMap, UnitLimits, UnitSource, placed
 from dpeigen.stats import Statistic
+from dpeigen.stats.units import UnitBlock
 
 S = TypeVar("S", bound=Statistic)
 _LARGE = 2**20  # bytes of a statistic from which on measurements are added up by executors before they come here,
@@ -43,7 +48,7 @@ class SparkSource(Source):
         if not hasattr(type(data), "mapInArrow"):
             raise ValueError(f"Of Spark's objects, data frames are rows. Got {type(data).__name__}.")
         self._columns = Columns(list(data.columns), columns, categories, types)
-        names = [f"`{name.replace('`', '``')}`" for name in self._columns.names]
+        names = [_quoted(name) for name in self._columns.names]
         chosen = data.select(*names)
         self._columns.check_arrow(to_arrow_schema(chosen.schema))
         self._frame = chosen.toDF(*[f"c{j}" for j in range(len(names))])  # mapInArrow trips over dots and spaces
@@ -55,7 +60,7 @@ class SparkSource(Source):
     def reduce(self, statistic: S) -> S:
         empty = statistic.fresh()
         with meter(None):
-            measured = self._frame.mapInArrow(_Measure(empty, self._columns.from_arrow), _SCHEMA)
+            measured = self._frame.mapInArrow(_Measure(empty, self._converter()), _SCHEMA)
             if size_of(empty) > _LARGE:
                 measured = measured.repartition(_GROUPS, "part").mapInArrow(_add, _SCHEMA)
             rows = quietly("Spark", measured.collect)
@@ -63,12 +68,111 @@ class SparkSource(Source):
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
         """Rows one partition after the other, brought here."""
-        sent = self._frame.mapInArrow(_Send(self._columns.from_arrow), _SCHEMA)
+        sent = self._frame.mapInArrow(_Send(self._converter()), _SCHEMA)
         rows = quietly("Spark", lambda: sent.toLocalIterator(prefetchPartitions=True))
         while (row := quietly("Spark", lambda: next(rows, None))) is not None:
             if row["part"] < 0:
                 raise UnreadableRowsError("A partition could not be read. Nothing was spent.")
-            yield np.frombuffer(row["packed"]).reshape(-1, self.n_features)
+            yield self._unpacked(np.frombuffer(row["packed"]))
+
+    def _converter(self) -> Callable[[Any], Any]:
+        """What executors make of a batch."""
+        return self._columns.from_arrow
+
+    def _unpacked(self, numbers: NDArray[np.float64]) -> Any:
+        return numbers.reshape(-1, self.n_features)
+
+
+class SparkUnits(SparkSource, UnitSource):
+    """A Spark frame whose rows belong to people: Spark counts the rows of each by a window over their id.
+
+    Ids stay on the executors. All rows of a person meet in one task.
+    """
+
+    def __init__(self, data: Any, unit: str, *declared: Any) -> None:
+        data = data.to_spark() if type(data).__module__.startswith("pyspark.pandas") else data
+        check_unit(unit, [], list(data.columns))
+        rest = data.select(*[_quoted(name) for name in data.columns if name != unit])
+        super().__init__(rest, *declared)
+        self.name, self._width = unit, len(self._columns.names)
+        names = [*(_quoted(name) for name in self._columns.names), _quoted(unit)]
+        self._data = data.select(*names).toDF(*[f"c{j}" for j in range(self._width)], "id")
+        self._function: RowMap | None = None
+
+    def choose(self, rng: Randomness) -> None:
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+
+        # Spark adds the number of a partition to a seed, so the two must have nothing to do with each other.
+        seed, coins = (int.from_bytes(rng.token()[:7], "little") for _ in range(2))
+        person = Window.partitionBy("whose")
+        self._frame = self._keyed(seed, coins).select(
+            *[f"c{j}" for j in range(self._width)],
+            f.count(f.lit(1)).over(person).cast("long").alias("size"),
+            f.row_number().over(person.orderBy("draw")).cast("long").alias("place"),
+            "coin",
+        )
+        self.n_rows = None if self.thinned else self.n_rows
+
+    def _keyed(self, seed: int = 0, coins: int = 1) -> Any:
+        """Rows with what tells people apart: the id as text, and for rows without one a number of their own."""
+        from pyspark.sql import functions as f
+
+        kind = dict(self._data.dtypes)["id"]
+        cell = f.col("id")
+        if kind in ("float", "double"):
+            cell = f.when(~f.isnan(cell), cell + f.lit(0.0))
+        text = f.trim(cell.cast("string"))
+        known = f.when(f.length(text) > 0, f.concat(f.lit("i"), text))
+        whose = f.coalesce(known, f.concat(f.lit("n"), f.monotonically_increasing_id().cast("string")))
+        columns = [f"c{j}" for j in range(self._width)]
+        return self._data.select(
+            *columns, whose.alias("whose"), f.rand(seed).alias("draw"), f.rand(coins).alias("coin")
+        )
+
+    def _count(self) -> int:
+        return int(quietly("Spark", lambda: self._keyed().select("whose").distinct().count()))
+
+    def mapped(self, function: RowMap, feature_names: list[str]) -> SparkUnits:
+        other = copy(self)
+        before = self._function
+        other._function = function if before is None else (lambda rows: function(before(rows)))
+        other.n_features, other.feature_names = len(feature_names), feature_names
+        return other
+
+    def _converter(self) -> Callable[[Any], Any]:
+        return _BatchOfPeople(self._columns, self._function, self.limits)
+
+    def _unpacked(self, numbers: NDArray[np.float64]) -> UnitBlock:
+        table = numbers.reshape(-1, self.n_features + 2)
+        sizes, heads = table[:, -2].astype(np.int64), table[:, -1] > 0
+        return UnitBlock(table[:, :-2], sizes, heads, self.max_rows is not None)
+
+
+@dataclass(frozen=True)
+class _BatchOfPeople:
+    """Runs on executors: a batch in, a block of rows and their people out."""
+
+    columns: Columns
+    function: RowMap | None
+    limits: UnitLimits
+
+    def __call__(self, batch: Any) -> Any:
+        width = len(self.columns.names)
+        rows = self.columns.from_arrow(batch.select(range(width)))
+        rows = rows if self.function is None else self.function(rows)
+        return placed(rows, self.limits, *(batch.column(width + j).to_numpy() for j in range(3)))
+
+
+def _flat(block: Any) -> Any:
+    """A block as one table; sizes and heads are its last columns where rows belong to people."""
+    if isinstance(block, UnitBlock):
+        return np.column_stack([np.asarray(block.rows, dtype=np.float64), block.sizes, block.heads])
+    return block
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 _SCHEMA = "part int, packed binary"
@@ -115,7 +219,7 @@ class _Send:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             try:
-                block = np.ascontiguousarray(self._convert(batch), dtype=np.float64)
+                block = np.ascontiguousarray(_flat(self._convert(batch)), dtype=np.float64)
             except Exception:  # its message may quote a value
                 block = None
             if block is None:

@@ -8,7 +8,7 @@ integers. Statistics are not private: they never leave the library, only release
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from dpeigen.privacy.budget import Relation
 
@@ -16,7 +16,12 @@ S = TypeVar("S", bound="Statistic")
 
 
 class Statistic(ABC):
-    """``update`` with blocks, ``merge`` with others, ``fresh`` for an empty one with the same public parameters."""
+    """``update`` with blocks, ``merge`` with others, ``fresh`` for an empty one with the same public parameters.
+
+    ``takes_units``: whether blocks may be those of `stats.units`; else one row stands for all rows of a person.
+    """
+
+    takes_units: ClassVar[bool] = False
 
     @abstractmethod
     def fresh(self: S) -> S:

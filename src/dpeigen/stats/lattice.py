@@ -18,11 +18,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.frame import RowView, exact_bits, normalised
+from dpeigen.stats.units import UnitBlock, by_size, squared_limits
 
 LEVELS = 2**20
+_EXACT = 2.0**53  # sums of integers below this are exact in doubles
 EXACT_ROWS = 2**53 // LEVELS**2  # sums of this many products of lattice integers are exact in doubles
 
 
@@ -41,8 +44,11 @@ class Lattice:
     @property
     def inner(self) -> float:
         """The radius, in grid steps, that rows are clipped to before rounding."""
+        return float(self._inner(float(LEVELS)))
+
+    def _inner(self, radius: Any) -> Any:
         root = math.sqrt(self.n_columns)
-        return (LEVELS - root / 2 - 1) / (1 + root * 2.0 ** -exact_bits(self.n_columns))
+        return (radius - root / 2 - 1) / (1 + root * 2.0 ** -exact_bits(self.n_columns))
 
     @property
     def step(self) -> float:
@@ -50,27 +56,53 @@ class Lattice:
         return self.radius / self.inner
 
     def integers(self, block: Any, out: Floats | None = None) -> Floats:
-        """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if it can."""
+        """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if it can.
+
+        Rows that share a person with m − 1 others are divided by √m, and so is their ball's radius (`stats.units`).
+        """
+        scale: Any = 1.0 / self.step
+        limits: Any = np.float64(LEVELS**2)
+        if isinstance(block, UnitBlock):
+            if self.frame.rows_per_term > 1:
+                raise AssertionError("a pair is a pair of people: one row of each")
+            limits = squared_limits(block.sizes, LEVELS**2, self.n_columns)
+            step = self.step
+            scale = by_size(block.sizes, lambda m: 1.0 / step / np.sqrt(m))[:, None]
+            block = block.rows
         quick = self.frame.quick_image(block) if self.shape == "ball" else None
         rows = self.frame.image(block) if quick is None else quick
         if self.shape == "sphere":
-            return self._on_sphere(rows)
+            return self._on_sphere(rows, limits)
         with np.errstate(over="ignore", invalid="ignore"):
-            lattice = np.multiply(rows, 1.0 / self.step, out=None if out is None else out[: len(rows)])
+            lattice = np.multiply(rows, scale, out=None if out is None else out[: len(rows)])
             np.rint(lattice, out=lattice)
-            squared = np.einsum("ij,ij->i", lattice, lattice)
-            outside = ~(squared <= LEVELS**2)  # too long, or not finite
+            outside = self._shorten(lattice, limits)
         if outside.any():
             rows = rows[outside] if quick is None else self.frame.image(np.asarray(block)[outside])
-            lattice[outside] = self._on_sphere(rows)
+            lattice[outside] = self._on_sphere(rows, limits[outside] if limits.ndim else limits)
         return lattice
 
-    def _on_sphere(self, rows: Floats) -> Floats:
-        scaled, _, squared = normalised(rows)
-        norms = np.sqrt(squared)
-        lattice = np.rint(scaled * (self.inner / np.maximum(norms, 1.0))[:, None])
+    def _shorten(self, lattice: Floats, limits: Any) -> NDArray[np.bool_]:
+        """Clip rows of integers in place, all at once so that long ones cost no more; which are outside even so.
+
+        These are not finite, or so long that the sum of their squares need not be exact.
+        """
+        squared = np.einsum("ij,ij->i", lattice, lattice)
+        outside = ~(squared <= limits)
+        if not outside.any():
+            return outside
+        inner = np.maximum(self._inner(np.sqrt(limits)), 0.0)
+        lattice *= np.where(outside & (squared < _EXACT), inner / np.sqrt(np.maximum(squared, 1.0)), 1.0)[:, None]
+        np.rint(lattice, out=lattice)
+        return np.asarray(~(np.einsum("ij,ij->i", lattice, lattice) <= limits))
+
+    def _on_sphere(self, rows: Floats, limits: Any) -> Floats:
+        lattice, _, squared = normalised(rows)
+        inner = np.maximum(self._inner(np.sqrt(limits)), 0.0)
+        lattice *= (inner / np.maximum(np.sqrt(squared), 1.0))[:, None]
+        np.rint(lattice, out=lattice)
         while True:  # by the choice of `inner` the first check passes; the proof rests on the check all the same
-            outside = ~(np.einsum("ij,ij->i", lattice, lattice) <= LEVELS**2)  # so that NaN cannot pass
+            outside = ~(np.einsum("ij,ij->i", lattice, lattice) <= limits)  # so that NaN cannot pass
             if not outside.any():
                 return lattice
             shorter = np.trunc(lattice[outside] * (1 - 2.0**-12))

@@ -31,48 +31,60 @@ from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
 from dpeigen.stats.products import exact_product
+from dpeigen.stats.sums import RowTotals
+from dpeigen.stats.units import terms_of
 
 Integers = NDArray[np.int64]
+FINER = 2**12  # steps in which sums of rows are given, for each of the grid
 MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
 
 
 def chunk_rows(n_columns: int) -> int:
-    """Rows per chunk: about 1 MiB of doubles, even, so that pairs are never cut."""
-    return int(np.clip(2**17 // max(n_columns, 1), 512, EXACT_ROWS)) // 2 * 2
+    """Rows per chunk: an even number, so that pairs are never cut.
+
+    About 512 KiB of doubles: a few temporary arrays fit in the cache, and the allocator keeps their pages.
+    """
+    return int(np.clip(2**16 // max(n_columns, 1), 512, EXACT_ROWS)) // 2 * 2
 
 
 class _LatticeSum(Statistic):
-    """What all sums over lattice rows share: chunking, counting, the limit on rows."""
+    """What all sums over lattice rows share: chunking, counting rows (or people), the limit on rows."""
+
+    takes_units = True
 
     def __init__(self, lattice: Lattice) -> None:
         self.lattice = lattice
-        self.count = 0
+        self.count = 0  # rows, or people
+        self._seen = 0  # rows
 
     def update(self, block: Any) -> Any:
         size = chunk_rows(self.lattice.n_columns)
         room = np.empty((min(size, len(block)), self.lattice.n_columns))  # one buffer: fresh ones cost page faults
         for start in range(0, len(block), size):
-            rows = self.lattice.integers(block[start : start + size], out=room)
+            chunk = block[start : start + size]
+            rows = self.lattice.integers(chunk, out=room)
             self._check_room(len(rows))
-            self._take(rows)
-            self.count += len(rows)
+            self._take(rows, chunk)
+            self.count += min(len(rows), terms_of(chunk))  # of pairs there are fewer
+            self._seen += len(rows)
         return self
 
     def merge(self, other: Any) -> Any:
         if other.lattice != self.lattice:
             raise ValueError("Statistics of different lattices cannot be merged.")
-        self._check_room(other.count)
+        self._check_room(other._seen)
         self._join(other)
         self.count += other.count
+        self._seen += other._seen
         return self
 
     def _check_room(self, more: int) -> None:
-        if self.count + more > MOST_ROWS:
+        if self._seen + more > MOST_ROWS:
             raise ValueError(f"More than {MOST_ROWS} rows: sums would leave 64-bit integers. Split the data.")
 
     @abstractmethod
-    def _take(self, rows: NDArray[np.float64]) -> None:
-        """Add a chunk of lattice rows."""
+    def _take(self, rows: NDArray[np.float64], block: Any) -> None:
+        """Add the lattice rows of a block, which says whose they are."""
 
     @abstractmethod
     def _join(self, other: Any) -> None:
@@ -80,27 +92,29 @@ class _LatticeSum(Statistic):
 
 
 class SecondMoment(_LatticeSum):
-    """Σzzᵀ (``gram``) and Σz (``total``, when ``center_weight`` > 0) over lattice rows."""
+    """Σzzᵀ (``gram``) over lattice rows, and with ``center_weight`` c > 0 also c·Σz and c² for each row or person."""
+
+    levels = LEVELS  # that no row is longer than, in grid steps
 
     def __init__(self, lattice: Lattice, center_weight: int = 0) -> None:
         super().__init__(lattice)
         self.center_weight = center_weight
         d = lattice.n_columns
         self._gram = ExactSum((d, d))
-        self.total: Integers = np.zeros(d, dtype=np.int64)
+        self._sums = RowTotals(d) if center_weight else None
         self._pending = np.zeros((d, d))
         self._pending_rows = 0
 
     def fresh(self) -> SecondMoment:
         return SecondMoment(self.lattice, self.center_weight)
 
-    def _take(self, rows: NDArray[np.float64]) -> None:
+    def _take(self, rows: NDArray[np.float64], block: Any) -> None:
         if self._pending_rows + len(rows) > EXACT_ROWS:
             self._flush()
         self._pending += exact_product(rows.T, rows)  # every partial sum is an integer below 2^53
         self._pending_rows += len(rows)
-        if self.center_weight:
-            self.total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
+        if self._sums is not None:
+            self._sums.add(rows, block)
 
     def _flush(self) -> None:
         self._gram.add(self._pending.astype(np.int64))
@@ -113,7 +127,8 @@ class SecondMoment(_LatticeSum):
         if other._pending_rows:
             other._flush()
         self._gram.merge(other._gram)
-        self.total += other.total
+        if self._sums is not None and other._sums is not None:
+            self._sums.merge(other._sums)
 
     @property
     def gram(self) -> NDArray[Any]:
@@ -123,6 +138,11 @@ class SecondMoment(_LatticeSum):
         return self._gram.value
 
     @property
+    def total(self) -> Integers:
+        """Σz of rows that belong to nobody else, where there is a centre weight."""
+        return np.zeros(self.lattice.n_columns, dtype=np.int64) if self._sums is None else self._sums.total
+
+    @property
     def dimension(self) -> int:
         """Rows of the released matrix."""
         return self.lattice.n_columns + (1 if self.center_weight else 0)
@@ -130,14 +150,15 @@ class SecondMoment(_LatticeSum):
     @property
     def augmented(self) -> NDArray[Any]:
         """Σ(c, z)(c, z)ᵀ, or just Σzzᵀ without a centre weight, exact integers."""
-        c, gram = self.center_weight, self.gram
-        if not c:
+        gram, sums = self.gram, self._sums
+        if sums is None:
             return gram
         d = len(gram)
         matrix = np.empty((d + 1, d + 1), dtype=object)
-        matrix[0, 0], matrix[0, 1:], matrix[1:, 1:] = c * c * self.count, c * self.total.astype(object), gram
+        c = self.center_weight
+        matrix[0, 0], matrix[0, 1:], matrix[1:, 1:] = sums.squares(c), sums.rows(c), gram
         matrix[1:, 0] = matrix[0, 1:]
-        small = self.count * self.squared_radius < 2.0**61
+        small = self._seen * self.squared_radius < 2.0**61
         return matrix.astype(np.int64) if small else matrix
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -149,7 +170,7 @@ class SecondMoment(_LatticeSum):
     @property
     def squared_radius(self) -> float:
         """The largest squared norm of an augmented lattice row."""
-        return float(LEVELS**2 + self.center_weight**2)
+        return float(self.levels**2 + self.center_weight**2)
 
     def frobenius_sensitivity(self, relation: Relation) -> float:
         return self.squared_radius * (math.sqrt(2) if self._two_sided(relation) else 1.0)
@@ -165,7 +186,7 @@ class SecondMoment(_LatticeSum):
     def upper_sensitivity(self, relation: Relation) -> float:
         """The largest change of the upper triangle (diagonal included) in ℓ1."""
         d, c = self.lattice.n_columns, float(self.center_weight)
-        one_row = ((c + math.sqrt(d) * LEVELS) ** 2 + self.squared_radius) / 2
+        one_row = ((c + math.sqrt(d) * self.levels) ** 2 + self.squared_radius) / 2
         if relation is Relation.ADD_REMOVE:
             return one_row
         if d == 1 and not c:
@@ -187,7 +208,7 @@ class SquareSums(_LatticeSum):
     def fresh(self) -> SquareSums:
         return SquareSums(self.lattice)
 
-    def _take(self, rows: NDArray[np.float64]) -> None:
+    def _take(self, rows: NDArray[np.float64], block: Any) -> None:  # noqa: ARG002
         self._squares.add(np.einsum("ij,ij->j", rows, rows).astype(np.int64))
 
     def _join(self, other: SquareSums) -> None:
@@ -204,16 +225,26 @@ class RowSums(_LatticeSum):
 
     def __init__(self, lattice: Lattice) -> None:
         super().__init__(lattice)
-        self.total: Integers = np.zeros(lattice.n_columns, dtype=np.int64)
+        self._sums = RowTotals(lattice.n_columns)
 
     def fresh(self) -> RowSums:
         return RowSums(self.lattice)
 
-    def _take(self, rows: NDArray[np.float64]) -> None:
-        self.total += rows.sum(axis=0).astype(np.int64)
+    def _take(self, rows: NDArray[np.float64], block: Any) -> None:
+        self._sums.add(rows, block)
 
     def _join(self, other: RowSums) -> None:
-        self.total += other.total
+        self._sums.merge(other._sums)
+
+    @property
+    def total(self) -> Integers:
+        """Σz of rows that belong to nobody else."""
+        return self._sums.total
+
+    @property
+    def fine(self) -> NDArray[Any]:
+        """Σz in steps of 1/`FINER` of the grid, exact integers."""
+        return self._sums.rows(FINER)
 
 
 def second_moment(X: Any, bound: float) -> SecondMoment:

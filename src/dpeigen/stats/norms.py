@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen._types import Floats
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import RowView, row_norms
 from dpeigen.stats.moments import chunk_rows
+from dpeigen.stats.stretch import WhitenedRows
 
 GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 4, 48 * 4 + 1) / 4)
 
@@ -31,10 +33,13 @@ class NormHistogram(Statistic):
     def update(self, block: Any) -> NormHistogram:
         size = chunk_rows(self.frame.n_columns)
         for start in range(0, len(block), size):
-            norms = row_norms(self.frame.image(block[start : start + size]))
-            cells = np.searchsorted(GRID, norms, side="left")
-            self.counts += np.bincount(cells, minlength=len(GRID) + 1)
+            self.tally(self.frame.image(block[start : start + size]))
         return self
+
+    def tally(self, rows: Floats) -> None:
+        """Take in framed rows."""
+        cells = np.searchsorted(GRID, row_norms(rows), side="left")
+        self.counts += np.bincount(cells, minlength=len(GRID) + 1)
 
     def merge(self, other: NormHistogram) -> NormHistogram:
         self.counts += other.counts
@@ -48,3 +53,30 @@ class NormHistogram(Statistic):
     def cumulative(self) -> NDArray[np.int64]:
         """The number of rows with norm at most each grid radius."""
         return np.cumsum(self.counts[:-1])
+
+
+class NormHistograms(Statistic):
+    """Those of several views along one released basis, from one pass."""
+
+    def __init__(self, views: tuple[WhitenedRows, ...]) -> None:
+        self.views, self._parts = views, [NormHistogram(view) for view in views]
+
+    def fresh(self) -> NormHistograms:
+        return NormHistograms(self.views)
+
+    def update(self, block: Any) -> NormHistograms:
+        size = chunk_rows(self.views[0].n_columns)
+        for start in range(0, len(block), size):
+            scores = self.views[0].scores(block[start : start + size])
+            for view, part in zip(self.views, self._parts, strict=True):
+                part.tally(view.times_factors(scores.copy()))
+        return self
+
+    def merge(self, other: NormHistograms) -> NormHistograms:
+        for part, theirs in zip(self._parts, other._parts, strict=True):
+            part.merge(theirs)
+        return self
+
+    def of(self, view: RowView) -> NormHistogram:
+        """The histogram of one of the views."""
+        return self._parts[self.views.index(view)]

@@ -87,6 +87,33 @@ def fit_model(releases: Sequence[SignRelease], before: SignModel | None, wanted:
     return _first_model(releases[0], wanted) if before is None else _least_squares(releases, before)
 
 
+def unrestricted(releases: Sequence[SignRelease], model: SignModel) -> tuple[Floats, Floats, Floats]:
+    """(Σ one step from the model in its axes, without its restrictions; the axes; the deviations of its entries).
+
+    An entry on the diagonal varies √2 times as much as is said here.
+    """
+    j, d = model.directions.shape
+    axes = model.completed(d) if j else np.eye(d)
+    _, change, precision = _gauss_newton(releases, model)
+    covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions + change
+    index = np.minimum(np.arange(d), j)
+    found: Floats = axes @ covariance @ axes.T
+    found[j:, j:] = _bent(found[j:, j:], model)
+    return found, axes, 1 / np.sqrt(precision[np.ix_(index, index)])
+
+
+def _bent(rest: Floats, model: SignModel) -> Floats:
+    """Variances of the rest, which need not be flat, from a linear step: shares grow more slowly than variances.
+
+    A variance α beside others of 1 has a share of about φ·α(1 + b)/(1 + bα), with the slope c at 1: b = φ/c − 1.
+    """
+    shares, slopes = compression(model.variances, 1.0, model.others)
+    b = max(float(shares[-1] / slopes[-1, -1]) - 1, 0.0)
+    values, vectors = np.linalg.eigh((rest + rest.T) / 2)
+    seen = np.minimum(1 + (values - 1) / (1 + b), (1 + b) / max(b, 1e-9) * 0.9)
+    return np.asarray((vectors * (seen / (1 + b - b * seen))) @ vectors.T)
+
+
 # --- the first look --------------------------------------------------------------------------------------------------
 
 

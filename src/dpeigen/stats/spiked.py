@@ -24,6 +24,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, ndtri
 
 from dpeigen._types import Floats
+from dpeigen.stats.spectrum import symmetric_eigh
 
 CLEAR = 3.0  # how many times the threshold of detection a signal must be for first-order sensitivities
 
@@ -167,13 +168,43 @@ def count_spikes(values: Floats, p: int, n: int, noise: float, rule: str = "edge
     if rule == "ratio":
         lifted = np.maximum(values[: most + 1], 0.0) + max(3 * noise, 1e-300)
         return 1 + int(np.argmax(lifted[:-1] / lifted[1:])) if len(lifted) > 1 else 1
-    margin = noise * float(-ndtri(0.01 / p))
-    spikes = 0
+    return max(1, _spikes_above(values, p, n, np.full(most, noise * float(-ndtri(0.01 / p)))))
+
+
+def spikes_in_noise(covariance: Floats, noise_map: Floats, n: int, rule: str = "edge") -> int:
+    """The number of spikes of a noisy covariance of n rows: 0 up to half of its columns.
+
+    On a subspace P the noise is about ‖PB‖·‖PB‖_F/√p long at most, B its ``noise_map`` (Chevet 1978), and 2‖PB‖²/√p at
+    least: a column may be told because its own noise is large. So the k-th direction is compared with the noise on what
+    the k − 1 before it leave: noise on long directions, whose unit may be larger, does not hide short ones. Rules are
+    those of `count_spikes`.
+    """
+    known = noise_map.any(axis=1)  # columns of which nothing is said have no part
+    if known.sum() < 2:
+        return 0
+    covariance, noise_map, p = covariance[np.ix_(known, known)], noise_map[known], int(known.sum())
+    values, directions = symmetric_eigh(covariance)
+    most = max(1, min(p - 1, min(p, n) // 2))
+    margins, turned = np.full(most, math.inf), directions @ noise_map
+    for k in range(most):
+        longest = float(np.linalg.norm(turned[k:], 2))
+        margins[k] = longest * max(float(np.linalg.norm(turned[k:])), 2 * longest) / math.sqrt(p)
+        if values[k] < margins[k]:
+            break  # nor do those that follow stand out
+    if rule == "ratio":
+        lifted = np.maximum(values[: most + 1], 0.0) + max(float(margins[0]), 1e-300)
+        return (1 + int(np.argmax(lifted[:-1] / lifted[1:]))) if values[0] > margins[0] else 0
+    return _spikes_above(values, p, n, margins)
+
+
+def _spikes_above(values: Floats, p: int, n: int, margins: Floats) -> int:
+    """How many of the first eigenvalues lie above the edge of the bulk and their margins."""
+    spikes, most = 0, len(margins)
     for _ in range(most):
         sigma2 = max(bulk_variance(values, p, n, spikes), 0.0)
-        edge = 1.15 * sigma2 * (1 + math.sqrt(p / n)) ** 2 + margin
-        above = int(np.argmin(np.append(values[:most] > edge, False)))
+        edges = 1.15 * sigma2 * (1 + math.sqrt(p / n)) ** 2 + margins
+        above = int(np.argmin(np.append(values[:most] > edges, False)))
         if above <= spikes:
             break
         spikes = above
-    return max(spikes, 1)
+    return spikes

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import LARGEST_FLOAT, Frame, exact_scores
+from dpeigen.stats.frame import LARGEST_FLOAT, Frame, bounded_scores, exact_scores, finite
+
+_NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,17 @@ class WhitenedRows(_Turned):
     """
 
     def image(self, block: Any) -> Floats:
+        return self.times_factors(self.scores(block))
+
+    def scores(self, block: Any) -> Floats:
+        """Before they are multiplied: the same for all views with this basis."""
+        rows = self.frame.image(block)
+        if self.frame.reach <= _NEAR:
+            return bounded_scores(rows, self.directions, self.frame.reach)
+        return exact_scores(rows, self.directions, residual=False)
+
+    def times_factors(self, scores: Floats) -> Floats:
+        """The image, in place of the scores."""
         with np.errstate(over="ignore"):
-            rows = exact_scores(self.frame.image(block), self.directions, residual=False) * self.factors
-        return np.clip(rows, -LARGEST_FLOAT, LARGEST_FLOAT)
+            scores *= self.factors
+        return scores if self.frame.reach <= _NEAR else finite(scores)

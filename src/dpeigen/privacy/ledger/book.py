@@ -20,7 +20,7 @@ from dpeigen._validate import check_choice, complain
 from dpeigen._version import __version__
 from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import chain, rules
-from dpeigen.privacy.ledger.chain import LedgerEvent, State, Verdict
+from dpeigen.privacy.ledger.chain import LedgerEvent, State, Verdict, neighbours_of
 from dpeigen.privacy.ledger.entries import cautions, history_of
 from dpeigen.privacy.ledger.errors import BudgetExceededError, RepeatedReleaseError
 from dpeigen.privacy.ledger.page import Page, all_events
@@ -145,7 +145,7 @@ class Ledger:
                 filters = rules.filters_of(decided, page.state.cap)
                 page.add("decide", {"accounting": decided, "filters": rules.to_list(filters)})
             self._check_room(page.state, cost, charge)
-            self._check_relation(page.state, Relation(body["relation"]))
+            self._check_relation(page.state, neighbours_of(body))
             page.add("reserve", body)
         self._store.confirm(page.number, page.head)
         return name
@@ -331,12 +331,12 @@ class Ledger:
             f"release needs ({cost.epsilon:g}, {cost.delta:g}). Nothing was spent."
         )
 
-    def _check_relation(self, state: State, relation: Relation) -> None:
-        other = next((name for name, count in state.relations.items() if count and name != relation.value), None)
+    def _check_relation(self, state: State, neighbours: str) -> None:
+        other = next((name for name, count in state.relations.items() if count and name != neighbours), None)
         if other is not None:
             raise ValueError(
-                f"The ledger {self._store.name} accounts for relation='{other}'; this release is about '{relation}', "
-                f"and the two do not add up. Use relation='{other}'. Nothing was spent."
+                f"The ledger {self._store.name} accounts for relation='{other}'; this release is about '{neighbours}', "
+                f"and the two do not add up. Use the same relation and the same unit. Nothing was spent."
             )
 
 

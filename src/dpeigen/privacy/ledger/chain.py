@@ -80,6 +80,13 @@ def body_charge(body: Mapping[str, Any]) -> Charge:
     return charge_of(Budget(body["epsilon"], body["delta"]), spends_of(body))
 
 
+def neighbours_of(body: Mapping[str, Any]) -> str:
+    """What neighbouring tables are for a reservation: the relation, and the unit where it is not a row."""
+    relation, about = Relation(body["relation"]).value, body.get("about")
+    unit = about.get("unit", "row") if isinstance(about, Mapping) else "row"
+    return relation if unit == "row" else f"{relation} of all rows of one {unit}"
+
+
 @dataclass(frozen=True)
 class State:
     """What follows from the events so far."""
@@ -89,7 +96,7 @@ class State:
     accounting: str = ""
     filters: tuple[Filter, ...] = ()
     total: Charge = field(default_factory=Charge)
-    relations: dict[str, int] = field(default_factory=dict)  # entries that count, by relation
+    relations: dict[str, int] = field(default_factory=dict)  # entries that count, by relation (and unit)
 
     @property
     def cap(self) -> Budget:
@@ -104,11 +111,12 @@ class State:
             found = tuple(Filter(**f) for f in body["filters"])
             return replace(self, accounting=body["accounting"], filters=found)
         if kind == "reserve":
-            counted = {**self.relations, body["relation"]: self.relations.get(body["relation"], 0) + 1}
+            kind = neighbours_of(body)
+            counted = {**self.relations, kind: self.relations.get(kind, 0) + 1}
             return replace(self, total=self.total.plus(body_charge(body)), relations=counted)
         if reserved is not None and (kind == "cancel" or (kind == "resolve" and body["as"] == "cancelled")):
-            relation = reserved["relation"]
-            counted = {**self.relations, relation: self.relations[relation] - 1}
+            kind = neighbours_of(reserved)
+            counted = {**self.relations, kind: self.relations[kind] - 1}
             return replace(self, total=self.total.plus(body_charge(reserved), -1), relations=counted)
         return self
 
@@ -223,8 +231,8 @@ def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str,
         if not admits(state.filters, state.total.plus(body_charge(body))):
             raise _BrokenError(f"{name!r} goes beyond the budget")
         rules.check_split(Budget(body["epsilon"], body["delta"]), spends_of(body), slack=_SLACK)
-        relation = Relation(body["relation"]).value
-        if any(count for other, count in state.relations.items() if other != relation):
+        kind_of_neighbours = neighbours_of(body)
+        if any(count for other, count in state.relations.items() if other != kind_of_neighbours):
             raise _BrokenError(f"{name!r} is about another relation")
         entries[name], bodies[name] = Entry(event.number), body
     elif kind in (*SETTLING, "start"):

@@ -1,0 +1,93 @@
+"""A radius and then the second moment of rows clipped to it, from one pass over the rows.
+
+Guarantee: each is worth its cost for every data set. They are `RadiusLeaving` and `Moment` and are proven like them:
+the number of rows longer than a radius moves by at most 1 and in one direction for all radii, and the rows of the
+moment are no longer than the radius that was released (`stats.nested`). That both are answered from one exact statistic
+changes nothing: the second is a mechanism that the answer of the first has chosen, as before.
+
+The radius is one of a few on the grid, from one that was released before up to four times it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.questions.laws import SymmetricLaw, SymmetricNoise
+from dpeigen.questions.moment import Moment, NoisyMoment
+from dpeigen.questions.radius import RadiusLeaving
+from dpeigen.stats import Lattice
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.nested import NestedMoment, ShortenedMoment, levels_of
+from dpeigen.stats.norms import GRID
+
+_CELLS = 8  # of the grid, above the first radius: a factor of 4
+
+
+@dataclass(frozen=True)
+class RadiusFrom(RadiusLeaving):
+    """The first grid radius, from ``GRID[within]`` on, that about ``outside`` rows are longer than."""
+
+    @property
+    def reads(self) -> tuple[Hashable | RowView, ...]:
+        return "nested", self.rows, self._first, lattice_from(self.rows, self._first).radius
+
+    @property
+    def _first(self) -> float:
+        return float(GRID[self.within][0])
+
+    def statistic(self) -> NestedMoment:
+        return NestedMoment(lattice_from(self.rows, self._first), self._first)
+
+
+@dataclass(frozen=True)
+class MomentWithin(Moment):
+    """Σzzᵀ over rows clipped to a ``radius`` that was chosen from the ``first`` one on; see `lattice_from`."""
+
+    first: float = 0.0
+    radius: float = 0.0
+
+    @property
+    def reads(self) -> tuple[Hashable | RowView, ...]:
+        return "nested", self.view, self.first, self.lattice.radius
+
+    @property
+    def clipped_to(self) -> float:
+        return self.radius
+
+    def statistic(self) -> NestedMoment:
+        return NestedMoment(self.lattice, self.first)
+
+    def bounded(self) -> ShortenedMoment:
+        return ShortenedMoment(self.lattice, self.radius, self.weight)
+
+    def answer(self, found: Any, noise: SymmetricNoise, cost: Cost, relation: Relation, rng: Randomness) -> NoisyMoment:
+        return super().answer(found.within(self.radius, self.weight), noise, cost, relation, rng)
+
+
+def grid_from(first: float) -> slice:
+    """The part of the grid that a radius is chosen from; ``first`` is on it."""
+    at = int(np.searchsorted(GRID, first))
+    return slice(at, at + _CELLS + 1)
+
+
+def radius_from(view: RowView, outside: float, first: float) -> RadiusFrom:
+    """The question for a radius from the first one on."""
+    return RadiusFrom(view, outside, within=grid_from(first))
+
+
+def moment_within(view: RowView, radius: float, first: float, law: SymmetricLaw, weight: int) -> MomentWithin:
+    """The question for the moment of rows within a radius found by `radius_from`; ``weight`` relative to 2^20 steps."""
+    lattice = lattice_from(view, first)
+    weight = max(1, round(weight * levels_of(radius, lattice) / LEVELS)) if weight else 0
+    return MomentWithin(lattice, law, weight, first, radius)
+
+
+def lattice_from(view: RowView, first: float) -> Lattice:
+    """The lattice of rows up to the largest radius that may be chosen."""
+    return Lattice(view, float(GRID[grid_from(first)][-1]))

@@ -1,0 +1,352 @@
+"""Rows that belong to people: sources of blocks that know whose rows they hold (`stats.units`).
+
+One pass over the ids counts the rows of each person. Which row stands for a person where only one is taken, and which
+rows are left out where a person has too many, is drawn without looking at a value. Ids are turned into numbers and
+dropped; the numbers, and how many rows a person has, never leave the source.
+
+For questions that take no shared weights `OneEach` has the rows that stand for their people: one person, one row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen.privacy import Randomness
+from dpeigen.privacy.randomness import choosing
+from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.ids import Codes
+from dpeigen.sources.memory import ArraySource, block_rows
+from dpeigen.stats import Statistic
+from dpeigen.stats.units import MOST_SHARED, UnitBlock
+
+S = TypeVar("S", bound=Statistic)
+RowMap = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class UnitLimits:
+    """``max_rows`` and ``thinned`` of a `UnitSource`."""
+
+    max_rows: int | None
+    thinned: bool
+
+    @property
+    def most(self) -> int:
+        """Rows of one person that are used."""
+        return MOST_SHARED if self.max_rows is None else self.max_rows
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Makes blocks of rows that come with all rows of their people, on whatever machine; the same ones every time."""
+
+    limits: UnitLimits
+    token: bytes  # secret: the draws follow from it
+
+    def block(self, rows: Any, whose: NDArray[Any]) -> UnitBlock:
+        """``whose``: something for each row that tells people apart."""
+        names, codes = np.unique(whose, return_inverse=True)
+        people = int(codes.max(initial=-1)) + 1
+        # Draws of blocks have nothing to do with each other: no two blocks have the same people.
+        token = hashlib.blake2b(names.tobytes(), key=self.token[:64], digest_size=16).digest()
+        sizes, heads, kept = chosen(codes.reshape(-1), people, self.limits, choosing(token))
+        found = UnitBlock(rows, sizes[codes.reshape(-1)], heads, self.limits.max_rows is not None)
+        return found if kept is None else found[kept]
+
+
+def placed(rows: Any, limits: UnitLimits, sizes: NDArray[Any], places: NDArray[Any], coins: NDArray[Any]) -> UnitBlock:
+    """A block of rows of which an engine has told the size of their people, and their places there from 1 on.
+
+    ``coins``: for each row a number from 0 to 1, used for those in the first place.
+    """
+    used = np.minimum(sizes.astype(np.int64), limits.most)
+    heads = places == 1
+    if limits.thinned:
+        heads = heads & (coins * limits.most < used)
+    shared = used if limits.max_rows is None else np.full(len(used), limits.max_rows)
+    found = UnitBlock(rows, shared, heads, limits.max_rows is not None)
+    kept = places <= limits.most
+    return found if kept.all() else found[kept]
+
+
+class UnitSource(Source):
+    """A source of `UnitBlock`s. ``n_rows`` and `count_rows` are numbers of people.
+
+    ``max_rows``: None where every person counts one; m where each row counts 1/m and a person has m rows at most.
+    ``thinned``: then a person is represented by a row as often as they have rows, in place of always.
+    """
+
+    name: str  # of the unit
+    max_rows: int | None = None
+    thinned: bool = False
+    told: Callable[[], None] | None = None  # when a pass is over: those whose rows these are
+
+    def finished(self) -> None:
+        if self.told is not None:
+            self.told()
+        super().finished()
+
+    @abstractmethod
+    def choose(self, rng: Randomness) -> None:
+        """Draw which rows stand for their people, and which are left out."""
+
+    @abstractmethod
+    def mapped(self, function: RowMap, feature_names: list[str]) -> UnitSource:
+        """The same people, each row changed by a public function of that row alone."""
+
+    def part(self, chosen: NDArray[np.bool_]) -> UnitSource:  # noqa: ARG002
+        """The people of whom a coin says so, one coin for each in the order of the rows that stand for them."""
+        raise AssertionError("only people in memory are told apart by their places")
+
+    def one_each(self) -> OneEach:
+        """One row of each person."""
+        return OneEach(self)
+
+    @property
+    def limits(self) -> UnitLimits:
+        """What counts, for those who draw."""
+        return UnitLimits(self.max_rows, self.thinned)
+
+    def check_rows(self, count: int) -> int:
+        return count if self.thinned else super().check_rows(count)  # which rows stand for people may be drawn anew
+
+    def check(self, look: RowMap) -> None:
+        """Show all rows to a view, which may refuse them; it is no pass, for nothing is drawn from it."""
+        if not self.read_once:
+            before = self.passes
+            self.reduce(_Checked(look))
+            self.passes = before
+
+
+class UnitsByPlace(UnitSource):
+    """Rows of a source that come in the same order in every pass, with ids in that order."""
+
+    def __init__(self, rows: Source, ids: Callable[[], tuple[Codes, int]], name: str) -> None:
+        self.plain, self.name = rows, name
+        self._read_ids = ids
+        self._known: tuple[Codes, int] | None = None
+        self._rng: Randomness | None = None
+        self._heads: NDArray[np.bool_] | None = None
+        self._kept: NDArray[np.bool_] | None = None  # None: all rows
+        self._follow()
+
+    def _follow(self) -> None:
+        self.n_features, self.feature_names = self.plain.n_features, self.plain.feature_names
+        self.row_note, self.read_once = self.plain.row_note, self.plain.read_once
+        self.fixed_order, self.width_declared = self.plain.fixed_order, self.plain.width_declared
+
+    def over(self, rows: Source) -> UnitsByPlace:
+        """The same people, with other rows in the same places."""
+        other = copy(self)
+        other.plain = rows
+        other._follow()
+        return other
+
+    def mapped(self, function: RowMap, feature_names: list[str]) -> UnitsByPlace:
+        from dpeigen.sources.mapped import MappedSource
+
+        return self.over(MappedSource(self.plain, function, feature_names))
+
+    @property
+    def _codes(self) -> Codes:
+        return self._people()[0]
+
+    def _people(self) -> tuple[Codes, int]:
+        if self._known is None:
+            self._known = self._read_ids()
+            if self.plain.n_rows is not None and self.plain.n_rows != len(self._known[0]):
+                raise UnreadableRowsError(LENGTHS)
+        return self._known
+
+    def count_rows(self) -> int:
+        if self.n_rows is None:
+            self.n_rows = self._people()[1]
+        return self.n_rows
+
+    def choose(self, rng: Randomness) -> None:
+        codes, people = self._people()
+        if self.thinned:
+            self.n_rows = None  # of rows that stand for people there are fewer, and how many is private
+        self._rng = choosing(rng.token())
+        sizes = np.bincount(codes, minlength=people)
+        if self.thinned or int(sizes.max(initial=0)) > self.limits.most:
+            self.draw()
+            return
+        self._sizes = sizes if self.max_rows is None else np.full(people, self.max_rows)
+        self._heads, self._kept = _marked(codes, people, None), None
+
+    def draw(self) -> None:
+        """Which rows stand for their people, at random. For counting people any would do, so it waits until needed."""
+        if self._rng is not None:
+            codes, people = self._people()
+            self._sizes, self._heads, self._kept = chosen(codes, people, self.limits, self._rng)
+            self._rng = None
+
+    def blocks(self) -> Iterator[UnitBlock]:
+        if self._heads is None:
+            raise AssertionError("nothing was drawn yet")
+        at = 0
+        for block in self.plain.blocks():
+            part = slice(at, at + len(block))
+            at += len(block)
+            if at > len(self._heads):
+                break
+            sizes = self._sizes[self._codes[part]]
+            found = UnitBlock(block, sizes, self._heads[part], self.max_rows is not None)
+            yield (
+                found
+                if self._kept is None
+                else UnitBlock(np.asarray(block), sizes, found.heads, found.capped)[self._kept[part]]
+            )
+        if at != len(self._heads):
+            raise UnreadableRowsError(LENGTHS)
+
+    def heads_in_memory(self) -> NDArray[Any] | None:
+        """The rows that stand for their people, where rows are in memory."""
+        self.draw()
+        rows = self.plain.in_memory()
+        if rows is None or self._heads is None:
+            return None
+        if len(rows) != len(self._heads):
+            raise UnreadableRowsError(LENGTHS)
+        return np.asarray(rows[self._heads])
+
+    def part(self, chosen: NDArray[np.bool_]) -> UnitSource:
+        rows = self.plain.in_memory()
+        if rows is None or self._heads is None:
+            return super().part(chosen)
+        people = np.zeros(len(self._sizes), dtype=bool)
+        people[self._codes[self._heads][chosen]] = True
+        inside = people[self._codes]
+        other = self.over(ArraySource(rows[inside], self.feature_names))
+        other._known, other._heads = (self._codes[inside], len(people)), self._heads[inside]
+        other._kept = None if self._kept is None else self._kept[inside]
+        other._rows_read, other.n_rows = None, int(np.count_nonzero(chosen))
+        other.told = self.finished
+        return other
+
+
+def chosen(
+    codes: Codes, people: int, limits: UnitLimits, rng: Randomness
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """By person: among how many rows the weight is shared. By row: who stands for their person; who is kept, or all."""
+    sizes = np.bincount(codes, minlength=people)
+    order = rng.permutation(len(codes))
+    used = np.minimum(sizes, limits.most)
+    heads = _marked(codes, people, order)
+    if limits.thinned:
+        heads &= (rng.uniform(people) * limits.most < used)[codes]
+    many = sizes > limits.most
+    kept = _ranks(codes, order, many) < limits.most if many.any() else None
+    return used if limits.max_rows is None else np.full(people, limits.max_rows), heads, kept
+
+
+def _marked(codes: Codes, people: int, order: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """One row of each person: the first in an order, or in that of the table."""
+    first = np.zeros(people, dtype=np.int64)
+    if order is None:
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several the last counts
+    else:
+        first[codes[order[::-1]]] = order[::-1]
+    heads = np.zeros(len(codes), dtype=bool)
+    heads[first] = True
+    return heads
+
+
+LENGTHS = "The 'unit' parameter must have one id for each row of X. Nothing was spent."
+
+
+def _ranks(codes: Codes, order: NDArray[np.intp], many: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The place of each row among those of its person, in a random order; 0 for people with few rows."""
+    found = np.zeros(len(codes), dtype=np.int64)
+    order = order[many[codes[order]]]
+    sort = np.argsort(codes[order], kind="stable")
+    whose = codes[order][sort]
+    starts = np.flatnonzero(np.diff(whose, prepend=-1))
+    found[order[sort]] = np.arange(len(whose)) - np.repeat(starts, np.diff(starts, append=len(whose)))
+    return found
+
+
+class OneEach(Source):
+    """The rows that stand for their people."""
+
+    def __init__(self, units: UnitSource) -> None:
+        self._units = units
+        self.n_features, self.feature_names, self.row_note = units.n_features, units.feature_names, units.row_note
+        self.n_rows, self.fixed_order = units.n_rows, units.fixed_order
+        self._table: NDArray[Any] | None = None
+
+    def in_memory(self) -> NDArray[Any] | None:
+        if self._table is None and isinstance(self._units, UnitsByPlace):
+            self._table = self._units.heads_in_memory()  # and where they are not in memory, they are drawn now
+        return self._table
+
+    def count_rows(self) -> int:
+        return self._count() if self._units.thinned else self._units.count_rows()
+
+    def blocks(self) -> Iterator[Any]:
+        rows = self.in_memory()
+        if rows is None:
+            for block in self._units.blocks():
+                if block.people:
+                    yield block.first()
+            return
+        step = block_rows(self.n_features)
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step]
+
+    def reduce(self, statistic: S) -> S:
+        if self.in_memory() is not None:
+            return super().reduce(statistic)
+        return self._units.reduce(_Heads(statistic.fresh())).statistic
+
+    def finished(self) -> None:
+        self._units.finished()
+
+
+class _Heads(Statistic):
+    """A statistic of the rows that stand for their people; it runs wherever the rows are."""
+
+    takes_units = True
+
+    def __init__(self, statistic: Any) -> None:
+        self.statistic = statistic
+
+    def fresh(self) -> _Heads:
+        return _Heads(self.statistic.fresh())
+
+    def update(self, block: UnitBlock) -> _Heads:
+        if block.people:
+            self.statistic.update(block.first())
+        return self
+
+    def merge(self, other: _Heads) -> _Heads:
+        self.statistic.merge(other.statistic)
+        return self
+
+
+class _Checked(Statistic):
+    """Nothing but that a view refused no row."""
+
+    takes_units = True
+
+    def __init__(self, look: RowMap) -> None:
+        self.look = look
+
+    def fresh(self) -> _Checked:
+        return _Checked(self.look)
+
+    def update(self, block: UnitBlock) -> _Checked:
+        self.look(block.rows)
+        return self
+
+    def merge(self, other: _Checked) -> _Checked:  # noqa: ARG002
+        return self

@@ -1,0 +1,95 @@
+"""What a method measured last, before anything was made of it: the ground that intervals stand on.
+
+A noisy second moment is paid for as a whole. Shrinking and projecting it makes a better estimate, but what came out can
+no longer tell how wide the noise was. So a release keeps the moment as it was measured, the law of its noise, and the
+map back to the data's own units. All of it is released or public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dpeigen._types import Floats
+
+LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
+KINDS = ("moment", "signs")
+_ARRAYS = ("moment", "back", "kurtosis", "deviations")
+_MOST = 1e300
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A noisy mean of zzᵀ over clipped rows z, or of (w, z)(w, z)ᵀ with a constant w = ``weight`` > 0.
+
+    Rows in the data's own units, from their centre, are ``back`` @ z. A column of which nothing is known has a row of 0
+    there.
+    """
+
+    moment: Floats
+    back: Floats
+    law: str  # of the noise
+    deviation: float  # of an entry of the noise off the diagonal
+    terms: float  # rows, or pairs of rows
+    radius: float  # rows z are no longer than this
+    weight: float = 0.0
+    outside: float | None = None  # rows longer than the radius, about; None where it is public
+    outside_scale: float = 0.0  # of the Laplace noise that the radius was found with, in rows
+    kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
+    center_deviation: float | None = None  # of a centre that was paid for apart, in the units of the data
+    kurtosis: Floats | None = None  # of the columns, where something is known of it; 3 for normal ones
+    deviations: Floats | None = None  # of the noise, entry by entry, where they differ
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            value = getattr(self, name)
+            if value is not None:
+                array = np.array(value, dtype=np.float64)
+                array.setflags(write=False)
+                object.__setattr__(self, name, array)
+        self._check()
+
+    def _check(self) -> None:
+        m, sides = len(self.moment), int(self.weight > 0)
+        numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale]
+        numbers += [value for value in (self.outside, self.center_deviation) if value is not None]
+        arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
+        fits = (
+            self.moment.shape == (m, m)
+            and self.back.ndim == 2
+            and self.back.shape[1] == m - sides
+            and (self.kurtosis is None or self.kurtosis.shape == self.back.shape[:1])
+            and (self.deviations is None or self.deviations.shape == (m, m))
+            and all(np.isfinite(array).all() for array in arrays)
+            and all(0 <= number <= _MOST for number in numbers)
+            and self.terms > 0
+            and self.law in LAWS
+            and self.kind in KINDS
+        )
+        if not fits:
+            raise ValueError("The parts of a measured moment do not fit together.")
+
+    def scaled(self, factors: Floats) -> Measured:
+        """The same with columns in units that make their numbers this much smaller."""
+        return replace(self, back=self.back / factors[:, None])
+
+    def described(self) -> tuple[dict[str, Floats], dict[str, Any]]:
+        """Arrays, and everything else, for a file."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {f"measured_{name}": values.pop(name) for name in _ARRAYS}
+        return {name: array for name, array in arrays.items() if array is not None}, values
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, Floats], facts: Any) -> Measured:
+        """From what `described` gave."""
+        if not isinstance(facts, Mapping) or not set(facts) <= {field.name for field in fields(cls)} - set(_ARRAYS):
+            raise ValueError("its 'measured' is not what a release holds there")
+        for name, value in facts.items():
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not (isinstance(value, str) if name in ("law", "kind") else number or value is None):
+                raise ValueError(f"its 'measured' holds a {name!r} of another type")
+        values: dict[str, Any] = {name: arrays.get(f"measured_{name}") for name in _ARRAYS}
+        return cls(**values, **facts)

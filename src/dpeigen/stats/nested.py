@@ -1,0 +1,111 @@
+"""Second moments for every radius of a stretch of the grid, in one pass: the radius may be chosen afterwards.
+
+Lattice rows no longer than the first radius enter the sum at once. The few that are longer are kept as they are, until
+a radius r is chosen. They are then shortened to the L_r = ⌊L·r/R⌋ grid steps that a row may have, R the lattice's
+radius and L its grid steps, and added. So the sum is that of integer rows, each a function of its own row and r and no
+longer than L_r, and the sensitivities are those of `stats.moments` with L_r in the place of L. How many rows are longer
+than a radius is a sum too, to which a row adds 0 or 1, and no more for a larger radius.
+
+A row that shares a person with m − 1 others comes divided by √m, and so are the grid steps it may have (`stats.units`);
+of the rows of one person only the one that stands for them is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats
+from dpeigen.stats.lattice import LEVELS, Lattice
+from dpeigen.stats.moments import SecondMoment
+from dpeigen.stats.norms import GRID
+from dpeigen.stats.units import UnitBlock, squared_limits
+
+
+def levels_of(radius: float, lattice: Lattice) -> int:
+    """The grid steps of a row of this length, no more than the lattice has."""
+    return min(LEVELS, math.floor(LEVELS * (radius / lattice.radius)))
+
+
+class ShortenedMoment(SecondMoment):
+    """Σzzᵀ and Σz over lattice rows shortened to a radius; no larger than the lattice's."""
+
+    def __init__(self, lattice: Lattice, radius: float, center_weight: int = 0) -> None:
+        super().__init__(lattice, center_weight)
+        self.radius, self.levels = radius, levels_of(radius, lattice)
+
+    def fresh(self) -> ShortenedMoment:
+        return ShortenedMoment(self.lattice, self.radius, self.center_weight)
+
+    def _take(self, rows: Floats, block: Any) -> None:
+        """The rows, rounded towards 0 where they are shortened, so that they only get shorter."""
+        limits = _limits(block, self.levels, self.lattice)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        factors = np.where(squares > limits, (np.sqrt(limits) - 1) / np.sqrt(np.maximum(squares, 1.0)), 1.0)
+        rows = np.trunc(rows * np.maximum(factors, 0.0)[:, None])
+        short = np.einsum("ij,ij->i", rows, rows) <= limits  # all are; the proof rests on this check
+        super()._take(np.where(short[:, None], rows, 0.0), block)
+
+
+class NestedMoment(SecondMoment):
+    """Σzzᵀ and Σz over rows up to the ``first`` radius; the longer ones stand by."""
+
+    def __init__(self, lattice: Lattice, first: float) -> None:
+        super().__init__(lattice, center_weight=1)  # so that rows are summed as well
+        self.first = first
+        self._longer: list[tuple[Floats, Any]] = []  # lattice rows, and whose they are
+
+    def fresh(self) -> NestedMoment:
+        return NestedMoment(self.lattice, self.first)
+
+    def _take(self, rows: Floats, block: Any) -> None:
+        levels = levels_of(self.first, self.lattice)
+        longer = np.einsum("ij,ij->i", rows, rows) > _limits(block, levels, self.lattice)
+        if longer.any():
+            sizes = block.sizes[longer] if isinstance(block, UnitBlock) else None
+            whose = None if sizes is None else UnitBlock(sizes, sizes, block.heads[longer], block.capped)
+            self._longer.append((rows[longer], whose))
+            rows[longer] = 0.0
+        super()._take(rows, block)
+
+    def _join(self, other: SecondMoment) -> None:
+        super()._join(other)
+        self._longer += other._longer if isinstance(other, NestedMoment) else []
+
+    @property
+    def cumulative(self) -> NDArray[np.int64]:
+        """The number of rows (or people) within each grid radius from the first one on."""
+        levels = [levels_of(radius, self.lattice) for radius in GRID]
+        outside = np.zeros(len(GRID), dtype=np.int64)
+        for rows, whose in self._longer:
+            squares = np.einsum("ij,ij->i", rows, rows)
+            counted = np.ones(len(rows), dtype=bool) if whose is None else whose.heads
+            for at, each in enumerate(levels):
+                outside[at] += np.count_nonzero(counted & (squares > _limits(whose, each, self.lattice)))
+        return np.asarray(self.count - outside)
+
+    def within(self, radius: float, center_weight: int) -> ShortenedMoment:
+        """The moment of rows shortened to this radius; no smaller than the first, no larger than the lattice's."""
+        if not self.first <= radius <= self.lattice.radius:
+            raise AssertionError("rows up to the first radius are summed as they are")
+        moment = ShortenedMoment(self.lattice, radius, center_weight)
+        for rows, whose in self._longer:
+            moment._take(rows, rows if whose is None else whose)
+        if self._pending_rows:
+            self._flush()
+        moment._gram.merge(self._gram)
+        if moment._sums is not None and self._sums is not None:
+            moment._sums.uncount()  # longer rows were counted when they came
+            moment._sums.merge(self._sums)
+        moment.count, moment._seen = self.count, self._seen
+        return moment
+
+
+def _limits(block: Any, levels: int, lattice: Lattice) -> Any:
+    """The squared lengths that rows of a block may have where those of a row by itself may have so many steps."""
+    if isinstance(block, UnitBlock):
+        return squared_limits(block.sizes, levels**2, lattice.n_columns)
+    return np.float64(levels**2)

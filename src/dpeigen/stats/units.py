@@ -1,0 +1,86 @@
+"""Rows that belong to people (or other units): blocks that know how many rows each row's person has.
+
+A person with m rows counts one, and the rows share that: each has the weight 1/m. On the lattice (`stats.lattice`) a
+row is divided by √m before it is rounded, and its squared length is checked to be at most (L² − s)/m on the integers
+themselves, s = 2^10·(√d + 1) a slack. So Σ|z|² ≤ L² − s over all rows of one person, whatever they are and however
+many, and whatever is proven of one row with |z| ≤ L holds of one person (docs/sensitivity.md).
+
+Sums of rows need the weight 1/m where z has 1/√m: the other 1/√m is an integer w = ⌊W/√m⌋ with m·w² ≤ W², and
+|Σwz| ≤ √(Σw²)·√(Σ|z|²) ≤ W·L (Cauchy and Schwarz).
+
+Statistics that take no such blocks are given one row of each person: the ``heads`` of a block, drawn at random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats
+
+MOST_SHARED = 4096  # rows of one person that are used; of more, so many are drawn at random
+ROOT_LEVELS = 2**20  # W
+_SLACK = 2**10  # times √d: covers what sums are rounded by when W is taken out
+
+
+@dataclass(frozen=True, eq=False)
+class UnitBlock:
+    """Rows, for each row the number of rows that share its person's weight, and which rows stand for their person.
+
+    It is no array on purpose: what does not know of people cannot take it for rows. ``capped``: each row has the
+    weight 1/m for a public m, of which no person has more rows, so a person may count less than one.
+    """
+
+    rows: Any
+    sizes: NDArray[np.int64]
+    heads: NDArray[np.bool_]
+    capped: bool = False
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, part: Any) -> UnitBlock:
+        return UnitBlock(self.rows[part], self.sizes[part], self.heads[part], self.capped)
+
+    @property
+    def people(self) -> int:
+        """Of how many people the block holds the head."""
+        return int(np.count_nonzero(self.heads))
+
+    def first(self) -> Any:
+        """The rows that stand for their people."""
+        return self.rows[self.heads]
+
+
+def terms_of(block: Any) -> int:
+    """What a block adds to a number of terms: rows, or people where rows belong to them."""
+    return block.people if isinstance(block, UnitBlock) else len(block)
+
+
+def squared_limits(sizes: NDArray[np.int64], squared_radius: int, n_columns: int) -> Floats:
+    """The largest squared lengths of rows on a lattice, integers: m of them are at most the radius squared."""
+    slack = _SLACK * (math.isqrt(n_columns) + 1)
+    return by_size(sizes, lambda m: ((squared_radius - slack) // m).astype(np.float64))
+
+
+def root_weights(sizes: NDArray[np.int64], whole: int) -> Floats:
+    """Integers w with m·w² ≤ whole²; checked, because sensitivities rest on it."""
+
+    def weights(m: NDArray[np.int64]) -> Floats:
+        found = np.floor(np.sqrt((whole**2 // m).astype(np.float64))).astype(np.int64)
+        return np.where(m * found**2 <= whole**2, found, found - 1).astype(np.float64)
+
+    return by_size(sizes, weights)
+
+
+def by_size(sizes: NDArray[np.int64], function: Callable[[NDArray[np.int64]], Floats]) -> Floats:
+    """The function of every size: computed once for each, since sizes are mostly small and rows many."""
+    largest = int(sizes.max(initial=1))
+    if largest > MOST_SHARED:
+        return function(sizes)
+    return function(np.arange(1, largest + 1))[sizes - 1]
