@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.auditing.making import VISITS
 from dpeigen.auditing.targets import DELTA, TARGETS, Target, make_task, method_target, shown
 from dpeigen.methods import DataScaledGaussian, Gaussian
 from dpeigen.methods.base import run_method
@@ -148,6 +149,16 @@ def _data_scaled(epsilon: float) -> Target:
     return replace(target, run=run)
 
 
+def _by_row(epsilon: float) -> Target:
+    target = _right("people", epsilon)
+
+    def run(rows: Floats, rng: Randomness) -> Floats:
+        task = make_task(2, VISITS * len(rows), Budget(epsilon, DELTA))
+        return shown(run_method(Gaussian(), ArraySource(np.repeat(rows, VISITS, axis=0)), task, rng), task)
+
+    return replace(target, run=run)
+
+
 def _same_seed(epsilon: float) -> Target:
     target = _right("gaussian", epsilon)
     return replace(target, run=lambda rows, rng: target.run(rows, made_up_randomness()))  # noqa: ARG005
@@ -168,6 +179,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "fault: inverted Bingham": Fault("proposals kept by the inverse of the envelope", 2.0, 1200, _inverted),
     "fault: scaled by the data": Fault("the bound is the longest row", 4.0, 400, _data_scaled),
+    "fault: rows for people": Fault("weights forgotten: noise for one row of a person with five", 4.0, 400, _by_row),
     "fault: reused seed": Fault("every release draws the same noise", 4.0, 400, _same_seed),
     "fault: restarted generator": Fault("the generator starts again inside a release", 4.0, 800, _restarted),
     "fault: one triangle": Fault("noise on one triangle, halved by mirroring", 4.0, 1200, _gaussian(OneTriangle())),

@@ -102,7 +102,7 @@ def _numbers(release: Release) -> Floats:
 def estimator_target(name: str, epsilon: float, kind: Kind) -> Target:
     """`PrivatePCA` as a user calls it."""
     given: dict[str, Any] = {"bound": 1.0, "center": "private", "method": "auto"} | kind.options
-    spoiled = given.get("on_bad_row") == "drop-to-zero"
+    spoiled = given.get("missing", "refuse") != "refuse"
 
     def fit(rows: Floats, rng: Randomness) -> Release:
         model = PrivatePCA(1, epsilon=epsilon, delta=kind.delta, random_state=rng, **given)

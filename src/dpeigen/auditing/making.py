@@ -20,9 +20,11 @@ from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Randomness, Relation
 from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
 from dpeigen.sources import ArraySource
+from dpeigen.sources.units import UnitsByPlace
 
 DELTA = 1e-6
 _SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
+VISITS = 5  # rows of a person
 _SIGNAL, _NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it
 
 
@@ -107,8 +109,21 @@ def method_target(name: str, method: Method, budget: Budget, d: int, **options: 
 
     claim = Claim(price, sample.split)
     facts: dict[str, Any] = {"bound": str(task.bound), "center": str(options.get("center"))}
-    facts["bad rows"] = task.on_bad_row == "drop-to-zero"
+    facts["bad rows"] = task.missing != "refuse"
     return Target(name, claim, n, d, task.relation, run, facts, model=method.basis == "distributional")
+
+
+def people_target(name: str, epsilon: float, kind: Kind) -> Target:
+    """A second moment of people with several rows: neighbours differ in all rows of one of them."""
+    target = method_target(name, Gaussian(), Budget(epsilon, kind.delta), kind.d)
+
+    def run(rows: Floats, rng: Randomness) -> Floats:
+        task = make_task(kind.d, len(rows), Budget(epsilon, kind.delta))
+        whose = np.repeat(np.arange(len(rows)), VISITS)
+        source = UnitsByPlace(ArraySource(rows[whose]), lambda: (whose, len(rows)), "person")
+        return shown(run_method(Gaussian(), source, task, rng), task)
+
+    return replace(target, run=run)
 
 
 def _fixed_shares(method: Method, task: Task) -> Method:

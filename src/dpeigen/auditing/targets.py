@@ -18,7 +18,17 @@ from dpeigen.auditing.further import (
     shuffled_target,
     top_eigenvalue_target,
 )
-from dpeigen.auditing.making import DELTA, Kind, Target, make_task, method_target, model_rows, shown, whole
+from dpeigen.auditing.making import (
+    DELTA,
+    Kind,
+    Target,
+    make_task,
+    method_target,
+    model_rows,
+    people_target,
+    shown,
+    whole,
+)
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.methods import (
@@ -29,7 +39,7 @@ from dpeigen.methods import (
     Kendall,
     Laplace,
 )
-from dpeigen.methods.location import ask_center, center_shares
+from dpeigen.methods.location import ask_center, center_integers, center_shares
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate, gaussian_mu
 from dpeigen.privacy.sphere import sample_orthonormal
 from dpeigen.questions import RadiusHolding
@@ -58,12 +68,12 @@ def _center_target(name: str, epsilon: float, kind: Kind) -> Target:
     bound = kind.options.get("bound", "private")
     task = make_task(kind.d, 40, budget, bound=bound, center="private")
     pure, main = center_shares(task)
-    costs: dict[Purpose, Cost] = allocate(budget, pure=pure, main=main, coordinates=4 * kind.d)
+    costs: dict[Purpose, Cost] = allocate(budget, pure=pure, main=main, coordinates=center_integers(kind.d))
     radius = None if isinstance(bound, str) else float(bound)
 
     def run(rows: Floats, rng: Randomness) -> Floats:
         curator = DataCurator(ArraySource(rows), Relation.REPLACE, costs, budget, rng)
-        return np.arcsinh(ask_center(curator, Frame(kind.d), radius, costs)[0])
+        return np.arcsinh(ask_center(curator, Frame(kind.d), radius, costs, task)[0])
 
     spends = tuple(Spend(purpose.value, "", cost) for purpose, cost in costs.items())
     return Target(name, Claim(budget, spends), 40, kind.d, Relation.REPLACE, run)
@@ -114,7 +124,8 @@ TARGETS: dict[str, Kind] = {
     "gaussian, column bounds": Kind(whole, "gaussian", options={"bound": (np.full(2, -1.0), np.full(2, 1.0))}),
     "gaussian, private bound": Kind(whole, "gaussian", options={"bound": "private"}, cost=16),
     "gaussian, pairs": Kind(whole, "gaussian", options={"center": "pairs"}),
-    "gaussian, bad rows": Kind(whole, "gaussian", options={"on_bad_row": "drop-to-zero"}),
+    "gaussian, bad rows": Kind(whole, "gaussian", options={"missing": "drop"}),
+    "gaussian, missing cells": Kind(whole, "gaussian", options={"missing": "correct"}),
     "gaussian, as printed": Kind(whole, Gaussian(constants="published")),
     "gaussian, private rank": Kind(whole, "gaussian", options={"rank": True}, cost=13),
     "laplace": Kind(whole, "laplace", 0.0),
@@ -154,6 +165,7 @@ TARGETS: dict[str, Kind] = {
     "refined, add/remove": Kind(whole, "refined", options={"bound": None} | _APART, cost=16),
     "whitened": Kind(whole, "whitened", options={"bound": None}, cost=16),
     "whitened, pure": Kind(whole, "whitened", 0.0, options={"bound": None}, cost=20),
+    "people": Kind(people_target, cost=2),
     "oja": Kind(whole, "oja", cost=5),
     "dp-pca": Kind(whole, "dp-pca", options={"bound": None}, cost=100),
     "radius": Kind(_radius, delta=0.0, cost=8),
@@ -169,7 +181,7 @@ TARGETS: dict[str, Kind] = {
     "score map, add/remove": Kind(map_target, delta=0.0, options={"classes": True} | _APART),
     "PrivatePCA": Kind(estimator_target, cost=6),
     "PrivatePCA, pure": Kind(estimator_target, delta=0.0, cost=5),
-    "PrivatePCA, bad rows": Kind(estimator_target, options={"on_bad_row": "drop-to-zero"}, cost=6),
+    "PrivatePCA, bad rows": Kind(estimator_target, options={"missing": "drop"}, cost=6),
     "PrivateRidge": Kind(ridge_target, cost=4),
     "local gaussian": Kind(_local),
     "local privunit": Kind(_local, delta=0.0),

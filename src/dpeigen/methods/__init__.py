@@ -20,6 +20,7 @@ from dpeigen.methods.sampling.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.signs.kendall import Kendall
 from dpeigen.methods.signs.refined import Refined
 from dpeigen.methods.signs.spatial_sign import SpatialSign
+from dpeigen.methods.standardised import Standardised
 
 __all__ = [
     "DPPCA",
@@ -41,6 +42,7 @@ __all__ = [
     "Refined",
     "SpatialSign",
     "Spiked",
+    "Standardised",
     "Stream",
     "Task",
     "Whitened",

@@ -44,6 +44,7 @@ from dpeigen.methods.sampling.kapralov_talwar import KapralovTalwar
 from dpeigen.methods.signs.kendall import Kendall
 from dpeigen.methods.signs.refined import Refined
 from dpeigen.methods.signs.spatial_sign import SpatialSign
+from dpeigen.methods.standardised import Standardised
 from dpeigen.privacy import PureCost
 from dpeigen.questions import law_for
 
@@ -65,11 +66,13 @@ METHODS: dict[str, type[Method]] = {
 }
 METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
+_USUAL_LEVEL = 3.0  # of leading variances beside the others, in standardised tables
 ASSUMED_LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _MOSTLY_NOISE = 0.6  # noise on a correlation from which on nothing is said
 _MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # from which on a public box, or radius, is the better ground
 _WRONG_ANGLE = 0.3  # sinΘ from which on directions of signs stand in for those of the covariance
+_WRONG_SCALED_ANGLE = 0.6  # where signs, too, have to pay for units
 _STANDS_IN = (
     "rows × ε are too few for the components of the covariance, so these are directions of signs: the same for "
     "elliptical rows, others for skewed ones"
@@ -113,9 +116,8 @@ def explain(task: Task) -> Choice:
         return _for_directions(task, k) if directions and k else _robust_covariance(task)
     if _pays(Whitened(), task):
         return Choice(Whitened(), {}, "", "any unit, any origin, and its error goes to 0 as rows and ε grow")
-    if isinstance(task.bound, (float, tuple)):
-        return _noisy_moment(task)
-    if directions and k:
+    signs = task.missing != "correct"  # they are not corrected for missing cells
+    if directions and k and signs and (task.n_terms is not None or task.bound is None):
         found = _for_directions(task, k)
         return replace(found, reason=f"{_STANDS_IN}; {found.reason}")
     if task.bound is not None:
@@ -196,35 +198,36 @@ def _robust_covariance(task: Task) -> Choice:  # noqa: ARG001
 def _pays(method: Whitened, task: Task) -> bool:
     """Whether the public facts promise an answer that is not mostly noise.
 
-    Inside a public radius it has to promise little noise: who knows a radius has rows in one unit, and the noise of
-    plain moments follows the radius. Where the number of rows is private, a bound is the safer ground.
+    For the whole covariance inside a public radius it has to promise little noise: who knows a radius has rows in one
+    unit, and the noise of plain moments follows the radius. Where the number of rows is private, a bound is the safer
+    ground.
     """
     if not _allows(method, task) or (task.regression and isinstance(task.bound, (tuple, float))):
         return False  # regressions inside bounds have columns in the units of the bounds already
     if task.n_terms is None:
         return task.bound is None
+    k = task.n_components
+    if k is not None and k < task.n_features and task.missing != "correct":
+        return _angle(method, task, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE)
     if isinstance(task.bound, float):
         return expected_noise(task) < _LITTLE_NOISE
-    k = task.n_components
-    if k is not None and k < task.n_features and _angle(method, task, k) > _WRONG_ANGLE:
-        return False
     return expected_noise(task) < (_MOSTLY_NOISE if task.bound is None else _MUCH_NOISE)
 
 
 def _angle(method: Whitened, task: Task, k: int) -> float:
-    """sinΘ that is to be expected, geometric mean over the assumed worlds."""
+    """sinΘ that is to be expected where the leading variances stand out no more than in most standardised tables."""
     d, cost = task.n_features, method.shares(task)[Purpose.WHITENED_MOMENT]
     terms = task.n_terms or 1
     course = Course("moment", terms, law_for(cost).deviation(d, cost, task.relation) / terms, 0.0, True, True)
-    return _geometric_mean([expected_error(course, d, k, world) for world in _worlds()])
+    return _geometric_mean([expected_error(course, d, k, world) for world in _worlds((_USUAL_LEVEL,))])
 
 
 def _geometric_mean(values: list[float]) -> float:
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
-def _worlds() -> list[World]:
-    return [World(level, heavy, math.inf) for level in ASSUMED_LEVELS for heavy in (False, True)]
+def _worlds(levels: tuple[float, ...] = ASSUMED_LEVELS) -> list[World]:
+    return [World(level, heavy) for level in levels for heavy in (False, True)]
 
 
 def too_little(task: Task) -> str:
@@ -272,6 +275,11 @@ def check_method(method: Any, owner: str, delta: float = 0.0) -> None:
         raise TypeError(complain("method", owner, "a method name or an instance from dpeigen.methods", method))
 
 
+def itself(method: Method) -> Method:
+    """The method that finds the directions, where others pay for their number or for units."""
+    return itself(method.inner) if isinstance(method, (PrivateRank, Standardised)) else method
+
+
 def resolve(method: str | Method, task: Task) -> Method:
     """A method from a name, an instance, or "auto"; checked against the task."""
     return resolve_with_reasons(method, task)[0]
@@ -284,5 +292,7 @@ def resolve_with_reasons(method: str | Method, task: Task) -> tuple[Method, Choi
     chosen = choice.method if choice else method if isinstance(method, Method) else METHODS[method]()
     if task.private_rank and not isinstance(chosen, PrivateRank):
         chosen = PrivateRank(chosen)
+    if task.scale is not None and itself(chosen).robust:
+        chosen = Standardised(chosen)
     chosen.check(task)
     return chosen, choice

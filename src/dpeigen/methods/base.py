@@ -7,26 +7,31 @@ with the noisy answers, asks again, and returns an `Estimate`, of which every nu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
-from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend
+from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Basis, Numerics
+from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import Source
-from dpeigen.stats.frame import LARGEST_FACT, OnBadRow
+from dpeigen.stats import Frame
+from dpeigen.stats.frame import LARGEST_FACT, Missing
+from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
 
 Box = tuple[Floats, Floats]
+C = TypeVar("C", bound=Curator)
 # Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
 LEAST_DELTA = 1e-18
+_ROWS_SHARE, _ROWS_MARGIN = 0.02, 0.021  # of ε, for the number of rows where it is paid for; and what it takes
 _LONGEST = 1e50  # what columns without a public bound are clipped to is shorter
 
 
@@ -42,12 +47,14 @@ class Task:
     bound: float | Box | str | None  # radius, (lower, upper), "private", or None
     center: Floats | str | None  # None, a public centre, "private" or "pairs"
     n_rows: int | None  # None unless public
-    on_bad_row: OnBadRow = "refuse"
+    missing: Missing = "refuse"
     shrink: bool = True
     scale: Floats | str | None = None  # None: the data's own units; public deviations; "private"
     robust: bool = False  # directions of signs are asked for, not those of the covariance
     regression: bool = False  # the last column is regressed on the others
     same_units: bool = False  # a public statement: all columns are measured in one unit
+    unit: str = "row"  # whom the guarantee protects; n_rows is then the number of these
+    max_rows: int | None = None  # of one unit, where each row counts alike; None: every unit counts one
     private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
 
     @property
@@ -86,7 +93,10 @@ class Estimate:
     covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
     details: Mapping[str, Any] = field(default_factory=dict)  # what the method itself released or was told; JSON values
     radius_released: bool | None = None  # whether a radius was paid for; None: it was unless the bound is public
+    noise_map: Floats | None = None  # B: on a subspace P the covariance carries noise of norm ‖PB‖·‖PB‖_F/√d; public
+    holes: Floats | None = None  # released shares of missing cells, column by column, where they were corrected for
     scale: Floats | None = None  # what columns were divided by; the numbers above, but for the mean, are in its units
+    measured: Callable[[], Measured] | None = None  # the noisy moment behind it, in the data's own units: for intervals
 
     def __post_init__(self) -> None:
         # Products in floating point differ in the last bit across the diagonal.
@@ -105,6 +115,8 @@ class Method(ABC):
     basis: ClassVar[Basis] = "worst-case"
     estimand: ClassVar[str] = "covariance"  # what the directions are those of, as rows grow in number
     robust: ClassVar[bool] = False  # whether that is a robust estimand: signs, or Kendall's tau
+    whole: ClassVar[bool] = False  # releases a whole covariance with noise of known size, which its `noise_map` tells
+    corrects_holes: ClassVar[bool] = False  # whether it takes missing="correct"
     holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
@@ -129,6 +141,10 @@ class Method(ABC):
     def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
         """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""
         return not self.holds_rows
+
+    def declared(self, task: Task) -> dict[str, Cost]:
+        """The most that may be spent, by the purposes in the record; how much of it is may follow from releases."""
+        return {purpose.value: cost for purpose, cost in self.shares(task).items()}
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
         """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
@@ -161,6 +177,13 @@ class Method(ABC):
             )
             raise ValueError(complain("bound", task.owner, f"given for method={self.name!r}", None, remedy))
         _check_units(task)
+        if task.missing == "correct" and not self.corrects_holes:
+            must = f"other than 'correct' for method={self.name!r}, which cannot be corrected for missing cells"
+            remedy = (
+                "Use method='auto' (with robust=False), 'whitened', 'gaussian', 'laplace' or 'matrix-laplace', or "
+                "missing='drop', which counts a row with a missing cell as a row at the centre."
+            )
+            raise ValueError(complain("missing", task.owner, must, "correct", remedy))
         if task.pairs and task.relation is Relation.ADD_REMOVE:
             remedy = "Use relation='replace', or center='private'."
             raise ValueError(
@@ -214,12 +237,40 @@ def unprotected(curator: Curator) -> tuple[Source, Randomness]:
 
 def run_method(method: Method, source: Source, task: Task, rng: Randomness) -> Estimate:
     """The estimate of a checked method on the rows of a source, with the record of what was spent."""
-    shares, price = method.shares(task), method.price(task)
-    curator = DataCurator(source, task.relation, shares, price, rng, hands_out_rows=method.holds_rows)
-    found = method.estimate(curator, task)
+    price = method.price(task)
+    curator = DataCurator(
+        source, task.relation, first_shares(method, task), price, rng, hands_out_rows=method.holds_rows
+    )
+    found = method.estimate(*with_rows_paid(curator, method, task))
     if task.scale is not None and found.scale is None:
         found = standardised(found, task)
     return replace(found, split=curator.split) if curator.split else found
+
+
+def first_shares(method: Method, task: Task) -> dict[Purpose, Cost]:
+    """What a curator may spend before the number of rows is known, where that is to be paid for; else all of it."""
+    if task.max_rows is None or task.relation is not Relation.REPLACE or method.holds_rows:
+        return method.shares(task)
+    return {Purpose.ROWS: PureCost(_ROWS_SHARE * task.budget.epsilon)}
+
+
+def with_rows_paid(curator: C, method: Method, task: Task) -> tuple[C, Task]:
+    """Curator and task as they are; or, where each row counts alike, after the number of rows was paid for.
+
+    Every row has the weight 1/m, m the most rows of a person. So what sums are divided by is the number of rows over m,
+    which is not public even where the number of people is. Once released it stands for the number of people.
+    """
+    shares = first_shares(method, task)
+    if task.max_rows is None or list(shares) != [Purpose.ROWS]:
+        return curator, task
+    question = RowsUsed(Frame(task.n_features, missing=task.missing), task.max_rows)
+    rows = curator.measure(question, purpose=Purpose.ROWS, cost=shares[Purpose.ROWS])
+    terms = min(rows / task.max_rows, float(task.n_rows or rows))
+    left = Budget((1 - _ROWS_MARGIN) * task.budget.epsilon, task.budget.delta)
+    task = replace(task, budget=left, n_rows=max(2, round(terms)))
+    part = curator.part(method.shares(task))
+    part.known_terms = max(2.0, terms)
+    return part, task
 
 
 def standardised(found: Estimate, task: Task) -> Estimate:
@@ -241,15 +292,17 @@ def standardised(found: Estimate, task: Task) -> Estimate:
         radius=None,
         noise_deviation=None,
         covariance_error=None,
+        noise_map=None if found.noise_map is None else found.noise_map / scale[:, None],
         scale=scale,
     )
 
 
 def estimand_of(method: Method, task: Task) -> str:
     """What the released directions are those of, in words."""
-    if method.estimand != "covariance" or task.scale is None:
-        about = "second moment" if task.center is None else method.estimand
-        return about if method.estimand == "covariance" else method.estimand
+    if method.estimand != "covariance":
+        return method.estimand if task.scale is None else f"{method.estimand} of standardised columns"
+    if task.scale is None:
+        return "second moment" if task.center is None else method.estimand
     return "covariance of columns in public units" if isinstance(task.scale, np.ndarray) else "correlation"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.holes import Holes
 from dpeigen.methods.location import Weights, ask_center, center_shares, within
 from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Cost
@@ -39,13 +40,19 @@ def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[Weig
 
 
 def ask_frame(
-    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = True, outside: float | None = None
+    curator: Curator,
+    task: Task,
+    costs: Mapping[Purpose, Cost],
+    *,
+    weighted: bool = True,
+    outside: float | None = None,
+    holes: Holes | None = None,
 ) -> tuple[Frame, float, float | None]:
     """The frame, the radius, and the expected error of a paid centre (else None).
 
     A radius that is paid for leaves so many rows ``outside``, as a rule as many as balance noise, or else 5% of them.
     """
-    frame, radius, center_error = ask_centered_frame(curator, task, costs, weighted=weighted)
+    frame, radius, center_error = ask_centered_frame(curator, task, costs, weighted=weighted, holes=holes)
     if Purpose.RADIUS in costs:
         cost = costs[Purpose.RADIUS]
         question = RadiusHolding(frame) if outside is None else RadiusLeaving(frame, outside)
@@ -56,13 +63,18 @@ def ask_frame(
 
 
 def ask_centered_frame(
-    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, weighted: bool = False
+    curator: Curator,
+    task: Task,
+    costs: Mapping[Purpose, Cost],
+    *,
+    weighted: bool = False,
+    holes: Holes | None = None,
 ) -> tuple[Frame, float | None, float | None]:
     """The same without paying for a radius of rows: the public one, or None."""
     frame, radius = frame_rows(task, weighted=weighted)
     if Purpose.CENTER not in costs:
         return frame, radius, None
-    center, error = ask_center(curator, frame, radius, costs)
+    center, error = ask_center(curator, frame, radius, costs, task, holes)
     return replace(frame, center=center), radius, error
 
 
@@ -75,7 +87,7 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
     """
     center = task.center if isinstance(task.center, np.ndarray) else None
     if not isinstance(task.bound, tuple):
-        frame = Frame(task.n_features, center, pairs=task.pairs, on_bad_row=task.on_bad_row)
+        frame = Frame(task.n_features, center, pairs=task.pairs, missing=task.missing)
         if task.bound is None or isinstance(task.bound, str):
             return frame, None
         return frame, task.bound / (math.sqrt(2.0) if task.pairs else 1.0)
@@ -85,7 +97,7 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
     origin = np.zeros(task.n_features) if center is None else center
     half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
     weights = 1 / np.sqrt(half) if weighted and np.ptp(half) > 0 else None
-    frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.on_bad_row)
+    frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.missing)
     return frame, float(np.linalg.norm(half if weights is None else half * weights))
 
 

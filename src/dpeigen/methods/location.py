@@ -1,10 +1,11 @@
-"""A private centre when no bound is known: two rounds of "find a radius, take the clipped mean".
+"""A private centre: where the rows lie, whatever their origin; then their mean about that place.
 
-Guarantee: the composition of its spends, for every data set. Each round pays for a radius about the present centre
-(`questions.radius`) and for the mean of the rows clipped to it (`questions.mean`). The first round finds where the data
-are, the second measures the centre at the scale of their spread. With a public bound, one round without radii is
-enough.
-After Biswas, Dong, Kamath, Ullman 2020 (CoinPress), with a worst-case guarantee.
+Guarantee: the composition of its spends, for every data set. Where no bound is public: one scale of all columns from
+differences of rows, and the place of every column by noisy counts in units of it (`methods.columns`), neither of which
+depends on where the rows lie; a radius about that place (`questions.radius`), and the mean of the rows clipped to it
+(`questions.mean`). Where rows are too few for places to stand out of the noise, a first radius and mean about the
+origin take their part (after Biswas, Dong, Kamath, Ullman 2020): the error then grows with the distance from it. With a
+public bound the mean alone may be enough.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.columns import ask_one_scale, ask_places, finds_places, place_integers, places_share
+from dpeigen.methods.holes import Holes
 from dpeigen.methods.radius import radius_share, rows_needed
 from dpeigen.privacy import Cost, PureCost, gaussian_mu
 from dpeigen.questions import ClippedMean, RadiusHolding
@@ -25,27 +28,37 @@ from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
 
 Weights = dict[Purpose, float]
-ROUNDS = (
+_ROUNDS = (
     (Purpose.FIRST_CENTER_RADIUS, Purpose.FIRST_CENTER),
     (Purpose.CENTER_RADIUS, Purpose.CENTER),
 )
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
 
 
-def center_shares(task: Task, *, measured: bool = False) -> tuple[Weights, Weights]:
+def center_shares(task: Task, *, measured: bool = False, alone: bool = False) -> tuple[Weights, Weights]:
     """(pure, main) shares for `ask_center`, to be joined to a method's own for `allocate`.
 
-    Two rounds with radii where there is no public bound, and, if ``measured``, also inside one where rows are enough: a
-    bound is mostly far longer than the spread, and the noise of a centre follows it.
+    Places (or a first round) and a radius where there is no public bound, and, if ``measured``, also inside one where
+    rows are enough: a bound is mostly far longer than the spread, and the noise of a centre follows it. ``alone``: no
+    direction depends on this centre.
     """
-    share = _center_share(task)
+    share, part = _center_share(task), 3 if alone else 1
     if isinstance(task.bound, (float, tuple)):
         needed = rows_needed(PureCost(_MOST_SHARE * task.budget.epsilon))
         if not measured or task.n_terms is None or task.n_terms < 1.2 * needed:
-            return {}, {Purpose.CENTER: max(share, 0.2)}
-    radius = radius_share(task, _RADIUS_SHARE, most=_MOST_SHARE, plenty=4)
-    radii = {Purpose.FIRST_CENTER_RADIUS: radius, Purpose.CENTER_RADIUS: radius}
-    return radii, {Purpose.FIRST_CENTER: max(0.04, share / 2), Purpose.CENTER: share}
+            return {}, {Purpose.CENTER: max(share, 0.2) / part}
+    radii = {Purpose.CENTER_RADIUS: radius_share(task, _RADIUS_SHARE, most=_MOST_SHARE, plenty=4)}
+    if not finds_places(task):
+        radii[Purpose.FIRST_CENTER_RADIUS] = radii[Purpose.CENTER_RADIUS]
+        return radii, {Purpose.FIRST_CENTER: max(0.04, share / 2) / part, Purpose.CENTER: share / part}
+    paired = replace(task, center="pairs")
+    radii[Purpose.SCALES] = radius_share(paired, _RADIUS_SHARE, most=_MOST_SHARE, plenty=4)
+    return radii, {Purpose.PLACES: places_share(task), Purpose.CENTER: share / part}
+
+
+def center_integers(d: int) -> int:
+    """How many integers with noise `ask_center` draws at most: places, and means with counts."""
+    return place_integers(d) + 2 * (d + 1)
 
 
 def _center_share(task: Task) -> float:
@@ -64,14 +77,22 @@ def _center_share(task: Task) -> float:
 
 
 def ask_center(
-    curator: Curator, frame: Frame, radius: float | None, costs: Mapping[Purpose, Cost]
+    curator: Curator,
+    frame: Frame,
+    radius: float | None,
+    costs: Mapping[Purpose, Cost],
+    task: Task,
+    holes: Holes | None = None,
 ) -> tuple[Floats, float]:
     """A centre in the data's own units, and the expected length of its noise in framed units.
 
     Asks what the `center_shares` pay for. ``radius`` is the public one, if there is one.
     """
+    if Purpose.PLACES in costs:
+        scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0)
+        frame = _about(frame, ask_places(curator, scale, costs[Purpose.PLACES], task)[0])
     error = 0.0
-    for reach_of, purpose in ROUNDS:
+    for reach_of, purpose in _ROUNDS:
         if purpose not in costs:
             continue
         reach = radius
@@ -80,12 +101,16 @@ def ask_center(
         if reach is None:
             raise AssertionError("a radius is public or paid for")
         found = curator.measure(ClippedMean(Lattice(frame, reach)), purpose=purpose, cost=costs[purpose])
-        origin = np.zeros(frame.n_features) if frame.center is None else frame.center
-        error = found.error
-        frame = replace(frame, center=np.clip(origin + found.mean * frame.unit, -LARGEST_FACT, LARGEST_FACT))
+        error, origin = found.error, 0.0 if frame.center is None else frame.center
+        mean = found.mean if holes is None else holes.mean(found.mean)
+        frame = _about(frame, origin + mean * frame.unit)
     if frame.center is None:
         raise AssertionError("at least one round sets a centre")
     return frame.center, error
+
+
+def _about(frame: Frame, center: Floats) -> Frame:
+    return replace(frame, center=np.clip(center, -LARGEST_FACT, LARGEST_FACT))
 
 
 def within(radius: float, cap: float | None) -> float:

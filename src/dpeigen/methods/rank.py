@@ -1,12 +1,17 @@
-"""``n_components="private"``: the number of components from noisy eigenvalues, then any method with that number.
+"""``n_components="private"``: the number of components, from a released covariance or from noisy eigenvalues.
 
-Guarantee: that of the method, for the composition of both. First the eigenvalues of the second moment of rows clipped
-to a radius (public, or paid for; about a centre that is public or paid for) are released with noise for their real
-sensitivity (`questions.spectrum`): worst-case, whatever the data are. The number is a function of these noisy
-eigenvalues and public facts (`stats.spiked.count_spikes`); the noise is part of the rule. Radius and centre, once
-released, are facts for the method that follows. It gets the largest ε for which everything composes to the
-budget; the split in the guarantee lists every share. Composition with a number that is itself released asks that the
-method cost the same whatever the number is: `check` compares, and methods that draw directions spend pure ε here.
+Guarantee: that of the method. A method that releases a whole covariance with noise of known size is asked for all of
+it, and the number of eigenvalues that stand out of bulk and noise is post-processing (`stats.spiked.spikes_in_noise`):
+it costs nothing. In units of columns that were asked for (``scale``), it is the number of components in these.
+
+For any other method the number is paid for first, and the guarantee is that of the composition of both. The eigenvalues
+of the second moment of rows clipped to a radius (public, or paid for; about a centre that is public or paid for) are
+released with noise for their real sensitivity (`questions.spectrum`): worst-case, whatever the data are. The number is
+a function of these noisy eigenvalues and public facts (`stats.spiked.count_spikes`); the noise is part of the rule.
+Radius and centre, once released, are facts for the method that follows. It gets the largest ε for which everything
+composes to the budget; the split in the guarantee lists every share. Composition with a number that is itself released
+asks that the method cost the same whatever the number is: `check` compares, and methods that draw directions spend pure
+ε here.
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
-from dpeigen.methods.base import Estimate, Method, Task
+from dpeigen.methods.base import Estimate, Method, Task, standardised
 from dpeigen.methods.framing import ask_frame, framing_shares
+from dpeigen.methods.location import center_integers
 from dpeigen.methods.one_pass.streaming import OnePassMethod
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, rounding_allowance
@@ -42,11 +48,14 @@ from dpeigen.questions import Count, Eigenvalues
 from dpeigen.questions.spectrum import GRID
 from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.spiked import count_spikes
+from dpeigen.stats.spiked import count_spikes, spikes_in_noise
 
 PREFIX = "number of components: "
 _SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
 _TIMES = 40  # steps of bisection
+_FREE = "The number of components is how many stand out of the noise of the released covariance; it cost nothing."
+_NOTHING = "No component stands out of the noise of the released covariance; the first is given all the same."
+_RAW = "The number of components is that of the columns in the data's own units."
 
 
 @dataclass(frozen=True)
@@ -86,19 +95,28 @@ class PrivateRank(Method):
         return (*stated, "the released number of components is right") if stated else ()
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """What the number of components costs, by purpose."""
+        """What the number of components costs, by purpose; where it is free, what everything does."""
+        if self.inner.whole:
+            return self.inner.shares(_whole(task))
         pure, main = framing_shares(task, paid_radius=not _public_bound(task), center=task.private_center)
         main |= {Purpose.EIGENVALUES: _SHARE, Purpose.REST: 1 - _SHARE}
         if task.relation is Relation.ADD_REMOVE:
             main[Purpose.ROWS] = _COUNT_SHARE
-        costs = allocate(task.budget, pure=pure, main=main, coordinates=4 * task.n_features + 4)
+        costs = allocate(
+            task.budget, pure=pure, main=main, coordinates=task.n_features + 1 + center_integers(task.n_features)
+        )
         del costs[Purpose.REST]
         return costs
 
+    def declared(self, task: Task) -> dict[str, Cost]:  # noqa: ARG002
+        return {}  # what a rehearsal asks is all: shares of a whole covariance cost the same however they are divided
+
     def price(self, task: Task) -> Budget:
-        return task.budget
+        return self.inner.price(_whole(task)) if self.inner.whole else task.budget
 
     def split_is_known(self, task: Task) -> bool:
+        if self.inner.whole:
+            return self.inner.split_is_known(_whole(task))
         # The cost of what follows is the same for every number of components, but its shares may not be.
         tasks = (replace(task, n_components=k, private_rank=False) for k in range(1, _most(task) + 1))
         costs = (_costs(self.inner, trial) for trial in tasks)
@@ -115,8 +133,14 @@ class PrivateRank(Method):
             raise ValueError(complain("n_components", task.owner, must, "private"))
         if isinstance(self.inner, PrivateRank):
             raise ValueError(complain("inner", "PrivateRank", "a method with a number of components", self.inner))
+        if task.missing == "correct":
+            remedy = "Give a number, or see how many eigenvalues of a released covariance matter, for free."
+            raise ValueError(complain("n_components", task.owner, "a number with missing='correct'", "private", remedy))
         if task.n_features < 2:
             raise ValueError(complain("n_components", task.owner, "a number where there is one column", "private"))
+        if self.inner.whole:
+            self.inner.check(_whole(task))
+            return
         super().check(task)
         for k in (1, _most(task)):
             self.inner.check(replace(task, n_components=k, private_rank=False))
@@ -134,6 +158,27 @@ class PrivateRank(Method):
             raise ValueError(complain("n_components", task.owner, must, "private"))
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
+        return self._count_free(curator, task) if self.inner.whole else self._pay(curator, task)
+
+    def _count_free(self, curator: Curator, task: Task) -> Estimate:
+        found = self.inner.estimate(curator, _whole(task))
+        found = found if task.scale is None or found.scale is not None else standardised(found, task)
+        if found.noise_map is None:
+            raise AssertionError("a method that releases a whole covariance tells its noise")
+        rows = max(1, round((found.n_rows or 1) / (2 if task.pairs else 1)))
+        clear = spikes_in_noise(found.covariance, found.noise_map, rows, self.rule)
+        k = max(1, clear)
+        details = {"private_rank": k, "components_that_stand_out": clear, "rank_from": "the released covariance"}
+        return replace(
+            found,
+            components=found.components[:k],
+            eigenvalues=found.eigenvalues[:k],
+            noise_variance=float(found.eigenvalues[k:].mean()),
+            notes=(*found.notes, _FREE if clear else _NOTHING),
+            details={**found.details, **details},
+        )
+
+    def _pay(self, curator: Curator, task: Task) -> Estimate:
         first = curator.part(self.shares(task), PREFIX)
         costs = self.shares(task)
         frame, radius, _ = ask_frame(first, task, costs, weighted=False)
@@ -154,8 +199,9 @@ class PrivateRank(Method):
             found,
             numerics="idealised",
             radius_released=found.radius_released or not _public_bound(task),
-            details={**found.details, "private_rank": k, "noisy_eigenvalues": values.tolist(),
-                     "noisy_eigenvalues_deviation": deviation},
+            notes=found.notes if task.scale is None else (*found.notes, _RAW),
+            details={**found.details, "private_rank": k, "rank_from": "noisy eigenvalues, paid for",
+                     "noisy_eigenvalues": values.tolist(), "noisy_eigenvalues_deviation": deviation},
         )  # fmt: skip
 
     def _inner_task(self, task: Task, k: int, radius: float, center: Floats | str | None) -> Task:
@@ -179,6 +225,11 @@ class PrivateRank(Method):
             must = "of a usual size with n_components='private', so that it can be shared"
             raise ValueError(complain("delta", task.owner, must, task.budget.delta, "Use a value well below 1/n."))
         return replace(fixed, budget=Budget(low, delta))
+
+
+def _whole(task: Task) -> Task:
+    """The task of a method that releases the whole covariance, of which components are counted."""
+    return replace(task, n_components=None)
 
 
 def _most(task: Task) -> int:

@@ -14,6 +14,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,11 +24,15 @@ from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, framing_shares, location
+from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
+from dpeigen.methods.location import center_integers
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
-from dpeigen.questions import Count, Moment, NoisyMoment, SymmetricLaw
+from dpeigen.questions import Count, Moment, NoisyMoment, RadiusLeaving, SymmetricLaw
+from dpeigen.questions.radius import OUT_OF
 from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
 CLIPPED = ("Rows longer than a paid radius were clipped to it: variances of heavy-tailed columns come out too small.",)
@@ -46,6 +52,8 @@ class MomentMethod(Method):
     factors on the default shares of the budget by purpose, such as {"radius": 0.5}.
     """
 
+    whole: ClassVar[bool] = True
+    corrects_holes: ClassVar[bool] = True
     tighten: bool = False
     constants: str = "sharp"
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
@@ -77,10 +85,11 @@ class MomentMethod(Method):
             return {Purpose.MOMENT: self.published_cost(task)}
         spent = replace(task, budget=self.budget(task))
         pure, main = framing_shares(spent, paid_radius=self._pays_for_radius(task), center=self._recenters(task))
-        main[Purpose.MOMENT] = 1.0
+        main |= {Purpose.MOMENT: 1.0} | hole_shares(task)
         if task.relation is Relation.ADD_REMOVE and not task.private_center:
             main[Purpose.ROWS] = COUNT_SHARE
-        entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 2 * task.n_features + 3
+        entries = (task.n_features + 1) * (task.n_features + 2) // 2 + 1 + center_integers(task.n_features)
+        entries += hole_integers(task)
         pure, main = self.emphasised(pure), self.emphasised(main)
         return allocate(spent.budget, pure=pure, main=main, coordinates=entries)
 
@@ -99,8 +108,8 @@ class MomentMethod(Method):
         super().check(task)
         check_choice("constants", self.constants, ["sharp", "published"], type(self).__name__)
         private = task.relation is Relation.ADD_REMOVE or task.private_center or self._pays_for_radius(task)
-        if self.constants == "published" and private:
-            must = "'sharp' where the number of rows, the centre or the bound is private"
+        if self.constants == "published" and (private or task.missing == "correct"):
+            must = "'sharp' where the number of rows, the centre, the bound or the share of missing cells is private"
             raise ValueError(complain("constants", type(self).__name__, must, self.constants))
         costs = self.shares(task)
         self.check_emphasis(costs)
@@ -113,7 +122,8 @@ class MomentMethod(Method):
         most = _MOST_OUTSIDE * (task.n_terms or math.inf)
         # A regression takes harm from the noise of few long rows, not from clipping them.
         outside = None if task.regression else min(_BALANCE * task.n_features * noise, most)
-        frame, radius, center_error = ask_frame(curator, task, costs, outside=outside)
+        holes = ask_holes(curator, task, costs)
+        frame, radius, center_error = ask_frame(curator, task, costs, outside=outside, holes=holes)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
         question = Moment(Lattice(frame, radius), self.law, weight)
         found = curator.measure(question, purpose=Purpose.MOMENT, cost=costs[Purpose.MOMENT])
@@ -122,7 +132,15 @@ class MomentMethod(Method):
             count = float(found.total[0, 0]) / weight**2
         elif count is None:
             count = curator.measure(Count(question), purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
-        return self._denoise(found, max(1.0, count), question, task)
+        estimate = self._denoise(found, max(1.0, count), question, task, holes)
+        if holes is not None:
+            return estimate
+        left: tuple[float | None, float] = (None, 0.0)
+        if self._pays_for_radius(task):
+            leaving = RadiusLeaving(frame, max(1.0, count) / OUT_OF if outside is None else outside)
+            cost = costs[Purpose.RADIUS]
+            left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
+        return replace(estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error))
 
     def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
         d, n = task.n_features, task.n_terms
@@ -133,7 +151,7 @@ class MomentMethod(Method):
             return center_weight(d, offset=0.5, noise=noise)
         return center_weight(d, offset=min(0.5, center_error / radius), noise=noise, optional=True)
 
-    def _denoise(self, found: NoisyMoment, count: float, question: Moment, task: Task) -> Estimate:
+    def _denoise(self, found: NoisyMoment, count: float, question: Moment, task: Task, holes: Holes | None) -> Estimate:
         lattice, weight, frame = question.lattice, question.weight, frame_of(question.lattice)
         d, area = frame.n_features, lattice.step**2 / count
         deviation = found.deviation * area
@@ -149,8 +167,12 @@ class MomentMethod(Method):
             values = whole * shrink_eigenvalues(values / whole, self.law.r_transform(d, tau), math.sqrt(d) * tau)
         values = project_eigenvalues(values, trace=lattice.radius**2)
         framed = (vectors * values) @ vectors.T
+        error = self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task)
+        if holes is not None:
+            framed, mean = holes.covariance(framed, mean), None if mean is None else holes.mean(mean)
+            deviation, error = deviation / float(holes.both.min()), None
         covariance = framed * np.outer(frame.unit, frame.unit)
-        if frame.weights is None:
+        if frame.weights is None and holes is None:
             eigenvalues, components = values[::-1] * frame.unit[0] ** 2, fix_signs(vectors.T[::-1])
         else:
             eigenvalues, components = symmetric_eigh(covariance)
@@ -168,8 +190,18 @@ class MomentMethod(Method):
             notes=CLIPPED if self._pays_for_radius(task) else (),
             radius_released=self._pays_for_radius(task),
             noise_deviation=deviation * float(frame.unit.max()) ** 2,
-            covariance_error=self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task),
+            noise_map=self._noise_map(frame, deviation, mean, weight * lattice.step, task),
+            covariance_error=error,
+            holes=None if holes is None else holes.shares,
         )
+
+    def _noise_map(
+        self, frame: Frame, deviation: float, mean: Floats | None, weight: float, task: Task
+    ) -> Floats | None:
+        """Where the number of components is to be read off the covariance."""
+        if not task.private_rank:
+            return None
+        return np.diag(frame.unit * math.sqrt(noise_size(self.law, deviation, mean, weight, task)))
 
     def _error(
         self, moved: Floats, deviation: float, mean: Floats | None, weight: float, frame: Frame, task: Task
@@ -189,11 +221,44 @@ class MomentMethod(Method):
         return error * float(frame.unit.max()) ** 2
 
 
+def measured(
+    found: NoisyMoment, count: float, question: Moment, outside: tuple[float | None, float], center_error: float | None
+) -> Measured:
+    """The moment as it was released, for intervals; ``outside`` rows are longer than the radius, about."""
+    lattice, frame = question.lattice, frame_of(question.lattice)
+    d, area = frame.n_features, lattice.step**2 / count
+    return Measured(
+        moment=found.total * area,
+        back=np.diag(frame.unit),
+        law=question.law.label,
+        deviation=found.deviation * area,
+        terms=count,
+        radius=lattice.radius,
+        weight=question.weight * lattice.step,
+        outside=outside[0],
+        outside_scale=outside[1],
+        center_deviation=None if center_error is None else center_error / math.sqrt(d) * float(frame.unit.max()),
+    )
+
+
 def frame_of(lattice: Lattice) -> Frame:
     """The frame of a lattice of rows as they are, neither stretched nor scores."""
     if not isinstance(lattice.frame, Frame):
         raise AssertionError("these rows are not framed only")
     return lattice.frame
+
+
+def noise_size(law: SymmetricLaw, deviation: float, mean: Floats | None, weight: float, task: Task) -> float:
+    """What the norm of the noise on a covariance stays below, as a rule: on the moment, and from the mean taken out.
+
+    A mean m̂ = m + e adds 2·‖m̂‖·‖e‖ + ‖e‖²; ``weight`` is the length of the constant in the augmented row.
+    """
+    d = task.n_features
+    size = law.norm(d, deviation, failure=0.05)
+    if mean is None:
+        return size
+    off = 1.5 * math.sqrt(d) * deviation / weight
+    return size + 2 * float(np.linalg.norm(mean)) * off + off**2
 
 
 def center_weight(d: int, offset: float, noise: float, *, optional: bool = False) -> int:

@@ -9,7 +9,7 @@ composition of
 3. the second moment of the framed rows, clipped to the first radius, and that of whitened rows Tz, clipped to the
    second. T is a function of the first release, and the image of a row depends on T and that row alone
    (`stats.stretch`). Whatever T is, the clipped rows are no longer than the radius: Frobenius sensitivity √2·R²
-   (replace) or R² (add/remove), trace 2·R² or R², in integers (`stats.moments`).
+   (replace) or R² (add/remove), trace 2·R² or R², in integers (`stats.moments`, `stats.nested`).
 4. where it is private, the number of rows: sensitivity 1.
 
 Gaussian shares compose exactly, each mechanism chosen by what was released before it (Dong, Roth, Su 2022); pure
@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -43,18 +44,31 @@ from dpeigen.methods.columns import (
     ask_columns,
     column_integers,
     column_shares,
+    own_units,
     rows_for_columns,
     unknown_note,
 )
 from dpeigen.methods.framing import location
-from dpeigen.methods.moment.base import center_weight
+from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
+from dpeigen.methods.moment.base import center_weight, noise_size
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Cost, Relation, allocate
-from dpeigen.questions import Count, GaussianLaw, Moment, RadiusLeaving, SymmetricLaw, WishartLaw
+from dpeigen.questions import (
+    Count,
+    GaussianLaw,
+    Moment,
+    RadiusLeaving,
+    SymmetricLaw,
+    WishartLaw,
+    moment_within,
+    radius_from,
+)
 from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
+from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import WhitenedRows
+from dpeigen.stats.whitening import noise_left, quadratic_forms, whitening
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
 _ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share of each
@@ -90,18 +104,20 @@ class Whitened(Method):
         "Biswas, Dong, Kamath and Ullman 2020 and Dong, Liang and Yi 2022, made worst-case, with tight constants"
     )
     needs_bound = False
+    whole = True
+    corrects_holes = True
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         pure = dict(zip((Purpose.FIRST_MOMENT_RADIUS, Purpose.WHITENED_RADIUS), _RADIUS_SHARES, strict=True))
-        main = {Purpose.FIRST_MOMENT: _ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0}
+        main = {Purpose.FIRST_MOMENT: _ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0} | hole_shares(task)
         if task.relation is Relation.ADD_REMOVE:
             main[Purpose.ROWS] = _COUNT_SHARE
         column_pure, column_main = column_shares(task)
         pure, main = pure | column_pure, main | column_main
         d = task.n_features
-        # Every noisy integer that may be drawn: of the moments with a mean, of columns, and a count.
-        integers = (_ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + 1
+        # Every noisy integer that may be drawn: of the moments with a mean, of columns, of holes, and a count.
+        integers = (_ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
         return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
     def check(self, task: Task) -> None:
@@ -114,46 +130,72 @@ class Whitened(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        plain, rows = Frame(task.n_features, on_bad_row=task.on_bad_row), float(task.n_rows or 1)
+        plain, rows = Frame(task.n_features, missing=task.missing), float(task.n_rows or 1)
         if Purpose.ROWS in costs:
             question = Count(RadiusLeaving(plain, 0.0))
             rows = curator.measure(question, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
         looks, share = curator.sample(_sampled(task, costs, self.least_sample), plain)
-        columns = ask_columns(looks, task, costs, rows * share)
+        few, part = looks.sample(_for_columns(task, share, self.least_sample), plain)
+        holes = ask_holes(curator, task, costs)
+        columns = ask_columns(few, task, costs, rows * share * part, holes)
         frame = columns.frame
         count = max(1.0, rows // frame.rows_per_term)
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
         radius = looks.measure(RadiusLeaving(frame, outside * share), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
-        frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task)
-        # What looks for places and rounds have not used goes to the last moment.
-        unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, Purpose.PLACES)
+        frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes)
+        # What looks for scales and places, and rounds, have not used goes to the last moment.
+        unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
         curator = curator.part(costs)
         looks, _ = curator.sample(share, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
-        for power in _POWERS:
-            view, back = _turned(frame, turn, power)
+        turned = _turned(frame, turn, *_POWERS)
+        together = tuple(view for view, _ in turned)
+        for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + (share < 1))
-            reach = looks.measure(RadiusLeaving(view, outside * share), purpose=Purpose.WHITENED_RADIUS, cost=cost)
-            candidates.append((reach, view, back))
+            asked = RadiusLeaving(view, outside * share, together=together)
+            candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
-        rough = latest if candidates[-1][0] ** 2 < _LIGHT * _squares(turn, latest).sum() else first
-        reach, view, back = min(candidates, key=lambda each: noise_left(each[0], each[2], rough))
-        if share < 1:  # of all rows fewer have to be clipped than of a part
-            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + 1)
-            reach = curator.measure(RadiusLeaving(view, outside), purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        white, mean, noise = _ask_moment(curator, view, reach, count, Purpose.WHITENED_MOMENT, costs, task)
+        rough = latest if candidates[-1][0] ** 2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
+        reach, shown, back = min(candidates, key=lambda each: noise_left(each[0], each[2], rough))
+        start = reach if share < 1 else None
+        if start is not None:  # of all rows fewer have to be clipped than of a part
+            asked = radius_from(shown, outside, start)
+            reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
+        found = _ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
+        white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
-        known = columns.known & (_squares(back, white) > _CLEAR * noise_of_columns)
-        back = frame.unit[:, None] * back * known[:, None]
-        covariance = back @ white @ back.T
+        known = columns.known & (quadratic_forms(back, white) > _CLEAR * noise_of_columns)
+        back = back * known[:, None]
+        framed, mean = back @ white @ back.T, None if mean is None else back @ mean
+        if holes is not None:
+            framed, mean = holes.covariance(framed, mean), None if mean is None else holes.mean(mean)
+            known = known & holes.seen
         columns = replace(columns, known=known, frame=frame)
-        return self._assemble(covariance, None if mean is None else back @ mean, columns, count, task)
+        covariance = framed * np.outer(frame.unit, frame.unit)
+        estimate = self._assemble(covariance, None if mean is None else frame.unit * mean, columns, count, task)
+        back = frame.unit[:, None] * back
+        if task.private_rank:
+            size = noise_size(_law(task), noise, found.mean, found.weight, task)
+            estimate = replace(estimate, noise_map=back * math.sqrt(size))
+        if holes is not None:
+            return replace(estimate, holes=holes.shares)
+        leaving = RadiusLeaving(shown, outside)
+        left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
+        measured = partial(found.measured, back, reach, left, _law(task), columns.kurtosis)
+        return replace(estimate, measured=measured)
 
     def _whiten(
-        self, curator: Curator, frame: Frame, radius: float, count: float, costs: Mapping[Purpose, Cost], task: Task
+        self,
+        curator: Curator,
+        frame: Frame,
+        radius: float,
+        count: float,
+        costs: Mapping[Purpose, Cost],
+        task: Task,
+        holes: Holes | None,
     ) -> tuple[Frame, Floats, Floats, Floats]:
         """The frame about a better centre, rough covariances in it, and a map that makes all directions equally long.
 
@@ -168,18 +210,20 @@ class Whitened(Method):
         found_so_far: list[Floats] = []
         for _ in range(_ROUNDS if _noise_of_round(task, costs, count) < _USELESS else 1):
             back = np.linalg.inv(turn)
-            found, mean, noise = _ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
+            seen = _ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
+            found, mean, noise = seen.second, seen.mean, seen.deviation  # not shrunk: that draws eigenvalues together
             if mean is not None and frame.center is not None:
-                frame = replace(frame, center=frame.center + frame.unit * (back @ mean))
+                off = back @ mean if holes is None else holes.mean(back @ mean)
+                frame = replace(frame, center=frame.center + frame.unit * off)
             levels, basis, factors = whitening(found, noise)
             latest = back @ (basis.T * levels) @ basis @ back.T
             found_so_far.append(latest)
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
             least = d * float(levels.min() / np.linalg.norm(turn, 2) ** 2)
-            view, back = _turned(frame, turn, 1.0)
+            ((view, back),) = _turned(frame, turn, 1.0)
             turn = np.asarray(np.linalg.inv(back), dtype=np.float64)
-            trace = max(least, float(_squares(turn, latest).sum()))
+            trace = max(least, float(quadratic_forms(turn, latest).sum()))
             radius = min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
             if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
                 break  # every direction was seen, or nothing more
@@ -192,7 +236,7 @@ class Whitened(Method):
         values, components = symmetric_eigh((covariance + covariance.T) / 2)
         values, k = np.maximum(values, 0.0), d if task.n_components is None else task.n_components
         center = location(frame, None, task)
-        missing = [int(column) for column in np.flatnonzero(~columns.known)]
+        unknown = [int(column) for column in np.flatnonzero(~columns.known)]
         return Estimate(
             components=components[:k],
             eigenvalues=values[:k],
@@ -203,8 +247,8 @@ class Whitened(Method):
             radius=None,
             numerics=_law(task).numerics,
             radius_released=True,
-            notes=("A few rows longer than a paid radius were clipped to it.", *unknown_note(missing)),
-            details={"columns_without_scale": missing},
+            notes=("A few rows longer than a paid radius were clipped to it.", *unknown_note(unknown)),
+            details={"columns_without_scale": unknown},
         )
 
 
@@ -225,6 +269,14 @@ def _sampled(task: Task, costs: Mapping[Purpose, Cost], least: int) -> float:
     return share if share < _WORTH_SAMPLING else 1.0
 
 
+def _for_columns(task: Task, share: float, least: int) -> float:
+    """Which part of a sample is enough for the columns alone; 1 where that saves little, or nothing was sampled."""
+    if task.n_terms is None or share == 1:
+        return 1.0
+    part = max(least, rows_for_columns(task)) / (share * task.n_terms)
+    return part if part < _WORTH_SAMPLING else 1.0
+
+
 def expected_noise(task: Task) -> float:
     """On a correlation, about, for columns with tails like those of most tables; from public facts."""
     if task.n_terms is None:
@@ -233,40 +285,20 @@ def expected_noise(task: Task) -> float:
     return _USUAL_REACH * d * _law(task).deviation(d, cost, task.relation) / task.n_terms
 
 
+def _looked_for(task: Task) -> tuple[Purpose, ...]:
+    """Purposes of one kind with the moments that may leave something."""
+    return (Purpose.SCALES, Purpose.PLACES) if own_units(task) else (Purpose.PLACES,)
+
+
 def _law(task: Task) -> SymmetricLaw:
     return WishartLaw() if task.budget.is_pure else GaussianLaw()
 
 
-def _turned(frame: Frame, turn: Floats, power: float) -> tuple[RowView, Floats]:
-    """Rows after a linear map, or a part of it, of norm 1 and up to a rotation; and the map back."""
+def _turned(frame: Frame, turn: Floats, *powers: float) -> list[tuple[WhitenedRows, Floats]]:
+    """Rows after a linear map, or a part of it, of norm 1 and up to a rotation; and the map back; for each power."""
     _, lengths, basis = np.linalg.svd(turn)
-    factors = np.maximum(lengths / lengths.max(), _SHORTEST) ** power
-    return WhitenedRows(frame, basis, factors), basis.T / factors
-
-
-def _squares(rows: Floats, moment: Floats) -> Floats:
-    """rᵀMr for every row r."""
-    return np.einsum("ij,jk,ik->i", rows, moment, rows)
-
-
-def noise_left(radius: float, back: Floats, rough: Floats) -> float:
-    """How much noise a moment of rows in this radius leaves, up to constants: on correlations, and in all directions.
-
-    Noise of deviation R² on the moment of turned rows is R²·‖bᵢ‖‖bⱼ‖/sᵢsⱼ on a correlation, b the rows of the map back.
-    In coordinates in which the covariance is the identity it is R²·‖B‖², B the map to them.
-    """
-    of_columns = np.einsum("ij,ij->i", back, back) / np.diag(rough)
-    levels, basis = np.linalg.eigh(rough)
-    levels = np.maximum(levels, np.finfo(np.float64).eps * levels.max())  # of a matrix that may be close to singular
-    of_directions = ((basis.T @ back) ** 2 / levels[:, None]).sum() / len(rough)
-    return float(radius**2 * of_columns.mean() * math.sqrt(radius**2 * of_directions))
-
-
-def whitening(rough: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
-    """(levels, basis, factors) from a rough moment whose entries carry noise of this deviation."""
-    levels, basis = symmetric_eigh(rough)
-    levels = np.maximum(levels, 0.0) + math.sqrt(len(rough)) * noise  # half of the norm of the noise: less is not known
-    return levels, basis, np.sqrt(levels.min() / levels)
+    factors = [np.maximum(lengths / lengths.max(), _SHORTEST) ** power for power in powers]
+    return [(WhitenedRows(frame, basis, each), basis.T / each) for each in factors]
 
 
 def last_outside(cost: Cost, count: float, task: Task) -> float:
@@ -278,6 +310,27 @@ def last_outside(cost: Cost, count: float, task: Task) -> float:
     return min(_BALANCE * d**1.5 * _law(task).deviation(d, cost, task.relation), _MOST_OUTSIDE * count)
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """A noisy moment: as it was released, about the mean, and that mean; the deviation of off-diagonal noise."""
+
+    whole: Floats
+    second: Floats
+    mean: Floats | None
+    deviation: float
+    weight: float
+    count: float
+
+    def measured(
+        self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw, kurtosis: Floats | None
+    ) -> Measured:
+        """For intervals."""
+        rows, scale = outside
+        return Measured(
+            self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale, kurtosis=kurtosis
+        )
+
+
 def _ask_moment(
     curator: Curator,
     view: RowView,
@@ -286,25 +339,32 @@ def _ask_moment(
     purpose: Purpose,
     costs: Mapping[Purpose, Cost],
     task: Task,
-) -> tuple[Floats, Floats | None, float]:
-    """A noisy mean of zzᵀ over clipped rows, shrunk and projected; their mean; the deviation of off-diagonal noise.
+    first: float | None = None,
+) -> _Seen:
+    """A noisy mean of zzᵀ over clipped rows. About a private centre their mean is taken out of it.
 
-    The mean is that of the last moment about a private centre, and taken out of it.
+    A radius that was found from a ``first`` one on has read the rows already.
     """
-    lattice, law, d = Lattice(view, radius), _law(task), task.n_features
-    weight = 0
-    if task.private_center:
-        noise = law.deviation(d, costs[purpose], task.relation) / count
-        weight = center_weight(d, offset=_OFFSET, noise=noise)
-    found = curator.measure(Moment(lattice, law, weight), purpose=purpose, cost=costs[purpose])
-    area = lattice.step**2 / count
-    second, deviation, mean = found.total * area, found.deviation * area, None
+    law = _law(task)
+    weight = _weight_of_mean(costs[purpose], count, task)
+    plain = Moment(Lattice(view, radius), law, weight)
+    question = plain if first is None else moment_within(view, radius, first, law, weight)
+    found = curator.measure(question, purpose=purpose, cost=costs[purpose])
+    step = question.lattice.step
+    whole, mean = found.total * (step**2 / count), None
+    second = whole
     if weight:
-        mean = second[0, 1:] / (weight * lattice.step)
-        second = second[1:, 1:] - np.outer(mean, mean)
-    if purpose is Purpose.FIRST_MOMENT:
-        return second, mean, deviation  # shrinking would draw the smallest eigenvalue to the others
-    return denoised(second, deviation, radius, task), mean, deviation
+        mean = whole[0, 1:] / (question.weight * step)
+        second = whole[1:, 1:] - np.outer(mean, mean)
+    return _Seen(whole, second, mean, found.deviation * (step**2 / count), question.weight * step, count)
+
+
+def _weight_of_mean(cost: Cost, count: float, task: Task) -> int:
+    """Of the constant in the augmented row, in grid steps; 0 where no centre is asked for."""
+    if not task.private_center:
+        return 0
+    noise = _law(task).deviation(task.n_features, cost, task.relation) / count
+    return center_weight(task.n_features, offset=_OFFSET, noise=noise)
 
 
 def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floats:

@@ -26,6 +26,7 @@ from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.framing import framing_shares
+from dpeigen.methods.location import center_integers
 from dpeigen.methods.one_pass.streaming import (
     LARGEST_BATCH,
     OnePassMethod,
@@ -101,12 +102,13 @@ class Oja(OnePassMethod):
 
     def framing(self, task: Task) -> dict[Purpose, Cost]:
         """What a first batch pays for a centre and a radius: the whole budget."""
-        pure, main = framing_shares(task, paid_radius=task.private_bound, center=task.private_center)
+        batch = replace(task, n_rows=None)  # it has other rows than the whole: as many as all this asks for
+        pure, main = framing_shares(batch, paid_radius=task.private_bound, center=task.private_center)
         whole = math.fsum(pure.values())
         if not main:
             return {name: PureCost(task.budget.epsilon * share / whole) for name, share in pure.items()}
         pure = {name: 0.4 * share / whole for name, share in pure.items()}
-        return allocate(task.budget, pure=pure, main=main, coordinates=2 * task.n_features)
+        return allocate(task.budget, pure=pure, main=main, coordinates=center_integers(task.n_features))
 
     def first_rows(self, task: Task) -> dict[str, int]:
         """Rows of the batches before the first block."""
@@ -115,7 +117,7 @@ class Oja(OnePassMethod):
         known = self._largest(task) // 4 if task.n_rows is None else int(_FIRST_SHARE * task.n_rows)
         costs = self.framing(task)
         if costs:
-            least = max([50, *(2 * radius_rows(c) for purpose, c in costs.items() if purpose.is_radius)])
+            least = max([50, *(2 * radius_rows(c) for c in costs.values() if isinstance(c, PureCost))])
             noise = [
                 math.ceil(20 * math.sqrt(task.n_features) / c.mu) for c in costs.values() if isinstance(c, GaussianCost)
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ class OjaStream(Stream):
         role = self.first[0][0] if self.first else "block"
         if role == "frame":
             costs = self.method.framing(self.task)
-            self.frame, self.radius, _ = ask_frame(batch.part(costs), self.task, costs, weighted=False)
+            task = replace(self.task, n_rows=self.wanted())
+            self.frame, self.radius, _ = ask_frame(batch.part(costs), task, costs, weighted=False)
         elif role == "spectrum":
             self._ask_spectrum(batch)
         else:

@@ -11,6 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -26,9 +27,11 @@ from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import noise_scale
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import Count, Eigenvalues
+from dpeigen.questions.radius import OUT_OF
 from dpeigen.questions.spectrum import GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.measured import Measured
 
 _MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
 
@@ -49,6 +52,10 @@ class SamplingMethod(Method):
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
     ) -> tuple[Floats, Floats, float]:
         """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii."""
+
+    def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:  # noqa: ARG002
+        """Deviations of the entries of the second moment in axes that start with the directions; None: not known."""
+        return None
 
     @abstractmethod
     def value_scale(self, cost: Cost, task: Task) -> float:
@@ -120,6 +127,15 @@ class SamplingMethod(Method):
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         eigenvalues, left = values * unit, left * unit
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
+        spread = self.spread(values, left / unit, costs, task)
+        outside = math.ceil(count / OUT_OF) if task.private_bound else None
+        measured = (
+            None
+            if spread is None
+            else partial(
+                _measured, components, eigenvalues, left, spread * unit, count, radius * float(frame.unit[0]), outside
+            )
+        )
         return Estimate(
             components=components,
             eigenvalues=eigenvalues,
@@ -131,7 +147,25 @@ class SamplingMethod(Method):
             numerics="idealised",
             radius_released=task.private_bound,
             notes=("The time of the rejection sampler depends on the data.",),
+            measured=measured,
         )
+
+
+def _measured(
+    components: Floats, values: Floats, left: float, spread: Floats, count: float, radius: float, outside: int | None
+) -> Measured:
+    """The second moment in axes that start with the directions, as if it had been released with this noise.
+
+    Directions are the better the larger the differences of variances: what noise would add to variances is added.
+    """
+    k, d = components.shape
+    axes = np.vstack([components, np.linalg.svd(components)[2][k:]])
+    levels = np.append(values, np.full(d - k, left))
+    gaps = levels[:, None] - levels
+    turned = np.divide(spread**2, gaps, out=np.zeros_like(spread), where=np.abs(gaps) > spread)
+    return Measured(
+        np.diag(levels + turned.sum(axis=1)), axes.T, "gaussian", 0.0, count, radius, outside=outside, deviations=spread
+    )
 
 
 def any_lattice(task: Task) -> Lattice:

@@ -25,7 +25,7 @@ from dpeigen._validate import check_choice
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
-from dpeigen.privacy import ConcentratedCost, Cost
+from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import Directions, Eigenvalues
 from dpeigen.questions.spectrum import GRID
@@ -80,6 +80,20 @@ class EigenvectorSampling(SamplingMethod):
         order = np.argsort(-values[:k], kind="stable")
         left = float(values[k:].mean()) if k < len(values) else 0.0
         return fix_signs(directions[order]), values[:k][order], left
+
+    def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats:
+        """A direction drawn from exp(c·uᵀMu) turns by an angle of variance 1/2c(λᵢ − λⱼ): (λᵢ − λⱼ)/2c on an entry."""
+        d, k, cost = task.n_features, len(values), costs[Purpose.EIGENVALUES]
+        scale = self.value_scale(cost, task) / GRID
+        noise = scale if isinstance(cost, GaussianCost) else math.sqrt(2) * scale
+        drawn = self.concentrations(values, scale, costs[Purpose.EIGENVECTORS], task)
+        levels = np.append(values, np.full(d - k, left))
+        sharpness = np.append(drawn[: self.draws(task)], np.full(d - self.draws(task), math.inf))
+        sharper = np.minimum(sharpness[:, None], sharpness)  # the direction that was drawn first
+        sharper = np.where(np.isinf(sharper), float(drawn[drawn > 0].min()), sharper)
+        found = np.sqrt(np.maximum(np.abs(levels[:, None] - levels), noise) / (2 * sharper))
+        np.fill_diagonal(found, noise / math.sqrt(2))
+        return found
 
     def concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
         """The cᵢ of the draws, from private eigenvalues and public facts."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
-from dpeigen.methods.location import Weights, ask_center, center_shares
+from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
+from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.guarantee import Numerics
@@ -41,6 +43,7 @@ from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.pairs import Scale, Tabulated, Transform
 from dpeigen.stats.products import check_blas
+from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import fix_signs
 
 _SCORES_SHARE = 0.05  # of ε, usually
@@ -93,13 +96,11 @@ class Kendall(Method):
             if not isinstance(task.bound, float):
                 pure[Purpose.SCORES_RADIUS] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         if self._pays_for_location(task):
-            center_pure, center_main = center_shares(task, measured=True)
-            pure |= center_pure
-            part = 1 if task.n_components is None else 3  # no direction depends on this centre
-            main |= {name: share / part for name, share in center_main.items()}
+            center_pure, center_main = center_shares(task, measured=True, alone=task.n_components is not None)
+            pure, main = pure | center_pure, main | center_main
         d = task.n_features
         pure, main = self.emphasised(pure), self.emphasised(main)
-        return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 3 * d + 2)
+        return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + d + center_integers(d))
 
     @property
     def label(self) -> str:
@@ -190,8 +191,8 @@ class Kendall(Method):
         radius = self.radius
         if isinstance(radius, str):
             question = RadiusHolding(differences, half=True)
-            paid = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
-            radius = paid * float(differences.unit[0])
+            median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+            radius = median * float(differences.unit[0])
         transform = self._transform(radius)
         cost = costs[Purpose.TAU]
         law = law_for(cost)
@@ -203,12 +204,14 @@ class Kendall(Method):
         phi = project_eigenvalues(phi, trace=1.0)[::-1]
         directions = fix_signs(vectors.T[::-1])
         k = d if task.n_components is None else task.n_components
+        paid: Paid | None = None
         if Purpose.VARIANCES in costs:
             directions = directions[:k]
-            variances = self._ask_variances(curator, differences, directions, costs, task)
+            variances, paid = self._ask_variances(curator, differences, directions, costs, task)
         else:
             variances = self._free_variances(phi, transform)
-        mean = self._ask_mean(curator, frame, costs, task)
+        center_error: float | None
+        mean, center_error = self._ask_mean(curator, frame, costs, task)
         details = {
             "tau_eigenvalues": [float(v) * transform.unit for v in raw[::-1]],
             "tau_bound": float(transform.radius),
@@ -221,7 +224,14 @@ class Kendall(Method):
             if transform.kind == "spherical"
             else "free",
         }
-        return self._assemble(directions, variances, mean, details, law.numerics, task)
+        estimate = self._assemble(directions, variances, mean, details, law.numerics, task)
+        if transform.kind != "spherical":
+            return estimate
+        look = SignRelease(noisy, deviation, np.zeros((0, d)), np.zeros(0))
+        spread = center_deviation(center_error, d, float(frame.unit[0]))
+        return replace(
+            estimate, measured=partial(measured_signs, [look], task.n_rows or 1, paid=paid, center_deviation=spread)
+        )
 
     def _question(self, frame: Frame, transform: Transform, law: SymmetricLaw, task: Task) -> Tau:
         n, design = task.n_rows or 0, self.design
@@ -241,7 +251,7 @@ class Kendall(Method):
 
     def _ask_variances(
         self, curator: Curator, frame: Frame, directions: Floats, costs: Mapping[Purpose, Cost], task: Task
-    ) -> Floats:
+    ) -> tuple[Floats, Paid]:
         """Variances along the directions, then the mean variance of what is left as often as there are directions."""
         d, k = task.n_features, len(directions)
         view = ScoreFrame(frame, directions, residual=k < d)
@@ -251,16 +261,20 @@ class Kendall(Method):
             cost = costs[Purpose.SCORES_RADIUS]
             radius = curator.measure(RadiusHolding(view, half=True), purpose=Purpose.SCORES_RADIUS, cost=cost)
         question = MeanSquares(Lattice(view, radius))
-        squares = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES]).squares
+        found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
+        squares, unit = found.squares, float(frame.unit[0]) ** 2
         phi = np.append(squares[:k], np.full(d - k, squares[-1] / (d - k))) if k < d else squares
-        return winsorized_variances(phi, radius) * float(frame.unit[0]) ** 2
+        paid = Paid(directions, squares, np.full(len(squares), found.deviation), radius, 0.5, unit)
+        return winsorized_variances(phi, radius) * unit, paid
 
-    def _ask_mean(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:
+    def _ask_mean(
+        self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], task: Task
+    ) -> tuple[Floats | None, float | None]:
         if not task.private_center:
-            return location(frame, None, task)
+            return location(frame, None, task), None
         if Purpose.CENTER not in costs:
-            return None
-        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs)[0]
+            return None, None
+        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task)
 
     def _assemble(
         self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, numerics: Numerics, task: Task

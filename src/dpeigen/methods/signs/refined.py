@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,11 @@ from dpeigen._validate import check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
-from dpeigen.methods.location import Weights, ask_center, center_shares
+from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.privacy import Cost, allocate
+from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs, sign_release
+from dpeigen.privacy import Cost, GaussianCost, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import GaussianLaw, MeanSquares, Moment, RadiusHolding
@@ -108,12 +110,10 @@ class Refined(Method):
         each = (1 - main.get(Purpose.VARIANCES, 0.0)) / looks
         main |= {Purpose.look(number): each for number in range(1, looks + 1)}
         if task.private_center and not self.only_directions:
-            center_pure, center_main = center_shares(task, measured=True)
-            part = 3 if read.pairs else 1  # no direction depends on this centre
-            pure |= center_pure
-            main |= {name: share / part for name, share in center_main.items()}
+            center_pure, center_main = center_shares(task, measured=True, alone=read.pairs)
+            pure, main = pure | center_pure, main | center_main
         pure, main = self.emphasised(pure), self.emphasised(main)
-        coordinates = looks * d * (d + 1) // 2 + 4 * d + 4
+        coordinates = looks * d * (d + 1) // 2 + d + 1 + center_integers(d)
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
 
     def check(self, task: Task) -> None:
@@ -124,16 +124,16 @@ class Refined(Method):
         self.check_emphasis(costs)
         check_radii(read, {name: cost for name, cost in costs.items() if name is Purpose.SCORES_RADIUS})
         check_radii(task, {name: cost for name, cost in costs.items() if name is not Purpose.SCORES_RADIUS})
-        for purpose, cost in costs.items():
-            if not purpose.is_radius:
-                check_scale(2 * LEVELS**2 / gaussian_share(cost))
+        for cost in costs.values():
+            if isinstance(cost, GaussianCost):
+                check_scale(2 * LEVELS**2 / cost.mu)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs, wanted, d = self.shares(task), _wanted(task), task.n_features
         read = self.read_as(task)
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
         own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
-        frame, cap, _ = ask_centered_frame(curator, read, own)
+        frame, cap, center_error = ask_centered_frame(curator, read, own)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows that a radius bounds may be longer
         mean = mean if read.pairs else location(frame, None, read)
@@ -145,14 +145,19 @@ class Refined(Method):
         if model is None:
             raise AssertionError("there is at least one release")
         basis, levels = model.completed(wanted), np.append(model.variances, 1.0)[:wanted]
+        unit = float(frame.unit[0])
+        paid: Paid | None = None
         if self.only_directions:
             squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), RELATIVE
         else:
-            squares, count = self._ask_squares(curator, frame, basis, levels, costs, read, cap)
-            squares, rows, note = squares * float(frame.unit[0]) ** 2, count * frame.rows_per_term, _CLIPPED
+            paid, count = self._ask_squares(curator, frame, basis, levels, costs, read, cap)
+            squares, rows, note = paid.plain, count * frame.rows_per_term, _CLIPPED
+        terms = (rows or _USUAL_ROWS) / frame.rows_per_term
+        spread = center_deviation(center_error, d, unit)
         return _assemble(
             basis,
             squares,
+            measured=partial(measured_signs, releases, terms, model=model, paid=paid, center_deviation=spread),
             mean=mean,
             n_rows=rows,
             radius_released=Purpose.SCORES_RADIUS in costs,
@@ -168,7 +173,7 @@ class Refined(Method):
         frame, radius = frame_rows(task, weighted=False)
         if not task.private_center:
             return location(frame, None, task)
-        return ask_center(curator, frame, radius, costs)[0] if Purpose.CENTER in costs else None
+        return ask_center(curator, frame, radius, costs, task)[0] if Purpose.CENTER in costs else None
 
     def _ask_squares(
         self,
@@ -179,7 +184,7 @@ class Refined(Method):
         costs: Mapping[Purpose, Cost],
         task: Task,
         cap: float | None,
-    ) -> tuple[Floats, float]:
+    ) -> tuple[Paid, float]:
         """Mean squares along the directions and of what is left, and the number of terms."""
         wanted, d = basis.shape
         factors = even_factors(levels, d - wanted)
@@ -190,9 +195,11 @@ class Refined(Method):
         scores = ScoreFrame(evened, basis, residual=wanted < d)
         question = MeanSquares(Lattice(scores, radius))
         found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
-        squares = found.squares.copy()
-        squares[:wanted] /= factors**2
-        return squares, found.count
+        share = _tail(task, gaussian_share(costs[Purpose.VARIANCES]))
+        units = np.append(factors**-2.0, 1.0)[: len(found.squares)] * float(frame.unit[0]) ** 2
+        return Paid(
+            basis, found.squares, np.full(len(found.squares), found.deviation), radius, share, units
+        ), found.count
 
 
 def next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:
@@ -209,12 +216,7 @@ def _wanted(task: Task) -> int:
 
 def _ask_signs(curator: Curator, view: Stretched, purpose: Purpose, cost: Cost) -> SignRelease:
     """A noisy mean of the signs of stretched rows."""
-    found = curator.measure(Moment(unit_lattice(view), GaussianLaw()), purpose=purpose, cost=cost)
-    noisy, deviation = found.total / LEVELS**2, found.deviation / LEVELS**2
-    count = found.count
-    if count is None:
-        count = max(1.0, float(np.trace(noisy)))  # every row but a zero row adds 1 to the trace
-    return SignRelease(noisy / count, deviation / count, view.directions, view.factors)
+    return sign_release(curator.measure(Moment(unit_lattice(view), GaussianLaw()), purpose=purpose, cost=cost), view)
 
 
 def even_factors(levels: Floats, others: int) -> Floats:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,16 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centered_frame, location
-from dpeigen.methods.location import center_shares, within
+from dpeigen.methods.location import center_integers, center_shares, within
 from dpeigen.methods.radius import check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
+from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, measured_signs, sign_release
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import MeanSquares, Moment, RadiusHolding, law_for
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import symmetric_eigh
 
 _SCORES_SHARE = 0.05  # of ε, usually
@@ -64,12 +67,16 @@ class SpatialSign(Method):
             pure, main = pure | center_pure, main | center_main
         d = task.n_features
         pure, main = self.emphasised(pure), self.emphasised(main)
-        return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) // 2 + 4 * d + 4)
+        integers = d * (d + 1) // 2 + d + 1 + center_integers(d)
+        return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
     def _pays_for_radius(self, task: Task) -> bool:
-        if not isinstance(task.bound, tuple):
-            return not isinstance(task.bound, float)
-        # The corner of a box is far too long a radius for scores: a paid one is better where there are rows enough.
+        if not isinstance(task.bound, (tuple, float)):
+            return True
+        if isinstance(task.bound, float) and not task.private_center:
+            return False
+        # The corner of a box, or a radius about another point, is far too long for scores: a paid one is better where
+        # there are rows enough.
         needed = rows_needed(PureCost(_SCORES_SHARE * task.budget.epsilon))
         return task.n_terms is None or task.n_terms >= needed
 
@@ -88,8 +95,9 @@ class SpatialSign(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, _ = ask_centered_frame(curator, task, costs)
-        directions = self._directions(curator, frame, costs[Purpose.DIRECTIONS], task)
+        frame, radius, center_error = ask_centered_frame(curator, task, costs)
+        signs = self._signs(curator, frame, costs[Purpose.DIRECTIONS])
+        directions = symmetric_eigh(signs.matrix, task.n_components)[1]
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
         if Purpose.SCORES_RADIUS in costs:
             cost = costs[Purpose.SCORES_RADIUS]
@@ -98,12 +106,21 @@ class SpatialSign(Method):
             raise AssertionError("a radius is public or paid for")
         question = MeanSquares(Lattice(view, radius))
         found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
-        return self._assemble(directions, found.squares, frame, task, count=found.count, radius=radius)
+        estimate = self._assemble(directions, found.squares, frame, task, count=found.count, radius=radius)
+        unit = float(frame.unit[0])
+        paid = Paid(directions, found.squares, np.full(len(found.squares), found.deviation), radius, HELD, unit**2)
+        measured = partial(
+            measured_signs,
+            [signs],
+            found.count,
+            paid=paid,
+            center_deviation=center_deviation(center_error, task.n_features, unit),
+        )
+        return replace(estimate, measured=measured)
 
-    def _directions(self, curator: Curator, frame: Frame, cost: Cost, task: Task) -> Floats:
+    def _signs(self, curator: Curator, frame: Frame, cost: Cost) -> SignRelease:
         question = Moment(unit_lattice(frame), law_for(cost))
-        found = curator.measure(question, purpose=Purpose.DIRECTIONS, cost=cost)
-        return symmetric_eigh(found.total)[1][: task.n_components]
+        return sign_release(curator.measure(question, purpose=Purpose.DIRECTIONS, cost=cost))
 
     def _assemble(self, directions: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
         k, d, unit = len(directions), task.n_features, frame.unit[0] ** 2

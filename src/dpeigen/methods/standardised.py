@@ -1,0 +1,164 @@
+"""``scale=`` with a robust method: columns are divided by their deviations first, then the method sees the rows.
+
+Guarantee: that of the method, for the composition of both. Deviations are public, or paid for by noisy counts of
+differences of rows (`methods.columns`). Dividing the columns of a row by released numbers is a function of that row
+alone, so what the method guarantees for rows it guarantees for divided rows. It gets the largest ε for which everything
+composes to the budget; the split in the guarantee lists every share.
+
+Why. A covariance is standardised after the fact. Directions of signs are not: those of columns in other units are other
+directions, and a release of a few directions does not tell them. Paid deviations are rough: about those of a normal
+column with the same far end. A column in which nothing stood out is left out and named in a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen._validate import complain
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Estimate, Method, Task, standardised
+from dpeigen.methods.columns import (
+    NORMAL_SCALE,
+    ask_scales,
+    own_units,
+    scale_integers,
+    scales_share,
+    unknown_note,
+)
+from dpeigen.privacy import Budget, Cost, Spend, allocate, compose_delta
+from dpeigen.privacy.guarantee import Basis
+from dpeigen.stats.measured import Measured
+
+PREFIX = "units: "
+_TIMES = 40  # steps of bisection
+
+
+@dataclass(frozen=True)
+class Standardised(Method):
+    """A method on columns that are divided by public or paid deviations.
+
+    Parameters
+    ----------
+    inner : the method, which sees the divided rows.
+    """
+
+    inner: Method
+
+    needs_bound: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.inner.name
+
+    @property
+    def label(self) -> str:
+        return self.inner.label
+
+    @property
+    def reference(self) -> str:  # type: ignore[override]
+        return self.inner.reference
+
+    @property
+    def continuous_noise(self) -> bool:  # type: ignore[override]
+        return self.inner.continuous_noise
+
+    @property
+    def basis(self) -> Basis:  # type: ignore[override]
+        return self.inner.basis
+
+    def assumptions(self, task: Task) -> tuple[str, ...]:
+        return self.inner.assumptions(self._inner_task(task))
+
+    def price(self, task: Task) -> Budget:
+        return task.budget
+
+    def split_is_known(self, task: Task) -> bool:
+        return self.inner.split_is_known(self._inner_task(task))
+
+    def declared(self, task: Task) -> dict[str, Cost]:
+        own = {PREFIX + purpose.value: cost for purpose, cost in self.shares(task).items()}
+        return own | self.inner.declared(self._inner_task(task))
+
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
+        """What the deviations cost."""
+        if isinstance(task.scale, np.ndarray):
+            return {}
+        main = {Purpose.SCALES: scales_share(task), Purpose.REST: 1.0}
+        costs = allocate(task.budget, pure={}, main=main, coordinates=scale_integers(task.n_features))
+        del costs[Purpose.REST]
+        return costs
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        if task.private_rank:
+            must = "a number with scale= and robust directions"
+            raise ValueError(complain("n_components", task.owner, must, "private"))
+        if not isinstance(task.scale, np.ndarray) and not own_units(task):
+            must = f"larger for the deviations of {task.n_features} columns of {task.n_rows} rows"
+            remedy = "Three remedies: scale= public deviations; more rows; or a larger epsilon. Nothing was spent."
+            raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon, remedy))
+        self.inner.check(self._inner_task(task))
+
+    def estimate(self, curator: Curator, task: Task) -> Estimate:
+        d = task.n_features
+        deviations, known = task.scale, np.ones(d, dtype=bool)
+        if not isinstance(deviations, np.ndarray):
+            costs = self.shares(task)
+            scale, known = ask_scales(curator.part(costs, PREFIX), task, costs)
+            deviations = np.where(known, scale / NORMAL_SCALE, 1.0)
+        divisor, inner = deviations, self._inner_task(task, deviations)
+        divided = curator.part(self.inner.shares(inner)).divided(np.where(known, deviations, np.inf))
+        found = self.inner.estimate(divided, inner)
+        missing = [int(column) for column in np.flatnonzero(~known)]
+        if not isinstance(task.scale, np.ndarray) and found.details.get("variances") != "relative":
+            found = standardised(found, task)  # a little more: variances are better known now
+            if found.scale is not None:
+                deviations = deviations * np.where(known, found.scale, 1.0)
+        return replace(
+            found,
+            mean=None if found.mean is None else found.mean * divisor,
+            scale=deviations,
+            measured=None if found.measured is None else partial(_in_own_units, found.measured, divisor),
+            notes=(*found.notes, *unknown_note(missing)),
+            details={**found.details, "columns_without_scale": missing},
+        )
+
+    def _inner_task(self, task: Task, deviations: Floats | None = None) -> Task:
+        """The task that is left: bounds were in other units, and the budget is what composes with the shares."""
+        bound = task.bound if isinstance(task.bound, str) else None
+        fixed = replace(task, scale=None, bound=bound)
+        if isinstance(task.center, np.ndarray) and deviations is not None:
+            fixed = replace(fixed, center=task.center / deviations)
+        return replace(fixed, budget=left_for(self.inner, fixed, self.shares(task)))
+
+
+def _in_own_units(measured: Callable[[], Measured], deviations: Floats) -> Measured:
+    return measured().scaled(1 / deviations)
+
+
+def left_for(method: Method, task: Task, paid: dict[Purpose, Cost]) -> Budget:
+    """The largest budget with which a method composes with what is paid already to the budget of the task."""
+    if not paid:
+        return task.budget
+    spent = [Spend(purpose.value, "", cost) for purpose, cost in paid.items()]
+    most = task.budget.epsilon * (1 - 1e-9)
+
+    def fits(epsilon: float) -> bool:
+        shares = method.shares(replace(task, budget=Budget(epsilon, task.budget.delta)))
+        costs = [Spend(purpose.value, "", cost) for purpose, cost in shares.items()]
+        return compose_delta([*spent, *costs], most) <= task.budget.delta * (1 - 1e-6)
+
+    low, high = 0.0, task.budget.epsilon
+    for _ in range(_TIMES):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    if low == 0.0:
+        must = "of a usual size with scale='private', so that it can be shared"
+        raise ValueError(complain("delta", task.owner, must, task.budget.delta, "Use a value well below 1/n."))
+    return Budget(low, task.budget.delta)
