@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpeigen._validate import check_vector
+from dpeigen.stats.measured import Measured
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,8 +87,17 @@ def to_arrow(release: Release) -> pa.Table:
         "guarantee": release.guarantee.to_dict(),
         "facts": dict(release.facts),
     }
+    if release.measured is not None:
+        arrays, said = release.measured.described()
+        description["measured"] = said | {name: array.tolist() for name, array in arrays.items()}
     text = json.dumps(description, ensure_ascii=False, allow_nan=False)
     return pa.table(columns).replace_schema_metadata({_KEY: text.encode()})
+
+
+def _measured(said: dict[str, Any]) -> Measured:
+    lists = {name: value for name, value in said.items() if isinstance(value, list)}
+    arrays = {name: np.array(value, dtype=np.float64) for name, value in lists.items()}
+    return Measured.read(arrays, {name: value for name, value in said.items() if name not in lists})
 
 
 def write_arrow(release: Release, path: str | Path) -> Path:
@@ -134,6 +144,7 @@ def read_arrow(source: Any) -> Release:
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
             scale=matrix(["scale"])[0] if "scale" in table.column_names else None,
+            measured=None if description.get("measured") is None else _measured(description["measured"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"This table is not a release written by dpeigen: {error}") from None

@@ -46,6 +46,10 @@ def _units(value: Any, d: int) -> bool:
     )
 
 
+def _shares(value: Any, d: int) -> bool:
+    return isinstance(value, list) and len(value) == d and all(_size(share) and share <= 1 for share in value)
+
+
 def _bounds(value: Any, d: int) -> bool:
     if not isinstance(value, Mapping) or not {"lower", "upper"} <= set(value):
         return False
@@ -69,7 +73,7 @@ _FACTS: dict[str, Check] = {
     "method": _text, "n_rows": _number, "n_rows_is": _text, "noise_deviation": _size, "covariance_error": _size,
     "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
     "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
-    "estimand": _text,
+    "estimand": _text, "max_rows": _number, "missing": _text, "missing_shares": _shares,
 }  # fmt: skip
 _TAU: dict[str, Check] = {"tau_bound": _positive, "tau_noise_norm": _size, "tau_share": _size}
 
@@ -126,8 +130,9 @@ def check_guarantee(said: Any) -> None:
     for name in ("mechanism", "reference"):
         if not _text(said.get(name)):
             raise _wrong(name, said.get(name))
-    if not _text(said.get("estimand", "")):
-        raise _wrong("estimand", said["estimand"])
+    for name in ("estimand", "unit"):
+        if not _text(said.get(name, "")):
+            raise _wrong(name, said[name])
     for name in ("assumptions", "notes"):
         if not isinstance(said.get(name), list) or not all(map(_text, said[name])):
             raise _wrong(name, said.get(name))

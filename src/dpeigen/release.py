@@ -6,23 +6,28 @@ Whatever is computed from a release costs nothing more: that is post-processing.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpeigen import exchange, io
 from dpeigen._types import Floats
-from dpeigen._validate import check_count, check_vector, complain
+from dpeigen._validate import check_count
 from dpeigen.facts import check_description
-from dpeigen.privacy import Guarantee, gaussian_mu, randomness
+from dpeigen.privacy import Guarantee, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
-from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, choose_penalty, lemma_one_bound
+from dpeigen.stats.measured import Measured
+from dpeigen.stats.ridge import RidgeFit
+
+if TYPE_CHECKING:
+    from dpeigen.intervals import Intervals
+    from dpeigen.regression import Regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,7 @@ class Release:
     facts : public facts (method, rows where public, bound, feature names, version).
     scale : (d,) what columns were divided by, public or released deviations; None for the data's own units. Components,
         eigenvalues, covariance and noise_variance are those of the divided columns; ``mean`` is in the data's units.
+    measured : the noisy moment that it was made of, for `intervals`; None where there is none.
     """
 
     kind: str
@@ -52,6 +58,7 @@ class Release:
     guarantee: Guarantee
     facts: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     scale: Floats | None = None
+    measured: Measured | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
@@ -75,6 +82,7 @@ class Release:
             and (self.mean is None or self.mean.shape == (d,))
             and (self.scale is None or (self.scale.shape == (d,) and bool((self.scale > 0).all())))
             and len(self.facts.get("feature_names") or range(d)) == d
+            and (self.measured is None or len(self.measured.back) == d)
         )
         if not shapes or not all(np.isfinite(a).all() for a in arrays) or not np.isfinite(self.noise_variance):
             raise ValueError("The arrays of a release do not fit together or are not finite.")
@@ -101,6 +109,17 @@ class Release:
         return str(self.facts.get("estimand") or "covariance")
 
     @property
+    def missing_shares(self) -> Floats | None:
+        """Released shares of missing cells, column by column, where results were corrected for them; else None."""
+        found = self.facts.get("missing_shares")
+        return None if found is None else np.array(found, dtype=np.float64)
+
+    @property
+    def unit(self) -> str:
+        """Whom the guarantee protects: "row", or the name of the column by which rows belong together."""
+        return self.guarantee.unit
+
+    @property
     def correlation(self) -> Floats:
         """The released correlation matrix. A column without a released variance has correlation 0 with the others."""
         deviations = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
@@ -113,6 +132,53 @@ class Release:
     def raw_covariance(self) -> Floats:
         """The covariance in the data's own units, whatever the columns were divided by."""
         return self.covariance if self.scale is None else self.covariance * np.outer(self.scale, self.scale)
+
+    def intervals(self, level: float = 0.95, *, of: str = "population") -> Intervals:
+        """Intervals for components, eigenvalues, covariance, correlation and mean. They cost nothing.
+
+        ``of="population"``: for the truth of the population that the rows were drawn from. ``of="table"``: for that of
+        these rows, so without sampling error. Refuses releases that do not hold what was measured.
+        """
+        from dpeigen import intervals
+
+        return intervals.intervals(self, level, of)
+
+    def regression(
+        self,
+        target: int | str,
+        features: Iterable[int | str] | None = None,
+        alpha: float = 0.0,
+        *,
+        level: float = 0.95,
+        of: str = "population",
+        scales: ArrayLike | None = None,
+    ) -> Regression:
+        """Linear regression of one column on others, with standard errors. Costs nothing: any number of targets.
+
+        ``print(release.regression("y"))`` is a table. ``features`` are all other columns by default; ``alpha`` and
+        ``scales`` are as for `ridge`; ``level`` and ``of`` as for `intervals`. Unlike `ridge`, it starts from what was
+        measured and not from the shrunk matrix, since only there the law of the errors is known.
+        """
+        from dpeigen import regression
+
+        return regression.regression(self, target, features, alpha, level, of, scales)
+
+    @cached_property
+    def resolved(self) -> int | None:
+        """How many components, from the first on, can be told from noise; None where that is not known.
+
+        On rows of independent columns with equal variances it is 0 in at least 95% of releases.
+        """
+        if self.measured is None:
+            return None
+        try:
+            return self.intervals().resolved
+        except (ArithmeticError, ValueError):  # of a file that nobody measured
+            return None
+
+    def is_resolved(self, component: int) -> bool:
+        """Whether a component, counted from 0, can be told from noise, or nothing is known of that."""
+        return self.resolved is None or component < self.resolved
 
     def sample(self, n: int, *, random_state: Any = None) -> Floats:
         """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing.
@@ -186,101 +252,9 @@ class Release:
         one with center=None is about 0 and gives a fit through 0; one with center="pairs" has no centre, so its slopes
         are known and its intercept (None) is not.
         """
-        owner = "Release.ridge"
-        if (self.facts.get("details") or {}).get("variances") == "relative":
-            raise ValueError(
-                f"{owner} needs variances in the data's units; those of this release are relative to their sum: only "
-                "directions were paid for. Release with method='spatial-sign' or 'refined', by name."
-            )
-        column = self._column("target", target, owner)
-        columns = self._feature_columns(features, column, owner)
-        matrix, center = self._about(fit_intercept, owner)
-        alphas, n = check_alphas(alpha, owner), self._n_rows(owner)
-        scale = np.ones(self.n_features)
-        scale[columns] = self._scales(scales, columns, alphas is None, owner)
-        path = RidgePath.of(matrix / scale / scale[:, None], column, columns, self.noise_units / scale)
-        if alphas is None:
-            alphas = np.array(choose_penalty(path, self._noise_deviation(n), n) * n)
-        penalties = np.atleast_1d(alphas) / n
-        coef = path.coefficients(penalties) / scale[columns]
-        intercept = None if center is None else center[column] - coef @ center[columns]
-        error = self._in_units("covariance_error") if matrix is self.covariance else None
-        bound = None if error is None else lemma_one_bound(path, penalties, error) / scale[columns].min()
-        names = self.feature_names
-        one = alphas.ndim == 0
-        return RidgeFit(
-            coef=coef[0] if one else coef,
-            intercept=intercept if intercept is None or not one else float(intercept[0]),
-            alpha=float(alphas) if one else alphas,
-            feature_names=tuple(names[j] for j in columns),
-            target=names[column],
-            error_bound=bound if bound is None or not one else float(bound[0]),
-            scales=scale[columns],
-        )
+        from dpeigen import ridge
 
-    def _scales(self, scales: ArrayLike | None, columns: list[int], auto: bool, owner: str) -> Floats:
-        """Of the features, for the penalty."""
-        if scales is None and self.scale is not None:
-            return self.scale[columns]
-        if scales is None and auto:
-            logs = np.log(self.noise_units[columns])
-            return np.exp(logs - logs.mean())
-        if scales is None:
-            return np.ones(len(columns))
-        chosen = check_vector("scales", scales, len(columns), owner)
-        if not (chosen > 0).all():
-            raise ValueError(complain("scales", owner, "numbers > 0, one for each feature", scales))
-        return chosen
-
-    def _column(self, name: str, value: Any, owner: str) -> int:
-        if not isinstance(value, str):
-            return check_count(name, value, owner, low=0, high=self.n_features - 1)
-        found = [j for j, known in enumerate(self.feature_names) if known == value]
-        if len(found) != 1:
-            must = "an index, or a name that stands once among the columns"
-            raise ValueError(complain(name, owner, must, value, f"They are {self.feature_names}."))
-        return found[0]
-
-    def _feature_columns(self, features: Iterable[int | str] | None, target: int, owner: str) -> list[int]:
-        must = "different columns other than the target, at least one"
-        if isinstance(features, str):
-            raise TypeError(complain("features", owner, f"a list of {must}", features))
-        chosen = [j for j in range(self.n_features) if j != target] if features is None else list(features)
-        columns = [self._column("features", value, owner) for value in chosen]
-        if not columns or target in columns or len(set(columns)) < len(columns):
-            raise ValueError(complain("features", owner, must, features if features is None else chosen))
-        return columns
-
-    def _about(self, fit_intercept: bool | None, owner: str) -> tuple[Floats, Floats | None]:
-        """The matrix to regress with, and the point the fit goes through (None: not known)."""
-        if fit_intercept is not None and not isinstance(fit_intercept, (bool, np.bool_)):
-            raise TypeError(complain("fit_intercept", owner, "True, False or None", fit_intercept))
-        fit_intercept = None if fit_intercept is None else bool(fit_intercept)
-        origin = np.zeros(self.n_features)
-        about_zero = self.mean is not None and self.facts.get("center") == "public" and not self.mean.any()
-        if fit_intercept and (self.mean is None or about_zero):
-            remedy = "Release with center='private' (or a public centre), or leave fit_intercept None."
-            got = "second moment about 0" if about_zero else "release without a centre"
-            raise ValueError(
-                complain("fit_intercept", owner, "None or False for this release", f"True for a {got}", remedy)
-            )
-        covariance = self.raw_covariance
-        if self.mean is None:
-            return covariance, None if fit_intercept is None else origin
-        if fit_intercept is False or about_zero:
-            return (covariance if about_zero else covariance + np.outer(self.mean, self.mean)), origin
-        return covariance, self.mean
-
-    def _n_rows(self, owner: str) -> float:
-        n = self.facts.get("n_rows")
-        if n is None:
-            raise ValueError(f"{owner} needs the number of rows, public or released, which this release does not hold.")
-        return float(n)
-
-    def _in_units(self, fact: str) -> float | None:
-        """A stated size of the covariance's noise, for N in Ĉ = C + UNU, U the units where it is isotropic."""
-        size, units = self.facts.get(fact), self.facts.get("units")
-        return None if size is None else float(size) / (1.0 if units is None else max(units) ** 2)
+        return ridge.ridge(self, target, alpha, features, fit_intercept, scales)
 
     @property
     def noise_units(self) -> Floats:
@@ -294,23 +268,6 @@ class Release:
             return self.scale
         deviations = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))  # `whitened`: every column in its own unit
         return np.where(deviations > 0, deviations, 1.0)
-
-    def _noise_deviation(self, n: float) -> float:
-        """Of an entry of the covariance off the diagonal, in the units of the noise.
-
-        Where the release does not state it, it is taken to be that of plain noise on the second moment at the same
-        budget, for rows as long as the radius, or √2 times as long as the covariance says they are if there is none.
-        """
-        stated = self._in_units("noise_deviation")
-        if stated is not None:
-            return stated
-        d, budget, units = self.n_features, self.guarantee, self.noise_units
-        noise = math.sqrt(2 * (d + 1)) / budget.epsilon
-        if budget.delta > 0:
-            noise = min(noise, 1 / gaussian_mu(budget.epsilon, budget.delta))
-        radius = self.facts.get("radius")
-        square = 2 * float(np.sum(np.diag(self.raw_covariance) / units**2)) if radius is None else float(radius) ** 2
-        return noise * square / (n / 2 if self.facts.get("center") == "pairs" else n)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write ``release.safetensors`` and ``release.json`` into the folder ``path``.
@@ -331,6 +288,9 @@ class Release:
             "guarantee": self.guarantee.to_dict(),
             "facts": dict(self.facts),
         }
+        if self.measured is not None:
+            more, description["measured"] = self.measured.described()
+            arrays |= more
         return io.write_folder(path, arrays, description)
 
     def to_sklearn(self, mean: ArrayLike | None = None) -> Any:
@@ -373,6 +333,7 @@ def load_release(path: str | Path) -> Release:
             guarantee=Guarantee.from_dict(description["guarantee"]),
             facts=description["facts"],
             scale=arrays.get("scale"),
+            measured=Measured.read(arrays, said) if (said := description.get("measured")) is not None else None,
         )
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise io.DamagedReleaseError(f"{path} does not hold a valid release: {error}") from None

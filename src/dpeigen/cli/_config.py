@@ -29,13 +29,27 @@ SETTINGS = (
     "scale",
     "robust",
     "units",
+    "unit",
+    "max_rows",
     "rescale",
     "center",
     "method",
     "relation",
+    "missing",
     "on_bad_row",
     "ledger",
     "require_ledger",
+    "separator",  # from here on what open_source takes about files
+    "decimal",
+    "thousands",
+    "encoding",
+    "quote",
+    "date_format",
+    "header",
+    "names",
+    "comment",
+    "sheet",
+    "skip",
 )
 COLUMN_KEYS = ("use", "type", "categories", "lower", "upper")
 _EPOCH = date(1970, 1, 1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpeigen.cli._config import Column, Study, read_study
 from dpeigen.cli._errors import UnreadableError
+from dpeigen.cli._reading import reading_of, without_skipped
 
 if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import FitPlan
@@ -24,7 +25,7 @@ _DEFAULTS: dict[str, Any] = {
     "center": "private",
     "method": "auto",
     "relation": "replace",
-    "on_bad_row": "refuse",
+    "missing": "refuse",
     "alpha": "auto",
     "robust": False,
 }
@@ -84,14 +85,17 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         value = given.get(name)
         return value if value is not None else study.settings.get(name, _DEFAULTS.get(name))
 
-    shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "on_bad_row", "robust")}
+    shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "missing", "robust")}
+    shared |= _older_name(given, study)
     shared["units"] = None if setting("units") == "none" else setting("units")
     shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can answer for, for example 1")
     shared["center"] = None if setting("center") == "none" else setting("center")
     shared["ledger"] = setting("ledger")
     insists = f"'require_ledger' in {given['config']} says so" if setting("require_ledger") else ""
     ledger_for(shared["ledger"], f"dpeigen {command}", insists)
-    source, box = _open(given, study)
+    shared["unit"] = None if setting("unit") == "none" else setting("unit")
+    shared["max_rows"] = setting("max_rows")
+    source, box = _open(given, study, shared["unit"])
     counts = source.n_rows is None and shared["relation"] == "replace"
     if given["rows"] is not None and not (given["dry_run"] and counts):
         raise ValueError(
@@ -132,6 +136,14 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     return Fit(PrivateRidge(alpha, bound=bound, **shared), source, target, units, counts)
 
 
+def _older_name(given: Mapping[str, Any], study: Study) -> dict[str, str]:
+    """What ``on_bad_row`` says, as an option or in the file, where ``missing`` is not given with it."""
+    if given.get("on_bad_row") is not None:
+        return {"on_bad_row": given["on_bad_row"]} | ({} if given.get("missing") else {"missing": "refuse"})
+    older = None if given.get("missing") else study.settings.get("on_bad_row")
+    return {} if older is None else {"on_bad_row": older}
+
+
 def _required(name: str, value: Any, what: str) -> Any:
     if value is None:
         raise ValueError(f"--{name} has no default: give {what}, here or as '{name}' in the file of --config.")
@@ -141,29 +153,14 @@ def _required(name: str, value: Any, what: str) -> Any:
 # --- data -----------------------------------------------------------------------------------------------------------
 
 
-def _open(given: Mapping[str, Any], study: Study) -> tuple[Source, Box | None]:
+def _open(given: Mapping[str, Any], study: Study, unit: str | None) -> tuple[Source, Box | None]:
     """The source, and the public bounds of its columns, if there are any."""
-    from dpeigen.sources import open_source
-
     path: Path = given["file"]
     if not path.exists():
         raise UnreadableError(
             f"No such file or folder: {path}. Give the path of a CSV, Parquet or Feather file, or of a folder of them."
         )
-    declared = dict(study.columns or {})
-    names = list(declared) if study.columns is not None else None
-    if given["columns"] is not None:
-        names = [name.strip() for name in given["columns"].split(",")]
-        declared = {name: declared.get(name, Column()) for name in names}
-    categories: dict[str, Any] = {n: list(c.categories) for n, c in declared.items() if c.categories is not None}
-    types = {n: c.type for n, c in declared.items() if c.type is not None}
-    for name, kind in pairs("type", given["column_type"]).items():
-        categories.pop(name, None)
-        types[name] = kind
-    for name, text in pairs("category", given["category"]).items():
-        types.pop(name, None)
-        categories[name] = text.split("|")
-    source = open_source(path, columns=names, categories=categories or None, types=types or None)
+    source, declared, categories = open_columns(path, given, study, unit)
     lower, upper, bound = given["lower"], given["upper"], given["bound"]
     if lower is None and upper is None:
         return source, None if bound is not None else _declared_box(declared, categories, study)
@@ -172,6 +169,47 @@ def _open(given: Mapping[str, Any], study: Study) -> tuple[Source, Box | None]:
     if lower is None or upper is None:
         raise ValueError("--lower and --upper go together: give both.")
     return source, (_numbers("lower", lower), _numbers("upper", upper))
+
+
+def open_columns(
+    path: Path, given: Mapping[str, Any], study: Study, unit: str | None = None
+) -> tuple[Source, dict[str, Column], dict[str, Any]]:
+    """The source, and what is declared about its columns; categories also by options."""
+    from dpeigen.sources import open_source
+
+    reading, declared = reading_of(given["reading"], study), dict(study.columns or {})
+    names = list(declared) if study.columns is not None else None
+    if "skip" in reading and (names is not None or given["columns"] is not None):
+        names = without_skipped(reading.pop("skip"), given["columns"], declared)
+        declared = {name: declared[name] for name in names}
+    if given["columns"] is not None:
+        names = [name.strip() for name in given["columns"].split(",")]
+        declared = {name: declared.get(name, Column()) for name in names}
+    elif unit is not None and names is not None:  # a file that `init` wrote lists all columns
+        declared.pop(unit, None)
+        names = list(declared)
+    categories, types = with_options(*kinds_of(declared), given)
+    source = open_source(path, columns=names, categories=categories or None, types=types or None, unit=unit, **reading)
+    return source, declared, categories
+
+
+def kinds_of(declared: Mapping[str, Column]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The categories and the types of columns that a file of settings declares."""
+    categories = {name: list(c.categories) for name, c in declared.items() if c.categories is not None}
+    return categories, {name: c.type for name, c in declared.items() if c.type is not None}
+
+
+def with_options(
+    categories: dict[str, Any], types: dict[str, str], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same with those of ``--type`` and ``--category``, which come before a file of settings."""
+    for name, kind in pairs("type", given["column_type"]).items():
+        categories.pop(name, None)
+        types[name] = kind
+    for name, text in pairs("category", given["category"]).items():
+        types.pop(name, None)
+        categories[name] = text.split("|")
+    return categories, types
 
 
 def _declared_box(declared: Mapping[str, Column], categories: Mapping[str, Any], study: Study) -> Box | None:
@@ -238,13 +276,13 @@ def rescaled_source(source: Source, box: Box, names: list[str]) -> Source:
     import numpy as np
 
     from dpeigen.methods import check_bound
-    from dpeigen.sources.mapped import MappedSource
+    from dpeigen.sources.mapped import mapped
 
     checked = check_bound(box, len(names), "--rescale")
     if not isinstance(checked, tuple):
         raise AssertionError("a pair is checked as a box")
     lower, upper = checked
-    return MappedSource(source, partial(_to_unit, lower, np.subtract(upper, lower)), names)
+    return mapped(source, partial(_to_unit, lower, np.subtract(upper, lower)), names)
 
 
 def _to_unit(lower: Any, width: Any, block: Any) -> Any:

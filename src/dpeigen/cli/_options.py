@@ -28,7 +28,7 @@ def _one_of(*words: str) -> Callable[[str], list[str]]:
     return complete
 
 
-File = Annotated[Path, typer.Argument(help="A CSV (with a header line), Parquet or Feather file, or a folder of them.")]
+File = Annotated[Path, typer.Argument(help="A CSV, TSV, Excel, Parquet, Feather, ORC or JSON lines file, or a folder.")]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -98,6 +98,23 @@ Units = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        help="The column that says whose row it is, such as patient_id: the guarantee is then for all rows of one of "
+        "them together, and the column is no feature. 'none' (the default): for one row.",
+        rich_help_panel=_BUDGET,
+    ),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="With --unit: each row counts alike, and at most so many rows of one unit are used. By default every unit "
+        "counts one, and its rows share that.",
+        rich_help_panel=_BUDGET,
+    ),
+]
 Center = Annotated[
     str | None,
     typer.Option(
@@ -143,13 +160,18 @@ LedgerFile = Annotated[
         rich_help_panel=_BUDGET,
     ),
 ]
-OnBadRow = Annotated[
+Missing = Annotated[
     str | None,
     typer.Option(
-        help="Rows that are not finite numbers: refuse (the default) or drop-to-zero.",
-        autocompletion=_one_of("refuse", "drop-to-zero"),
+        help="Cells that are missing or unreadable: refuse (the default); correct (such cells may be missing, and "
+        "results are corrected for them); or drop (a row with such a cell counts as a row at the centre).",
+        autocompletion=_one_of("refuse", "correct", "drop"),
         rich_help_panel=_DATA,
     ),
+]
+OnBadRow = Annotated[
+    str | None,
+    typer.Option(help="The older name of --missing: refuse or drop-to-zero.", hidden=True, rich_help_panel=_DATA),
 ]
 DryRun = Annotated[
     bool,

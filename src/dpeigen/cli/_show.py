@@ -13,7 +13,7 @@ from rich.table import Table
 from dpeigen._text import clean
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
-from dpeigen.report.results import asked_regression, unknown_columns
+from dpeigen.report.results import NOISE, asked_regression, unknown_columns
 from dpeigen.stats.ridge import RidgeFit
 
 _LARGEST_LOADINGS = 6
@@ -81,6 +81,8 @@ def components_table(release: Release) -> Table:
     for number, (component, value) in enumerate(zip(release.components, release.eigenvalues, strict=True), 1):
         largest = np.argsort(-np.abs(component), kind="stable")[:_LARGEST_LOADINGS]
         loadings = _plain(", ".join(f"{component[i]:+.2f} {names[i]}" for i in largest))
+        if not release.is_resolved(number - 1):
+            loadings = NOISE
         share = f"{100 * value / total:.1f}%" if total > 0 else ""
         table.add_row(str(number), f"{value:.4g}", share, loadings)
     return table
@@ -167,5 +169,6 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "scale": None if release.scale is None else release.scale.tolist(),
         "estimand": release.estimand,
         "noise_variance": release.noise_variance,
+        "resolved": release.resolved,
         **extra,
     }

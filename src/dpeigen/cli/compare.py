@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpeigen._text import clean, json_text
+from dpeigen.cli._config import Study
 from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors
+from dpeigen.cli._reading import reading_of, reads_files
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from dpeigen.evaluation import Comparison
 
 
+@reads_files()
 def compare(
     epsilon: Annotated[str, typer.Option(help="Privacy losses, as 0.5,1,2. There is no default.")],
     data: Annotated[
@@ -72,6 +75,8 @@ def compare(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; the number of cores by default.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Compare methods on public or synthetic data by their error against the truth."""
     with one_line_errors():
@@ -94,7 +99,9 @@ def compare(
         table: Any = (
             Synthetic.parse(synthetic)
             if synthetic is not None
-            else _open(Path(str(data)), chosen, _declared("category", category), _declared("type", column_type))
+            else _open(
+                Path(str(data)), chosen, _declared("category", category), _declared("type", column_type), reading
+            )
         )
         with _told_when_stopped(out), _bar() as progress:
             found = run(
@@ -143,13 +150,20 @@ def _declared(option: str, given: list[str] | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _open(path: Path, columns: list[str] | None, categories: dict[str, str], types: dict[str, str]) -> Any:
+def _open(
+    path: Path,
+    columns: list[str] | None,
+    categories: dict[str, str],
+    types: dict[str, str],
+    reading: dict[str, Any],
+) -> Any:
     from dpeigen.sources import open_source
 
     if not path.exists():
         raise UnreadableError(f"No such file or folder: {path}")
     lists = {name: text.split("|") for name, text in categories.items()}
-    return open_source(path, columns=columns, categories=lists or None, types=types or None)
+    how = reading_of(reading, Study({}, None))
+    return open_source(path, columns=columns, categories=lists or None, types=types or None, **how)
 
 
 def _check_picture(plot: Path | None) -> None:

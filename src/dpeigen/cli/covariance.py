@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpeigen.cli import _options as option
+from dpeigen.cli._reading import reads_files
 from dpeigen.cli._run import run
 
 
+@reads_files()
 def covariance(
     file: option.File,
     epsilon: option.Epsilon = None,
@@ -24,12 +28,17 @@ def covariance(
     scale: option.Scale = None,
     robust: option.Robust = None,
     units: option.Units = None,
+    unit: option.Unit = None,
+    max_rows: option.MaxRows = None,
     rescale: option.Rescale = None,
+    missing: option.Missing = None,
     on_bad_row: option.OnBadRow = None,
     out: option.Out = None,
     dry_run: option.DryRun = False,
     rows: option.Rows = None,
     as_json: option.Json = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Release the covariance matrix of a table with differential privacy."""
     run("covariance", locals())

@@ -1,6 +1,8 @@
 """``dpeigen init FILE``: a commented file of settings for a table, from the names and types of its columns.
 
 No value is read: names and types come from the schema, and of a CSV file, which states no types, only the header line.
+That line also says what separates fields, and whether it is in UTF-8. What it cannot say (a decimal comma) is left
+for a person too.
 Bounds and categories are left for a person to fill in, from what is public about the study.
 """
 
@@ -12,7 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
+from dpeigen.cli._config import Study
 from dpeigen.cli._errors import UnreadableError, one_line_errors
+from dpeigen.cli._reading import reading_of, reads_files
 
 _HEAD = """\
 # Settings for: dpeigen pca|covariance|ridge FILE --config THIS --out FOLDER
@@ -35,49 +39,127 @@ scale = "private"          # columns in units of their deviations, which are pai
                            # correlation matrix; "none": of the covariance, in the columns' own units
 # robust = true            # directions of signs, which outliers do not turn, instead of those of the covariance
 # units = "same"           # all columns are measured in one unit
+# unit = "patient_id"      # the column that says whose row it is, if someone may have several: all their rows are
+                           # protected together, and the column is no feature
+# max_rows = 10            # with unit: each row counts alike, at most so many of one; else every unit counts one
 method = "auto"
-on_bad_row = "refuse"      # or "drop-to-zero": a row that is not all numbers counts as a row at the centre
+missing = "refuse"         # cells that are missing or unreadable: stop; "correct": they may be missing, and results are
+                           # corrected for them; "drop": a row with such a cell counts as a row at the centre
 
 # --- the size of a row -------------------------------------------------------------------------------------------
 # None is needed. If one is public, it helps: lower and upper for every column used, below, or the length of a row:
 # bound = 10.0             # "private" pays for a radius from the budget, for methods that need one
 # rescale = true           # bring every column to [0, 1] by its bounds, so that units do not matter
 
-# --- columns -----------------------------------------------------------------------------------------------------
+{file}# --- columns -----------------------------------------------------------------------------------------------
 # Columns are read in this order; one that is not listed, or has use = false, is not read.
 """
 _CATEGORIES = '# categories = ["…", "…"]\n'
 
 
+_FILE = {
+    "separator": (";", 'between fields; "," by default'),
+    "decimal": (",", "the decimal mark, if numbers are written 1,5"),
+    "thousands": (".", "between groups of three digits, if they are written 1.000"),
+    "encoding": ("cp1252", 'or "latin-1", "utf-16"; "utf-8" by default'),
+    "quote": ("'", 'what fields may be put between; "none": nothing'),
+    "date_format": ("%d.%m.%Y", "of dates and times; 2020-12-31 by default"),
+    "header": (1, "the line with the names; 0: there is none, and names = [...] has them"),
+    "comment": ("#", "lines above the header that begin with it are passed over"),
+    "sheet": ("Sheet1", "or its number; the first by default"),
+}
+_WRITTEN = {"xlsx": ("sheet", "header", "decimal", "date_format"), "jsonl": ("decimal", "date_format")}
+_OF_CSV = tuple(name for name in _FILE if name != "sheet")
+
+
+@reads_files("skip")
 def init(
-    file: Annotated[Path, typer.Argument(help="A CSV (with a header line), Parquet or Feather file, or a folder.")],
+    file: Annotated[Path, typer.Argument(help="A CSV, TSV, Excel, Parquet, Feather or ORC file, or a folder.")],
     out: Annotated[Path, typer.Option(help="The file to write; must not exist.")] = Path("study.toml"),
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Write a commented file of settings for a table, from its schema and never from its values."""
     with one_line_errors():
-        from dpeigen.sources.arrow import columns_of
+        from dpeigen.sources.arrow import columns_of, look
+        from dpeigen.sources.layout import PLAIN, Layout
 
         if not file.exists():
             raise UnreadableError(f"No such file or folder: {file}. Give the path of the table.")
-        columns = columns_of(file)
-        text = render(columns)
+        given = reading_of(reading, Study({}, None))
+        kind, said = "", []
+        if file.suffix.lower() != ".npy":
+            files, kind, _, _ = look(file, Layout.of(given) or PLAIN)
+            said = _look_at_header(files[0], given) if kind in ("csv", "tsv") else []
+        columns = columns_of(file, Layout.of(given) or PLAIN)
+        text = render(columns, _file(_OF_CSV if kind in ("csv", "tsv") else _WRITTEN.get(kind, ()), given))
         try:
             with out.open("x", encoding="utf-8") as target:
                 target.write(text)
         except FileExistsError:
             raise ValueError(f"{out} exists already and is not overwritten. Choose another name with --out.") from None
         typer.echo(f"Wrote {out}: {len(columns)} columns, no value read.")
+        for line in said:
+            typer.echo(line)
         typer.echo(
             f"Fill in epsilon, and bounds where they are public. Then try: dpeigen pca {file} --config {out} --dry-run"
         )
 
 
-def render(columns: dict[str, Any]) -> str:
+def _look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
+    """Adds what the header line says about how the file is written, and says so."""
+    from dpeigen.sources.csv_rows import header_text, likely_encoding, likely_separator, names_in
+    from dpeigen.sources.layout import PLAIN, Layout
+
+    said = []
+    if "encoding" not in given and header_text(file, Layout.of(given) or PLAIN) is None:
+        given["encoding"] = likely_encoding(file)
+        said.append(
+            f'The header line is not in UTF-8, so encoding = "{given["encoding"]}" is declared. Check that the names '
+            "of the columns are right, and if not give --encoding."
+        )
+    layout = Layout.of(given) or PLAIN
+    if file.name.lower().rpartition(".csv")[1]:
+        line = header_text(file, layout) or ""
+        mark = likely_separator(line, layout) if "separator" not in given and len(names_in(line, layout)) == 1 else None
+        if mark is not None:
+            given["separator"] = mark
+            said.append(f"The header line is separated by {mark!r}, so separator = {_toml(mark)} is declared.")
+            if mark == ";" and "decimal" not in given:
+                said.append('Such files often have decimal commas. If this one does, declare decimal = "," in it.')
+    return said
+
+
+def _file(names: tuple[str, ...], given: dict[str, Any]) -> str:
+    """The settings about the file: those that are given, and others as comments."""
+    if not names:
+        return ""
+    head = (
+        "# --- how the file is written ".ljust(115, "-")
+        + "\n# Look at the file's documentation, or at its header line.\n"
+    )
+    lines = []
+    for name in names:
+        line = f"{name} = {_toml(given.get(name, _FILE[name][0]))}"
+        line = line if name in given else f"# {line}"
+        lines.append(f"{line:<26} # {_FILE[name][1]}\n")
+    if "names" in given:
+        lines.append(f"names = {_toml(given['names'])}\n")
+    return head + "".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    return str(value) if isinstance(value, int) else _quoted(value)
+
+
+def render(columns: dict[str, Any], file: str = "") -> str:
     """The text of the file; a type of None is that of a CSV column."""
     typed = any(kind is not None for kind in columns.values())
     example = _quoted(next(reversed(columns), "name"))
     tables = [f"\n[columns.{_quoted(name)}]\n{_body(name, kind)}" for name, kind in columns.items()]
-    return _HEAD.format(types=" and types" if typed else "", example=example) + "".join(tables)
+    return _HEAD.format(types=" and types" if typed else "", example=example, file=file) + "".join(tables)
 
 
 def _body(name: str, kind: Any) -> str:

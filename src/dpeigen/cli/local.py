@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpeigen._text import json_text
+from dpeigen.cli._config import Study
 from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors, tell
+from dpeigen.cli._reading import reading_of, reads_files
 
 if TYPE_CHECKING:
     from dpeigen.local.client import LocalParameters, LocalRandomizer
@@ -63,6 +65,7 @@ def parameters(
 
 
 @app.command()
+@reads_files()
 def randomize(
     file: Annotated[Path, typer.Argument(help="Rows: a CSV (with a header line), Parquet or Feather file.")],
     epsilon: Epsilon,
@@ -77,19 +80,22 @@ def randomize(
     ] = False,
     on_bad_row: Annotated[str, typer.Option(help="Rows that are not finite: refuse or drop-to-zero.")] = "refuse",
     columns: Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.")] = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Turn rows into reports that may be shown to anyone, in random order."""
     with one_line_errors():
         from dpeigen.local.client import LocalRandomizer
         from dpeigen.local.journal import write_parameters
         from dpeigen.local.store import write_reports
-        from dpeigen.sources.arrow import open_files
+        from dpeigen.sources import open_source
 
         if not file.exists():
             raise UnreadableError(f"No such file: {file}")
         if out.exists() and any(out.glob("*.parquet")):
             fail(USAGE, f"--out {out} already holds reports, which cost privacy. Choose another folder.")
-        source = open_files(file, None if columns is None else [name.strip() for name in columns.split(",")])
+        chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+        source = open_source(file, columns=chosen, **reading_of(reading, Study({}, None)))
         client = LocalRandomizer(
             source.n_features, epsilon=epsilon, delta=delta, bound=bound, mechanism=mechanism, rows=rows,
             most_rows=most_rows, on_bad_row=on_bad_row,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpeigen.cli import _options as option
+from dpeigen.cli._reading import reads_files
 from dpeigen.cli._run import run
 
 
+@reads_files()
 def pca(
     file: option.File,
     components: Annotated[
@@ -31,12 +33,17 @@ def pca(
     scale: option.Scale = None,
     robust: option.Robust = None,
     units: option.Units = None,
+    unit: option.Unit = None,
+    max_rows: option.MaxRows = None,
     rescale: option.Rescale = None,
+    missing: option.Missing = None,
     on_bad_row: option.OnBadRow = None,
     out: option.Out = None,
     dry_run: option.DryRun = False,
     rows: option.Rows = None,
     as_json: option.Json = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Release the principal components of a table with differential privacy."""
     run("pca", locals())

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpeigen.cli import _options as option
 from dpeigen.cli._errors import one_line_errors
+from dpeigen.cli._reading import reads_files
 
 if TYPE_CHECKING:
     from dpeigen.methods import Method
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 _FAILED = 3.0  # times the end of the interval
 
 
+@reads_files()
 def plan(
     rows: Annotated[int, typer.Option(help="Number of rows.")],
     components: Annotated[
@@ -64,6 +67,14 @@ def plan(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    category: option.Category = None,
+    column_type: option.ColumnType = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="With --like: a file of settings that says how the table is written, and which columns."),
+    ] = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Predict the error of every method before anything is spent; no private data are read."""
     with one_line_errors():
@@ -72,7 +83,8 @@ def plan(
         from dpeigen.planner.picture import PARTS, curves, draw, start_curves
         from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
 
-        source, width = _like(like, columns)
+        given = {"category": category, "column_type": column_type, "config": config, "reading": reading}
+        source, width = _like(like, columns, given)
         problem = Problem.of(
             rows,
             width,
@@ -227,15 +239,19 @@ def _bound(bound: str | None, lower: float | None, upper: float | None) -> Any:
     return lower, upper
 
 
-def _like(path: Path | None, columns: int | None) -> tuple[Source | None, int]:
+def _like(path: Path | None, columns: int | None, given: dict[str, Any]) -> tuple[Source | None, int]:
     """The public table that rows are like, and the number of columns."""
     if path is None:
+        for name, value in {**given, **given["reading"]}.items():
+            if name != "reading" and value:
+                raise ValueError(f"--{name.replace('_', '-').replace('column-', '')} goes with --like. Leave it out.")
         if columns is None:
             raise ValueError("Give --columns, or --like with a public table.")
         return None, columns
-    from dpeigen.sources import open_source
+    from dpeigen.cli._config import read_study
+    from dpeigen.cli._fit import open_columns
 
-    source = open_source(path)
+    source = open_columns(path, {**given, "columns": None}, read_study(given["config"]))[0]
     return source, source.n_features if columns is None else columns
 
 

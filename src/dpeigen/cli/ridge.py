@@ -5,14 +5,16 @@ What is released is one covariance of all columns used, so the release answers r
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpeigen.cli import _options as option
+from dpeigen.cli._reading import reads_files
 from dpeigen.cli._run import run
 
 
+@reads_files()
 def ridge(
     file: option.File,
     target: Annotated[str | None, typer.Option("--target", "-y", help="The column to explain by the others.")] = None,
@@ -36,12 +38,17 @@ def ridge(
     scale: option.Scale = None,
     robust: option.Robust = None,
     units: option.Units = None,
+    unit: option.Unit = None,
+    max_rows: option.MaxRows = None,
     rescale: option.Rescale = None,
+    missing: option.Missing = None,
     on_bad_row: option.OnBadRow = None,
     out: option.Out = None,
     dry_run: option.DryRun = False,
     rows: option.Rows = None,
     as_json: option.Json = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Release a ridge regression of one column on the others with differential privacy."""
     run("ridge", locals())

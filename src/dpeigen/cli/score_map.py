@@ -5,6 +5,7 @@ Everything that can be refused is refused before a row is read: parameters, the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpeigen._text import clean, json_text
+from dpeigen.cli import _options as option
+from dpeigen.cli._config import Study, read_study
 from dpeigen.cli._errors import (
     USAGE,
     UnreadableError,
@@ -19,7 +22,7 @@ from dpeigen.cli._errors import (
     one_line_errors,
     one_line_warnings,
 )
-from dpeigen.cli._options import LedgerFile
+from dpeigen.cli._reading import reading_of, reads_files
 
 if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import FitPlan
@@ -28,9 +31,12 @@ if TYPE_CHECKING:
     from dpeigen.sources import Source
 
 
+@reads_files("skip")
 def scoremap(
     release: Annotated[Path, typer.Argument(help="Folder of a release of the same table, with two components.")],
-    file: Annotated[Path, typer.Argument(help="The table: CSV (with a header line), Parquet or Feather, or a folder.")],
+    file: Annotated[
+        Path, typer.Argument(help="The table: CSV, TSV, Excel, Parquet, Feather, ORC or JSON lines, or a folder.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0 of the map. There is no default.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for the map; must not hold one already. Needed unless --dry-run.")
@@ -42,24 +48,44 @@ def scoremap(
         list[str] | None,
         typer.Option(help="A feature column of categories as it was declared for the release: name=a|b|c."),
     ] = None,
-    ledger: LedgerFile = None,
-    on_bad_row: Annotated[
-        str, typer.Option(help="Rows that are not finite numbers: refuse or drop-to-zero.")
-    ] = "refuse",
+    column_type: option.ColumnType = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file of settings of the release: how the file is written, types and categories of columns, "
+            "ledger, require_ledger and missing are taken from it. The map has an epsilon of its own."
+        ),
+    ] = None,
+    ledger: option.LedgerFile = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="Cells that are missing or unreadable: refuse; correct (they count as the released centre of their "
+            "column); or drop (the whole row does)."
+        ),
+    ] = None,
+    on_bad_row: Annotated[str | None, typer.Option(help="The older name of --missing.", hidden=True)] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be paid for; read no row, spend nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Release a private map of the scores: a density, and with labels the centres of the classes."""
     with one_line_errors(), one_line_warnings():
         from dpeigen import PrivateScoreMap, load_release
         from dpeigen.privacy.ledger import ledger_for
 
-        ledger_for(ledger, "dpeigen scoremap")
+        study = read_study(config)
+        ledger = study.settings.get("ledger") if ledger is None else ledger
+        insists = f"'require_ledger' in {config} says so" if study.settings.get("require_ledger") else ""
+        ledger_for(ledger, "dpeigen scoremap", insists)
         plane = load_release(release)
         listed = None if labels is None else [name.strip() for name in labels.split(",")]
-        source = _in_units(_open(file, plane.feature_names, category or [], label, listed), plane)
+        unit = None if plane.unit == "row" else plane.unit
+        declared = {"category": category, "column_type": column_type, "reading": reading}
+        source = _in_units(_open(file, plane.feature_names, declared, study, label, listed, unit), plane)
         estimator = PrivateScoreMap(
             plane,
             epsilon=epsilon,
@@ -67,7 +93,8 @@ def scoremap(
             label=label,
             by_class=by_class,
             ledger=ledger,
-            on_bad_row=on_bad_row,
+            missing=missing or study.settings.get("missing", "refuse"),
+            on_bad_row=on_bad_row or study.settings.get("on_bad_row"),
         )
         if dry_run:
             _print_plan(estimator.explain(source), as_json)
@@ -90,20 +117,32 @@ def scoremap(
         )
 
 
-def _open(path: Path, features: list[str], declared: list[str], label: str | None, labels: list[str] | None) -> Source:
+def _open(
+    path: Path,
+    features: list[str],
+    given: Mapping[str, Any],
+    study: Study,
+    label: str | None,
+    labels: list[str] | None,
+    unit: str | None,
+) -> Source:
+    """The columns of the release, as they were declared for it, and that of the labels."""
+    from dpeigen.cli._fit import kinds_of, with_options
     from dpeigen.sources import open_source
 
     if not path.exists():
         raise UnreadableError(f"No such file or folder: {path}")
-    pairs = [text.partition("=") for text in declared]
-    if any(not name or not values for name, _, values in pairs):
-        raise ValueError(f"--category must be given as name=a|b|c. Got {declared} instead.")
-    categories = {name: values.split("|") for name, _, values in pairs}
+    categories, types = with_options(*kinds_of(study.columns or {}), given)
     columns = {f"{name}={value}": name for name, values in categories.items() for value in values}
     names = list(dict.fromkeys(columns.get(feature, feature) for feature in features))
+    more = [name for name in study.columns or {} if name not in names]  # than the release has
+    categories = {name: found for name, found in categories.items() if name not in more}
+    types = {name: kind for name, kind in types.items() if name not in more}
     if label is not None and labels:
         names, categories = [*names, label], categories | {label: labels}
-    return open_source(path, columns=names, categories=categories or None)
+        types.pop(label, None)
+    reading = {name: value for name, value in reading_of(given["reading"], study).items() if name != "skip"}
+    return open_source(path, columns=names, categories=categories or None, types=types or None, unit=unit, **reading)
 
 
 def _in_units(source: Source, plane: Release) -> Source:

@@ -7,8 +7,10 @@ is read once before, to count them.) A refusal up to the end of the first pass o
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,36 +20,65 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_choice, check_delta, check_epsilon, check_flag, complain
+from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_flag, complain
 from dpeigen._version import __version__
 from dpeigen.estimators.course import PaidCourse, refusal
-from dpeigen.estimators.rehearsal import FitPlan, itself, promise, rehearse
+from dpeigen.estimators.missing import MissingCells
+from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
+from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
-from dpeigen.methods.auto import Choice, resolve_with_reasons
+from dpeigen.methods.auto import Choice, itself, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.privacy import Budget, Relation, Spend, randomness
+from dpeigen.privacy.guarantee import UnitWarning
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.sources.memory import RefusedSource
-from dpeigen.sources.opening import as_table, open_if_known
+from dpeigen.sources.opening import as_table, open_if_known, open_units
 from dpeigen.sources.progress import rows_are_public
+from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
+from dpeigen.stats.measured import Measured
 
 Finish = Callable[[Release, Method], Release]
 
 
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(MissingCells, BaseEstimator):
     """What the estimators share."""
 
     def _ledger(self) -> Ledger | None:
         """The ledger of this estimator; refuses where there must be one. Asked before a row is read."""
         return ledger_for(self.ledger, type(self).__name__)
 
-    def _open(self, X: Any) -> Source:
-        """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``."""
+    def _open(self, X: Any, unit: Any = None) -> Source:
+        """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``.
+
+        ``unit`` is that of a call of ``fit``, and comes before the parameter.
+        """
+        owner, unit = type(self).__name__, getattr(self, "unit", None) if unit is None else unit
+        max_rows = getattr(self, "max_rows", None)
+        max_rows = None if max_rows is None else check_count("max_rows", max_rows, owner)
+        if unit is None and not isinstance(X, UnitSource):
+            if max_rows is not None:
+                remedy = "It limits the rows of one unit."
+                raise ValueError(complain("max_rows", owner, "None without 'unit'", max_rows, remedy))
+            source = self._open_rows(X)
+            warn_of_ids(source.feature_names or list(getattr(self, "feature_names_in_", ())))
+            return source
+        if isinstance(X, UnitSource) and isinstance(unit, str) and unit != X.name:
+            raise ValueError(complain("unit", owner, f"{X.name!r}, that of the source", unit))
+        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows)
+        found.check_width()
+        self._take_names(found)
+        found.max_rows = max_rows
+        found.thinned = max_rows is not None and self.relation == Relation.ADD_REMOVE
+        return found
+
+    def _open_rows(self, X: Any) -> Source:
+        """A source for rows by themselves."""
         self._refuse_unknown_width(X)
         source = open_if_known(X)
         if source is None:
@@ -55,12 +86,15 @@ class PrivateEstimator(BaseEstimator):
             # Where the number of rows is private, "too few" would be an answer about it.
             return self._array_source(X, ensure_min_samples=0 if self.relation == Relation.ADD_REMOVE else 2)
         source.check_width()
+        self._take_names(source)
+        return source
+
+    def _take_names(self, source: Source) -> None:
         self.n_features_in_ = source.n_features
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return source
 
     def _array_source(self, X: Any, **options: Any) -> Source:
         """A source for what scikit-learn reads as a table; cells of lists and of objects are read one by one."""
@@ -70,7 +104,7 @@ class PrivateEstimator(BaseEstimator):
         if array.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
         names = getattr(self, "feature_names_in_", None)
-        kind = RefusedSource if misfits and self.on_bad_row == "refuse" else ArraySource
+        kind = RefusedSource if misfits and self._missing() == "refuse" else ArraySource
         return kind(array, None if names is None else list(names))
 
     def _refuse_unknown_width(self, X: Any) -> None:
@@ -92,7 +126,13 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError(complain("X", type(self).__name__, must, f"a {type(X).__name__}", remedy))
 
     def _table(self, X: Any, **options: Any) -> Any:
-        """X as scikit-learn reads tables, but with errors that quote no entry of X."""
+        """X as scikit-learn reads tables, but with errors that quote no entry of X.
+
+        A column that says whose row it is, is no feature, and is passed over.
+        """
+        unit, names = getattr(self, "unit", None), getattr(X, "columns", ())
+        if isinstance(unit, str) and type(X).__module__.split(".")[0] in ("pandas", "polars") and unit in names:
+            X = X[[name for name in names if name != unit]]
         try:
             return validate_data(self, X, **options)
         except (TypeError, ValueError) as error:
@@ -118,7 +158,9 @@ class PrivateEstimator(BaseEstimator):
             Ledger.at(self.ledger).require(Budget(budget.epsilon), split_unknown=True)
         n_rows = self._count(source) if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
-            raise ValueError(f"X must hold at least 2 rows. Got {n_rows}.")
+            units = isinstance(source, UnitSource)
+            of_whom = f"rows of at least 2 different units ({unit_of(source)!r})" if units else "at least 2 rows"
+            raise ValueError(f"X must hold {of_whom}. Got {n_rows}.")
         robust = check_flag("robust", self.robust, owner)
         if self.units is not None:
             check_choice("units", self.units, ["same"], owner)
@@ -131,11 +173,13 @@ class PrivateEstimator(BaseEstimator):
             bound=bound,
             center=center,
             n_rows=n_rows,
-            on_bad_row=check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner),  # type: ignore[arg-type]
+            missing=self._missing(warn=True),
             shrink=shrink,
             scale=self._scale(d, owner),
             robust=robust,
             same_units=self.units is not None,
+            unit=unit_of(source),
+            max_rows=source.max_rows if isinstance(source, UnitSource) else None,
         )
 
     def _count(self, source: Source) -> int:
@@ -154,11 +198,13 @@ class PrivateEstimator(BaseEstimator):
         _refuse_second_passes(source, method, task)
         rng = randomness(self.random_state)
         ledger = self._ledger()
+        look_around(self, alone=ledger is None and not rng.seeded)
         cost = method.price(task)
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
+        what += per_unit(task.unit)
         course = PaidCourse(source, ledger)
         planned = _planned_split(method, task) if ledger and ledger.wants_split else None
         course.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded))
@@ -208,10 +254,10 @@ def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
     How much of a share is used, and what goes to another one instead, may follow from what was released on the way.
     Gaussian shares cost the same together however they are divided; pure ones cost less the more evenly.
     """
-    if method.basis != "worst-case" or not method.split_is_known(task):
+    if method.basis != "worst-case" or task.max_rows is not None or not method.split_is_known(task):
         return None
     asked = rehearse(method, task, counting=False).split
-    most = {} if itself(method) is not method else {p.value: cost for p, cost in method.shares(task).items()}
+    most = method.declared(task)
     planned = tuple(replace(spend, cost=most.get(spend.purpose, spend.cost)) for spend in asked)
     return None if task.budget.is_pure and planned != asked else planned
 
@@ -219,7 +265,42 @@ def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
 def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:
     """Public facts for the ledger's record."""
     return {"kind": kind, "method": method.name, "basis": method.basis, "seeded": seeded, "columns": task.n_features,
-            "components": task.n_components, "rows": task.n_rows}  # fmt: skip
+            "components": task.n_components, "rows": task.n_rows, **unit_fact(task.unit)}  # fmt: skip
+
+
+def unit_of(source: Source) -> str:
+    """Whom a guarantee for these rows protects; a column may be called "row" too."""
+    name = source.name if isinstance(source, UnitSource) else "row"
+    return "row id" if isinstance(source, UnitSource) and name == "row" else name
+
+
+def unit_fact(unit: str) -> dict[str, str]:
+    """For the ledger's record, where the unit is not a row."""
+    return {} if unit == "row" else {"unit": unit}
+
+
+def per_unit(unit: str) -> str:
+    """The same in words."""
+    return "" if unit == "row" else f", neighbours differ in all rows of one {unit!r}"
+
+
+_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
+_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
+_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
+
+
+def warn_of_ids(names: list[str]) -> None:
+    """Warn where the name of a column, which is public, says that it tells whose row it is."""
+    for name in names:
+        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
+        if words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS):
+            warnings.warn(
+                f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
+                f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "
+                "everyone has one row, leave the column out. As it is, the guarantee is for one row.",
+                UnitWarning,
+                stacklevel=5,
+            )
 
 
 def _caution(method: Method, task: Task) -> str:
@@ -258,6 +339,14 @@ def _discreet(message: str) -> str:
     )
 
 
+def _measured(estimate: Estimate) -> Measured | None:
+    """What intervals are computed from. A release that was paid for is not lost where there is no such thing."""
+    try:
+        return estimate.measured and estimate.measured()
+    except (ArithmeticError, IndexError, ValueError):
+        return None
+
+
 def _describe(
     estimate: Estimate,
     method: Method,
@@ -269,7 +358,7 @@ def _describe(
     seeded: bool,
     choice: Choice | None = None,
 ) -> Release:
-    notes = (source.row_note,) if source.row_note and task.on_bad_row != "refuse" else ()
+    notes = (source.row_note,) if source.row_note and task.missing != "refuse" else ()
     guarantee = promise(estimate, method, task, cost).with_notes(*notes)
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
@@ -287,6 +376,9 @@ def _describe(
         "feature_names": source.feature_names,
         "details": dict(estimate.details),
         "estimand": guarantee.estimand,
+        **({} if task.max_rows is None else {"max_rows": task.max_rows}),
+        **({} if task.missing == "refuse" else {"missing": task.missing}),
+        **({} if estimate.holes is None else {"missing_shares": estimate.holes.tolist()}),
         "choice": choice and choice.to_dict(),
         "dpeigen": __version__,
     }
@@ -300,4 +392,5 @@ def _describe(
         guarantee=guarantee,
         facts=facts,  # type: ignore[arg-type]
         scale=estimate.scale,
+        measured=_measured(estimate),
     )

@@ -29,7 +29,7 @@ class PrivateCovariance(PrivateEstimator):
 
     Parameters
     ----------
-    epsilon, delta, method, bound, center, relation, ledger, random_state, on_bad_row, scale, robust, units
+    epsilon, delta, method, bound, center, relation, ledger, random_state, scale, robust, units, unit, max_rows, missing
         As for `PrivatePCA`.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive
@@ -68,10 +68,13 @@ class PrivateCovariance(PrivateEstimator):
         shrink: bool = True,
         ledger: str | Ledger | None = None,
         random_state: Any = None,
-        on_bad_row: str = "refuse",
         scale: Any = None,
         robust: bool = False,
         units: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+        missing: str = "refuse",
+        on_bad_row: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -82,16 +85,22 @@ class PrivateCovariance(PrivateEstimator):
         self.shrink = shrink
         self.ledger = ledger
         self.random_state = random_state
-        self.on_bad_row = on_bad_row
         self.scale = scale
         self.robust = robust
         self.units = units
+        self.unit = unit
+        self.max_rows = max_rows
+        self.missing = missing
+        self.on_bad_row = on_bad_row
 
     @own_error_state
-    def fit(self, X: Any, y: Any = None) -> PrivateCovariance:  # noqa: ARG002
-        """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
+    def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> PrivateCovariance:  # noqa: ARG002
+        """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+
+        ``unit``: whose row each row is; ids in the order of the rows, or the name of a column of X.
+        """
         self._ledger()
-        source = self._open(X)
+        source = self._open(X, unit)
         self._release(source, self._covariance_task(source), "covariance", self._publish)
         return self
 
@@ -109,9 +118,9 @@ class PrivateCovariance(PrivateEstimator):
         shrink = check_flag("shrink", self.shrink, type(self).__name__)
         return self._task(source, None, shrink=shrink, count=count)
 
-    def explain(self, X: Any, *, count: bool = True) -> FitPlan:
+    def explain(self, X: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
         """What `fit` would do with X, as `PrivatePCA.explain`."""
-        source = copy(self)._open(X)
+        source = copy(self)._open(X, unit)
         return self._plan(source, self._covariance_task(source, count=count or source.n_rows is not None))
 
     def get_precision(self) -> Floats:
@@ -145,6 +154,6 @@ class PrivateCovariance(PrivateEstimator):
 
     def _centered(self, X: Any) -> Floats:
         self._check_fitted()
-        rows = self._table(X, dtype=np.float64, reset=False)
+        rows = self._filled(X, np.float64, self.location_)
         rows = rows if self.location_ is None else rows - self.location_
         return rows if self.scale_ is None else rows / self.scale_

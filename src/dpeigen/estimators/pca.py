@@ -56,9 +56,6 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Where the budget of the data set is kept.
     random_state : int, Generator or None, default=None
         For tests and papers only: a seeded release is not private, and says so.
-    on_bad_row : {"refuse", "drop-to-zero"}, default="refuse"
-        Rows with NaN or infinite entries, or cells that do not fit their column's type, stop the fit before anything is
-        spent, or each count as a row at the centre.
     scale : None, array or "private", default=None
         What columns are divided by. None: nothing, so that a column in large numbers has a large part in the
         components. "private": their released standard deviations, at no cost beyond that of the covariance. An array:
@@ -69,6 +66,20 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     units : None or "same", default=None
         "same" is a public statement: all columns are measured in one unit, such as pixels. Then one paid scale does for
         all of them. None: every column gets a unit of its own.
+    unit : str or None, default=None
+        The name of the column that says whose row it is, such as "patient_id"; it is no feature. Neighbouring tables
+        then differ in all rows of one of them, however many. Or give ids, one for each row: ``fit(X, unit=ids)``. None:
+        the guarantee is for one row. Under "replace" the number of units is public, and that of rows is not.
+    max_rows : int or None, default=None
+        None: every unit counts one, and its rows share that. m: each row counts alike, and at most m rows of a unit,
+        drawn at random, are used; the noise is m times that of one row.
+    missing : {"refuse", "correct", "drop"}, default="refuse"
+        What to do with cells that are NaN, infinite, or not what their column is declared to be. "refuse": stop before
+        anything is spent. "correct": they are missing cells, the others of their row are used, and results are
+        corrected for the shares of missing cells, which are paid for and released; right where it does not depend on
+        any value whether a cell is missing. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace". "drop":
+        a row with such a cell counts as a row at the centre that rows are measured from. (``on_bad_row``, where
+        "drop" was called "drop-to-zero", is deprecated.)
 
     Attributes
     ----------
@@ -103,10 +114,13 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         relation: str = "replace",
         ledger: str | Ledger | None = None,
         random_state: Any = None,
-        on_bad_row: str = "refuse",
         scale: Any = None,
         robust: bool = False,
         units: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+        missing: str = "refuse",
+        on_bad_row: str | None = None,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
@@ -117,17 +131,23 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.relation = relation
         self.ledger = ledger
         self.random_state = random_state
-        self.on_bad_row = on_bad_row
         self.scale = scale
         self.robust = robust
         self.units = units
+        self.unit = unit
+        self.max_rows = max_rows
+        self.missing = missing
+        self.on_bad_row = on_bad_row
 
     @own_error_state
-    def fit(self, X: Any, y: Any = None) -> PrivatePCA:  # noqa: ARG002
-        """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made."""
+    def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> PrivatePCA:  # noqa: ARG002
+        """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+
+        ``unit``: whose row each row is; ids in the order of the rows, or the name of a column of X.
+        """
         self._ledger()
         self._check_components()
-        source = self._open(X)
+        source = self._open(X, unit)
         task = self._pca_task(source)
         self._end_stream()
         self._release(source, task, "pca", lambda release, _: self._publish(release).release_)
@@ -157,7 +177,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.release_ = release
         return self
 
-    def explain(self, X: Any, *, count: bool = True) -> FitPlan:
+    def explain(self, X: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
         """What `fit` would do with X: the method, what it would pay for, and how often it would read X.
 
         Spends nothing and looks at no value. Under relation="replace" a source that does not know the number of its
@@ -165,14 +185,17 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         without knowing it.
         """
         self._check_components()
-        source = copy(self)._open(X)
+        source = copy(self)._open(X, unit)
         return self._plan(source, self._pca_task(source, count=count or source.n_rows is not None))
 
     @own_error_state
     def transform(self, X: Any) -> Floats:
-        """Scores of rows along the components. Not private by itself: scores of private rows are private data."""
+        """Scores of rows along the components. Not private by itself: scores of private rows are private data.
+
+        With ``missing="correct"`` a missing cell of a row is put at the released centre of its column, ``mean_``.
+        """
         self._check_fitted()
-        rows = self._table(X, dtype=[np.float64, np.float32], reset=False)
+        rows = self._filled(X, [np.float64, np.float32], self.mean_)
         centered = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
         centered = centered if self.scale_ is None else centered / self.scale_.astype(rows.dtype)
         return centered @ self.components_.T.astype(rows.dtype)

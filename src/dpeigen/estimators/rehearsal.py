@@ -11,8 +11,9 @@ import numpy as np
 
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
-from dpeigen.methods.base import estimand_of, run_method
-from dpeigen.methods.rank import PrivateRank
+from dpeigen.methods.auto import itself
+from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
+from dpeigen.methods.holes import ASSUMPTION
 from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource
@@ -23,7 +24,11 @@ TRUNCATED = (
 )
 _NONE_BAD = (
     "Tables with missing or unreadable cells are refused, without noise: this release tells that there were none. "
-    "on_bad_row='drop-to-zero' does not."
+    "missing='correct' does not."
+)
+_DROPPED = (
+    "A row with a missing or unreadable cell was put at the centre that rows are measured from. It counts as a row: it "
+    "draws variances to 0 and means to that centre. missing='correct' does not."
 )
 
 
@@ -48,8 +53,8 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
     if method.holds_rows:
         estimate, passes = _on_made_up_rows(method, task), 1
     else:
-        curator = Rehearsal(task.relation, method.shares(task), cost, task.n_rows)
-        estimate = method.estimate(curator, task)
+        curator = Rehearsal(task.relation, first_shares(method, task), cost, task.n_rows)
+        estimate = method.estimate(*with_rows_paid(curator, method, task))
         estimate, passes = replace(estimate, split=curator.split or estimate.split), curator.passes
     return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
 
@@ -60,11 +65,6 @@ def _on_made_up_rows(method: Method, task: Task) -> Estimate:
     table = np.zeros((rows, task.n_features))
     table[np.arange(rows), np.arange(rows) % task.n_features] = np.linspace(-1, 1, rows)
     return run_method(method, ArraySource(table), replace(task, n_rows=rows), made_up_randomness())
-
-
-def itself(method: Method) -> Method:
-    """The method that finds the directions, where another one pays for their number."""
-    return method.inner if isinstance(method, PrivateRank) else method
 
 
 def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Guarantee:
@@ -83,12 +83,27 @@ def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Gua
         notes=(
             *estimate.notes,
             *((TRUNCATED,) if continuous and estimate.numerics == "idealised" else ()),
-            *refusal_notes(task.on_bad_row),
+            *missing_notes(task.missing),
+            *unit_notes(task.unit, task.max_rows),
         ),
         estimand=estimand_of(itself(method), task),
+        unit=task.unit,
     )
 
 
-def refusal_notes(on_bad_row: str) -> tuple[str, ...]:
-    """What it tells that there is a release, where bad rows are refused."""
-    return (_NONE_BAD,) if on_bad_row == "refuse" else ()
+def unit_notes(unit: str, max_rows: int | None) -> tuple[str, ...]:
+    """What is estimated where rows belong to units, and what counts."""
+    if unit == "row":
+        return ()
+    whose = f"Rows belong together by {unit!r}, and a row without one is by itself. "
+    if max_rows is None:
+        return (f"{whose}Each {unit!r} counts one, and its rows share that: results are those of a random row of a "
+                "random one.",)  # fmt: skip
+    return (f"{whose}Each row counts alike, and at most {max_rows} rows of one {unit!r}, drawn at random, are used. "
+            "Questions about single columns, lengths and pairs use one row of each. A released number of units is the "
+            "number of rows divided by that.",)  # fmt: skip
+
+
+def missing_notes(missing: str) -> tuple[str, ...]:
+    """What is assumed of missing cells, or told about them by there being a release at all."""
+    return ({"refuse": _NONE_BAD, "drop": _DROPPED, "correct": ASSUMPTION}[missing],)

@@ -54,8 +54,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     alpha : float ≥ 0 or "auto", default=1.0
         The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, for free, knowing the
         noise; with privacy a good α is mostly far larger than without.
-    epsilon, delta, method, relation, ledger, random_state, on_bad_row, robust, units
-        As for `PrivatePCA`. A row is a row of X and its entry of y together.
+    epsilon, delta, method, relation, ledger, random_state, robust, units, unit, max_rows, missing
+        As for `PrivatePCA`. A row is a row of X and its entry of y together; either may be missing.
     bound : float, (lower, upper), "private" or None, default=None
         As for `PrivatePCA`. A radius bounds the joint row (x, y). Column bounds are those of X and need
         ``target_bounds``. With a radius or "private" the scale of y is yours: the noise has the same size on every
@@ -107,10 +107,13 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         relation: str = "replace",
         ledger: str | Ledger | None = None,
         random_state: Any = None,
-        on_bad_row: str = "refuse",
         scale: Any = None,
         robust: bool = False,
         units: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+        missing: str = "refuse",
+        on_bad_row: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -122,20 +125,23 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.relation = relation
         self.ledger = ledger
         self.random_state = random_state
-        self.on_bad_row = on_bad_row
         self.scale = scale
         self.robust = robust
         self.units = units
+        self.unit = unit
+        self.max_rows = max_rows
+        self.missing = missing
+        self.on_bad_row = on_bad_row
 
     @own_error_state
-    def fit(self, X: Any, y: Any) -> PrivateRidge:
+    def fit(self, X: Any, y: Any, *, unit: Any = None) -> PrivateRidge:
         """Release the covariance of (X, y) and regress.
 
         X : array, data frame, Arrow table, or path of a Parquet, Feather or CSV file. y : one number a row, or the name
         of the column of X that is the target.
         """
         self._ledger()
-        source, names, factors = self._joint_source(X, y)
+        source, names, factors = self._joint_source(X, y, unit)
         task = replace(self._task(source, None, shrink=True), regression=True)
         self._release(source, task, "ridge", partial(self._publish, task, names, factors))
         return self
@@ -157,28 +163,44 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.release_ = release
         return release
 
-    def explain(self, X: Any, y: Any, *, count: bool = True) -> FitPlan:
+    def coef_intervals(self, level: float = 0.95, *, of: str = "population") -> tuple[Floats, Floats]:
+        """(low, high) for the coefficients at the same penalty; a function of the release, so it costs nothing.
+
+        Its middle is the fit to what was measured (`Release.regression`), which the coefficients shrink.
+        """
+        self._check_fitted()
+        asked = self.release_.facts["ridge"]
+        fit = self.release_.regression(
+            self.release_.n_features - 1, alpha=asked["alpha"], scales=asked["scales"], level=level, of=of
+        )
+        return fit.intervals
+
+    def explain(self, X: Any, y: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
         """What `fit` would do with X and y, as `PrivatePCA.explain`."""
-        source = copy(self)._joint_source(X, y)[0]
+        source = copy(self)._joint_source(X, y, unit)[0]
         task = self._task(source, None, shrink=True, count=count or source.n_rows is not None)
         return self._plan(source, replace(task, regression=True))
 
-    def _joint_source(self, X: Any, y: Any) -> tuple[Source, list[str], Floats]:
+    def _joint_source(self, X: Any, y: Any, unit: Any = None) -> tuple[Source, list[str], Floats]:
         """Rows (features, target), the names of their columns, and what these were multiplied by."""
         owner = type(self).__name__
         check_alphas(self.alpha, owner, many=False)
-        rows, target, names = self._split(X, y)
+        rows, target, names = self._split(X, y, unit)
         factors = self._joint_facts(len(names), owner)[2]
         return joined(rows, target, names, factors), names, factors
 
     @own_error_state
     def predict(self, X: Any) -> Floats:
-        """Predictions for rows. Not private by itself: predictions for private rows are private data."""
+        """Predictions for rows. Not private by itself: predictions for private rows are private data.
+
+        With ``missing="correct"`` a missing cell of a row is put at the released centre of its column.
+        """
         self._check_fitted()
-        rows = self._table(X, dtype=[np.float64, np.float32], reset=False)
         if self.intercept_ is None:
             must = "other than 'pairs' for predictions: differences of rows have no intercept"
             raise ValueError(complain("center", type(self).__name__, must, self.center))
+        mean = self.release_.mean
+        rows = self._filled(X, [np.float64, np.float32], None if mean is None else mean[: self.n_features_in_])
         return rows @ self.coef_ + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -186,7 +208,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         tags.regressor_tags.poor_score = True  # of the few rows that scikit-learn's checks have
         return tags
 
-    def _split(self, X: Any, y: Any) -> tuple[Source, Floats | int, list[str]]:
+    def _split(self, X: Any, y: Any, unit: Any) -> tuple[Source, Floats | int, list[str]]:
         """Rows, the target (numbers, or the index of its column in the rows), and the names of the joint columns."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -194,7 +216,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         in_memory = type(X).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(X, "collect")
         if isinstance(y, str) and in_memory and y in (columns := list(X.columns)):
             X, y = X[[column for column in columns if column != y]], X[y]
-        rows = self._open(X)
+        rows = self._open(X, unit)
         names = list(rows.feature_names or [f"x{j}" for j in range(rows.n_features)])
         if not isinstance(y, str):
             name = name if isinstance(name, str) and name else "y"
@@ -302,8 +324,10 @@ def _in_data_units(release: Release, factors: Floats, units: Floats) -> Release:
     for size in ("covariance_error", "noise_deviation"):
         if facts.get(size) is not None:
             facts[size] = facts[size] * float((own.max() / units.max()) ** 2)
+    measured = release.measured and release.measured.scaled(factors)
     if release.scale is not None:  # columns that were divided have no unit
-        return replace(release, scale=release.scale / factors, mean=mean, facts=facts)  # type: ignore[arg-type]
+        scale = release.scale / factors
+        return replace(release, scale=scale, mean=mean, facts=facts, measured=measured)  # type: ignore[arg-type]
     covariance = release.covariance / np.outer(factors, factors)
     eigenvalues, components = symmetric_eigh(covariance)
     return replace(
@@ -313,4 +337,5 @@ def _in_data_units(release: Release, factors: Floats, units: Floats) -> Release:
         covariance=covariance,
         mean=mean,
         facts=facts,  # type: ignore[arg-type]
+        measured=measured,
     )

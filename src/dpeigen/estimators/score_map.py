@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen._version import __version__
-from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.base import PrivateEstimator, per_unit, unit_fact, unit_of
 from dpeigen.estimators.course import PaidCourse
-from dpeigen.estimators.rehearsal import FitPlan, refusal_notes
+from dpeigen.estimators.rehearsal import FitPlan, missing_notes
 from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, run_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.score_map import CLIP, REACH, ScoreMap
 from dpeigen.sources import Source, open_source
+from dpeigen.sources.labelled import Labelled as _Labelled
+from dpeigen.sources.opening import open_units
 from dpeigen.sources.progress import rows_are_public
+from dpeigen.sources.units import UnitsByPlace, UnitSource
 from dpeigen.stats import Frame
 from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 
 _DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
+_FILLED = "A missing or unreadable cell was put at the released centre of its column."
 
 
 class PrivateScoreMap(PrivateEstimator):
@@ -58,7 +61,12 @@ class PrivateScoreMap(PrivateEstimator):
         Cells along an axis; "auto": from ε and the public or released number of rows.
     density_share : float or None, default=None
         The share of ε for the density where there are labels; None: a quarter, or half for a density of each class.
-    ledger, random_state, on_bad_row : as in `PrivatePCA`.
+    ledger, random_state : as in `PrivatePCA`.
+    missing : {"refuse", "correct", "drop"}, default="refuse"
+        As in `PrivatePCA`, but with "correct" a missing cell counts as the released centre of its column.
+    unit : str or None, default=None
+        The name of the column that says whose row it is, as in `PrivatePCA`; None: that of the release. The map must
+        protect the same unit as the release. One row of each unit, drawn at random, is on the map.
 
     Attributes
     ----------
@@ -89,7 +97,9 @@ class PrivateScoreMap(PrivateEstimator):
         density_share: float | None = None,
         ledger: str | Ledger | None = None,
         random_state: Any = None,
-        on_bad_row: str = "refuse",
+        unit: str | None = None,
+        missing: str = "refuse",
+        on_bad_row: str | None = None,
     ) -> None:
         self.release = release
         self.epsilon = epsilon
@@ -102,6 +112,8 @@ class PrivateScoreMap(PrivateEstimator):
         self.density_share = density_share
         self.ledger = ledger
         self.random_state = random_state
+        self.unit = unit
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
     @property
@@ -110,17 +122,18 @@ class PrivateScoreMap(PrivateEstimator):
         return self.release.guarantee.relation
 
     @own_error_state
-    def fit(self, X: Any, y: Any = None) -> PrivateScoreMap:
+    def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> PrivateScoreMap:
         """Release the map of X, the table of the release; ``y`` holds labels, one for each row, or `label` names them.
 
         X is whatever `dpeigen.sources.open_source` takes, or a source that it made (then with the label's categories
         declared).
         """
         ledger = self._ledger()
-        source, task = self._prepare(X, y)
+        source, task = self._prepare(X, y, unit)
         rng = randomness(self.random_state)
-        what = "score map" + (" (seeded: not private)" if rng.seeded else "")
-        about = {"kind": "score map", "basis": "worst-case", "seeded": rng.seeded, "columns": self.release.n_features}
+        what = "score map" + (" (seeded: not private)" if rng.seeded else "") + per_unit(self.release.unit)
+        about = {"kind": "score map", "basis": "worst-case", "seeded": rng.seeded, "columns": self.release.n_features,
+                 **unit_fact(self.release.unit)}  # fmt: skip
         course = PaidCourse(source, ledger)
         course.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
         with rows_are_public(task.relation is Relation.REPLACE):
@@ -132,16 +145,16 @@ class PrivateScoreMap(PrivateEstimator):
         self.map_, self.guarantee_ = found, found.guarantee
         return found
 
-    def explain(self, X: Any, y: Any = None) -> FitPlan:
+    def explain(self, X: Any, y: Any = None, *, unit: Any = None) -> FitPlan:
         """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
-        _, task = self._prepare(X, y)
+        _, task = self._prepare(X, y, unit)
         promise = self._promise(task, task.spends(), seeded=False)
         return FitPlan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False, guarantee=promise)
 
-    def _prepare(self, X: Any, y: Any) -> tuple[Source, MapTask]:
+    def _prepare(self, X: Any, y: Any, unit: Any = None) -> tuple[Source, MapTask]:
         """Everything that can be refused before a row is read."""
         self._check_parameters(y)
-        source, features, classes = self._places(X, y)
+        source, features, classes = self._places(X, y, unit)
         task = self._map_task(features, classes)
         task.check()
         return source, task
@@ -159,7 +172,7 @@ class PrivateScoreMap(PrivateEstimator):
         self._check_plane(owner)
         check_epsilon(self.epsilon, owner)
         check_choice("by_class", self.by_class, list(_DENSITY_SHARE), owner)
-        check_choice("on_bad_row", self.on_bad_row, ["refuse", "drop-to-zero"], owner)
+        self._missing(warn=True)
         self._check_labels(y, owner)
 
     def _check_plane(self, owner: str) -> None:
@@ -200,12 +213,35 @@ class PrivateScoreMap(PrivateEstimator):
         given = [] if self.labels is None else self.labels
         return [value.item() if isinstance(value, np.generic) else value for value in given]
 
-    def _places(self, X: Any, y: Any) -> tuple[Source, tuple[int, ...], tuple[int, ...]]:
+    def _by_unit(self, X: Any, unit: Any) -> Source:
+        """The table as a source of rows, or of rows that belong to the unit of the release."""
+        protected = self.release.unit
+        unit = self.unit if unit is None else unit
+        unit = protected if unit is None and protected != "row" and not isinstance(X, UnitSource) else unit
+        if unit is None and not isinstance(X, UnitSource):
+            return self._source(X, self.label)
+        label = self.label
+
+        def rows(rest: Any) -> Source:
+            return self._source(rest, label)
+
+        names, categories = self.release.facts.get("feature_names"), None if label is None else {label: self._labels()}
+        columns = [*names, *([] if label is None else [label])] if names else None
+        source = X if isinstance(X, UnitSource) else open_units(X, unit, rows, columns, categories, None)
+        if unit_of(source) != protected:
+            remedy = "The map and the release must protect the same: their costs add up only then."
+            raise ValueError(complain("unit", type(self).__name__, f"{protected!r}, that of the release",
+                                      unit_of(source), remedy))  # fmt: skip
+        return source
+
+    def _places(self, X: Any, y: Any, unit: Any) -> tuple[Source, tuple[int, ...], tuple[int, ...]]:
         """A source, and which of its columns are the features and the classes."""
-        source, labels = self._source(X, self.label), self._labels()
+        source, labels = self._by_unit(X, unit), self._labels()
         have, width = source.feature_names or [], source.n_features
         if y is not None:
-            source, classes = _Labelled(source, y, labels), tuple(range(width, width + len(labels)))
+            plain = source.plain if isinstance(source, UnitsByPlace) else source
+            labelled, classes = _Labelled(plain, y, labels), tuple(range(width, width + len(labels)))
+            source = source.over(labelled) if isinstance(source, UnitsByPlace) else labelled
         else:
             wanted = [f"{self.label}={value}" for value in labels]
             missing = [name for name in wanted if name not in have]
@@ -230,7 +266,7 @@ class PrivateScoreMap(PrivateEstimator):
         if _has_names(X) and (names or categories):
             extra = [] if label is None else [label]
             return open_source(X, columns=[*names, *extra] if names else None, categories=categories)
-        source = self._open(X)
+        source = self._open_rows(X)
         if label is not None:
             raise ValueError(f"These data have no column names, so there is no column {label!r}: give y to fit.")
         self._check_width(source.n_features, names and source.feature_names)
@@ -251,7 +287,7 @@ class PrivateScoreMap(PrivateEstimator):
         axes = [check_count("axes", axis, owner, low=0, high=k) for axis in self.axes]
         window, clip = self._window(axes, owner)
         weights = None if release.scale is None else 1 / release.scale
-        frame = Frame(release.n_features, release.mean, weights, on_bad_row=self.on_bad_row)  # type: ignore[arg-type]
+        frame = Frame(release.n_features, release.mean, weights, missing=self._missing())
         view = PlaneView(frame, release.components[axes], window, clip, features, classes)
         share = _DENSITY_SHARE[self.by_class]
         if self.density_share is not None:
@@ -291,7 +327,8 @@ class PrivateScoreMap(PrivateEstimator):
             notes += ("That release is not private, so the two together are not.",)
         elif self.release.guarantee.basis != "worst-case":
             notes += ("That release is private under its assumptions only, so the two together are.",)
-        notes += refusal_notes(self.on_bad_row)
+        correct = self._missing() == "correct"
+        notes += (_FILLED,) if correct else missing_notes(self._missing())
         return Guarantee(
             epsilon=task.epsilon,
             delta=0.0,
@@ -301,6 +338,7 @@ class PrivateScoreMap(PrivateEstimator):
             numerics="seeded" if seeded else "exact",
             reference="dpeigen; cf. Qardaji, Yang, Li 2013",
             notes=notes,
+            unit=self.release.unit,
         )
 
     def _describe(self, estimate: MapEstimate, task: MapTask, *, seeded: bool) -> ScoreMap:
@@ -336,49 +374,6 @@ class PrivateScoreMap(PrivateEstimator):
                 "dpeigen": __version__,
             },
         )
-
-
-class _Labelled(Source):
-    """Rows of a source in memory with one column of 0 and 1 for each label.
-
-    Whether an entry is a label is asked of that entry alone: an array made of a list would take its type from all of
-    them, and one person's entry could then change everybody's class.
-    """
-
-    def __init__(self, source: Source, y: Any, labels: list[Any]) -> None:
-        n = source.n_rows
-        typed = isinstance(getattr(y, "dtype", None), np.dtype) and y.dtype.kind in "fiubUS"
-        values = np.asarray(y) if typed else y
-        if getattr(values, "ndim", 1) != 1 or isinstance(y, str) or n is None or not _has_length(values, n):
-            raise ValueError(
-                "y must hold one label for each row of a table in memory. For files name the 'label' column."
-            )
-        if not source.fixed_order:
-            raise ValueError("Name the 'label' column: the rows of X have no fixed order to match the labels of y to.")
-        self._source, self._labels = source, labels
-        self._values = values if typed else list(values)
-        self.n_rows, self.n_features = n, source.n_features + len(labels)
-
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        at = 0
-        for block in self._source.blocks():
-            values = self._values[at : at + len(block)]
-            flags = [np.array([_is(value, label) for value in values], dtype=np.float64) for label in self._labels]
-            at += len(block)
-            yield np.column_stack([np.asarray(block), *flags])
-
-
-def _has_length(values: Any, n: int) -> bool:
-    return hasattr(values, "__len__") and hasattr(values, "__iter__") and len(values) == n
-
-
-def _is(value: Any, label: Any) -> bool:
-    """Whether an entry is the label; what cannot be compared is not."""
-    try:
-        same = value == label
-        return isinstance(same, (bool, np.bool_)) and bool(same)
-    except Exception:
-        return False
 
 
 def _has_names(X: Any) -> bool:

@@ -20,12 +20,16 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_count, complain
 from dpeigen._version import __version__
 from dpeigen.curator import DataCurator, Feed, Purpose
-from dpeigen.estimators.base import _about, _describe, check_robust
+from dpeigen.estimators.base import _about, _describe, check_robust, per_unit
 from dpeigen.estimators.course import LEDGER_FAILS, PaidError, withdrawal
+from dpeigen.estimators.people import Roll
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
+from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource, Source
+from dpeigen.sources.opening import name_of_ids, taken_out
+from dpeigen.sources.units import OneEach
 from dpeigen.stats import BadRowsError, Frame
 
 _ORDER = (
@@ -47,6 +51,7 @@ class Running:
     ledger: Ledger | None
     ticket: str
     seeded: bool
+    people: Roll | None = None  # whose rows were fed, where rows belong to units
 
     def settle(self) -> None:
         """Commit the reservation, once something was drawn. What was released is on the estimator by then."""
@@ -82,22 +87,33 @@ class StreamMixin:
 
     @available_if(_one_pass)  # type: ignore[untyped-decorator]
     @own_error_state
-    def partial_fit(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
+    def partial_fit(self, X: Any, y: Any = None, *, unit: Any = None) -> Any:  # noqa: ARG002
         """Take in one more block of rows, of any size, and release anew whenever a batch has brought news.
 
         For method="dp-pca" and "oja". Rows are used once, in batches by their positions, in constant memory; those that
         wait for their batch to fill are all that is kept. ``release_`` and the fitted attributes are there as soon as
         there is something of everything in them, and hold what was paid for so far: a stream may stop at any time.
         ``n_samples_seen_`` is the number of rows in finished batches.
+
+        With a unit (the parameter, or ``unit``: ids of these rows) one row of each person is used, drawn at random. All
+        rows of a person must come in one call: someone who was in an earlier one is refused, and nothing of X is used.
         """
         fresh = "_stream" not in self.__dict__
         if fresh:
             self._ledger()  # type: ignore[attr-defined]
-        source = self._block_source(X)
-        running: Running = self._start_stream(source) if fresh else self._stream  # type: ignore[assignment]
+        X, ids, name = self._ids_of(X, unit)
+        source, started = self._block_source(X), None if fresh else self._stream
+        if started is not None and started.task.unit != name:
+            raise ValueError(complain("unit", "partial_fit", f"{started.task.unit!r} in every call of a stream", name))
+        people = started.people if started is not None else None if ids is None else self._nobody()
+        whose = None if people is None else people.newcomers(ids, source)
+        running = self._start_stream(source, unit=name) if started is None else started
+        running.people = people
+        if people is not None and whose is not None:
+            source = people.one_each(source, whose)
         self._stream, taken, stopped = running, 0, False
         try:
-            if isinstance(source, ArraySource) and running.task.on_bad_row == "refuse":
+            if isinstance(source, (ArraySource, OneEach)) and running.task.missing == "refuse":
                 for block in source.blocks():  # all of it before any of it is used
                     Frame(running.task.n_features).image(block)
             for block in source.blocks():
@@ -121,7 +137,7 @@ class StreamMixin:
                 f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
                 f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was "
                 f"released stays paid for. Clean the rest and go on with row {taken} of it, or set "
-                "on_bad_row='drop-to-zero'."
+                "missing='drop'."
             )
         return self
 
@@ -131,12 +147,30 @@ class StreamMixin:
             self._publish(_released(running, source))  # type: ignore[attr-defined]
         running.settle()
 
+    def _nobody(self) -> Roll:
+        seeded = self.random_state is not None  # type: ignore[attr-defined]
+        return Roll(made_up_randomness() if seeded else randomness(None))
+
+    def _ids_of(self, X: Any, unit: Any) -> tuple[Any, Any, str]:
+        """X without a column of ids, the ids, and what the unit is called."""
+        me: Any = self
+        unit = me.unit if unit is None else unit
+        if me.max_rows is not None:
+            remedy = "A stream uses one row of each unit."
+            raise ValueError(complain("max_rows", type(self).__name__, "None for partial_fit", me.max_rows, remedy))
+        if unit is None:
+            return X, None, "row"
+        if not isinstance(unit, str):
+            return X, unit, "row id" if name_of_ids(unit) == "row" else name_of_ids(unit)
+        ids, X = taken_out(X, unit)
+        return X, ids, "row id" if unit == "row" else unit
+
     def _block_source(self, X: Any) -> Source:
         """A source for a block, checked against the columns of the first one; a single row is a block too."""
         running: Running | None = self.__dict__.get("_stream")
         if isinstance(X, (str, Path, Source)) or type(X).__module__.split(".")[0] == "pyarrow":
             known = {name: value for name, value in vars(self).items() if name.endswith("_in_")}
-            source: Source = self._open(X)  # type: ignore[attr-defined]
+            source: Source = self._open_rows(X)  # type: ignore[attr-defined]
             if running is not None:  # the first block has said what the columns are
                 vars(self).pop("feature_names_in_", None)
                 vars(self).update(known)
@@ -151,12 +185,12 @@ class StreamMixin:
         found: Source = self._array_source(X, ensure_min_samples=0, reset=running is None)  # type: ignore[attr-defined]
         return found
 
-    def _start_stream(self, source: Source, *, paid: bool = False) -> Running:
+    def _start_stream(self, source: Source, *, paid: bool = False, unit: str = "row") -> Running:
         """A stream at its beginning; ``paid`` if its budget was reserved when it began, before it was saved."""
         me: Any = self
         owner = type(self).__name__
         k = check_count("n_components", me.n_components, owner, high=source.n_features)
-        task = me._task(source, k, shrink=True, count=False)
+        task = replace(me._task(source, k, shrink=True, count=False), unit=unit)
         method = resolve(me.method, task)
         check_robust(method, task)
         if task.scale is not None:
@@ -166,7 +200,7 @@ class StreamMixin:
             raise AssertionError("`partial_fit` is there for one-pass methods only")
         rng = randomness(me.random_state)
         ledger = None if paid else me._ledger()
-        what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "")
+        what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "") + per_unit(unit)
         ticket = ""
         if ledger:
             about = _about(method, task, "pca", rng.seeded)
@@ -203,6 +237,9 @@ class StreamMixin:
         running: Running | None = self.__dict__.get("_stream")
         if running is None:
             raise NotFittedError("There is no stream: call partial_fit first.")
+        if running.people is not None:
+            must = "None for save_stream: whose rows were fed would have to be saved with it"
+            raise ValueError(complain("unit", type(self).__name__, must, running.task.unit))
         if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
             raise FileExistsError(f"{path} holds something already. Choose another folder, or overwrite=True.")
         if METHODS.get(running.method.name) is not type(running.method):
@@ -229,7 +266,7 @@ class StreamMixin:
                 "delta": task.budget.delta,
                 "bound": None if isinstance(task.bound, tuple) else task.bound,
                 "center": None if isinstance(task.center, np.ndarray) else task.center,
-                "on_bad_row": task.on_bad_row,
+                "missing": task.missing,
             },
             "facts": facts,
             "feature_names": running.names,
@@ -270,7 +307,7 @@ class StreamMixin:
                 bound=task["bound"] if public["lower"] is None else (public["lower"], public["upper"]),
                 center=task["center"] if public["point"] is None else public["point"],
                 random_state=random_state,
-                on_bad_row=task["on_bad_row"],
+                missing="drop" if task.get("on_bad_row") == "drop-to-zero" else task.get("missing", "refuse"),
             )
             estimator.n_features_in_ = int(task["n_features"])
             names = description["feature_names"]

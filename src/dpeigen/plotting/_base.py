@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpeigen.privacy import Guarantee, Relation
+from dpeigen.privacy import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,7 @@ def never_formulas(ax: Axes) -> None:
 
 def neighbours(guarantee: Guarantee) -> str:
     """What the promise is about."""
-    return "one row replaced" if guarantee.relation is Relation.REPLACE else "one row added or removed"
+    return guarantee.neighbours
 
 
 def must_be(value: Any, kind: type, name: str, owner: str) -> None:

@@ -54,7 +54,8 @@ def _tiles(release: Release) -> list[tuple[str, str]]:
     tiles = [("ε", f"{g.epsilon:g}"), ("δ", f"{g.delta:g}"), ("columns", f"{release.n_features:,}")]
     rows = release.facts.get("n_rows")
     if rows is not None:
-        words = "rows (released, with noise)" if release.facts.get("n_rows_is") == "released" else "rows"
+        words = _terms(g)
+        words += " (released, with noise)" if release.facts.get("n_rows_is") == "released" else ""
         tiles.append((words, f"{rows:,.0f}"))
     if release.kind == "pca":
         tiles.append(("components", f"{len(release.components)}"))
@@ -97,32 +98,44 @@ def _notices(g: Guarantee) -> list[Notice]:
 # --- the promise ----------------------------------------------------------------------------------------------------
 
 
-def _promise(g: Guarantee) -> list[Block]:
-    change = (
-        "the row of one person is replaced by any other values"
-        if g.relation is Relation.REPLACE
-        else "one person's row is added or taken away"
+def _whom(g: Guarantee) -> tuple[str, str, str, str]:
+    """What nothing depends on much, what changes, what an attacker guesses about, and what neighbours are."""
+    replaced, unit = g.relation is Relation.REPLACE, clean(g.unit)
+    if g.unit == "row":
+        change = "the row of one person is replaced by any other values"
+        neighbours = "Two tables that differ in the values of one row. The number of rows is public."
+        if not replaced:
+            change = "one person's row is added or taken away"
+            neighbours = "Two tables of which one has one row more. The number of rows is private."
+        return "any one row", change, "the last one is", neighbours
+    change = f"all rows of one {unit!r} are {'replaced by any other rows' if replaced else 'added or taken away'}"
+    neighbours = (
+        f"Two tables that differ in all rows of one {unit!r}, however many they are. How many different ones there "
+        "are is public, and the number of rows is private."
+        if replaced
+        else f"Two tables of which one has all rows of one {unit!r} more, however many they are. How many "
+        "different ones there are is private, and so is the number of rows."
     )
+    return f"all rows of any one {unit!r} together", change, "those are", neighbours
+
+
+def _promise(g: Guarantee) -> list[Block]:
+    depends, change, last, neighbours = _whom(g)
     factor = _power(g.epsilon)
     slack = f", plus {g.delta:g}" if g.delta else ""
     words = [
-        f"Nothing in this release depends much on any one row. If {change}, no result becomes more than {factor} times "
+        f"Nothing in this release depends much on {depends}. If {change}, no result becomes more than {factor} times "
         f"as likely as before{slack}. That holds whatever a reader knows already, and whatever they compute from it."
     ]
     if g.is_private and g.basis == "worst-case":
         words.append(
-            "Put as a test: someone who knows all other rows guesses whether the last one is "
+            f"Put as a test: someone who knows all other rows guesses whether {last} "
             f"{g.secret} with a success of at most {100 * g.best_attack():.1f}%. Tossing a coin has 50%."
         )
     elif not g.is_private:
         words = [f"This release is not private. The noise in it is what the following promise would need: {words[0]}"]
     else:
         words = [f"Under the assumptions listed here, and only then: {words[0]}"]
-    neighbours = (
-        "Two tables that differ in the values of one row. The number of rows is public."
-        if g.relation is Relation.REPLACE
-        else "Two tables of which one has one row more. The number of rows is private."
-    )
     rows = [
         ("ε, the privacy loss", f"{g.epsilon:g}"),
         ("δ, the probability set aside for more", f"{g.delta:g}" + ("" if g.delta else " (pure privacy)")),
@@ -152,9 +165,12 @@ def _power(epsilon: float) -> str:
 def _where(g: Guarantee) -> str:
     return (
         f"Here M is the whole computation, D and D′ any two neighbouring tables, S any set of results, "
-        f"ε = {g.epsilon:g} (e^ε = {_power(g.epsilon)}) and δ = {g.delta:g}. A person with several rows is protected "
-        "less: "
-        "with k rows, by k times ε or worse."
+        f"ε = {g.epsilon:g} (e^ε = {_power(g.epsilon)}) and δ = {g.delta:g}. "
+        + (
+            "A person with several rows is protected less: with k rows, by k times ε or worse."
+            if g.unit == "row"
+            else f"It does not matter how many rows a {clean(g.unit)!r} has."
+        )
     )
 
 
@@ -270,6 +286,7 @@ def _conclusions(release: Release) -> list[Block]:
 
 _KNOWN = {
     "n_rows": "rows",
+    "max_rows": "rows of one unit that are used, at most",
     "radius": "length that rows were clipped to",
     "center": "centre",
     "noise_deviation": "standard deviation of the noise on an entry of the covariance, at most",
@@ -278,10 +295,15 @@ _KNOWN = {
 }
 
 
+def _terms(g: Guarantee) -> str:
+    """What a number of rows is one of, where rows belong to units."""
+    return "rows" if g.unit == "row" else f"different {clean(g.unit)!r}"
+
+
 def _data(release: Release) -> list[Block]:
     facts = release.facts
     rows = []
-    for name, words in _KNOWN.items():
+    for name, words in {**_KNOWN, "n_rows": _terms(release.guarantee)}.items():
         value = facts.get(name)
         if value is not None:
             origin = facts.get(f"{name}_is")
@@ -328,7 +350,7 @@ def _cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Bloc
     digest = digests["release.json"]
     version = release.facts.get("dpeigen", __version__)
     private = "" if g.is_private else "NOT PRIVATE; the noise is that of "
-    neighbours = "one row replaced" if g.relation is Relation.REPLACE else "one row added or removed"
+    neighbours = _latex(g.neighbours)
     text = f"""\
 @misc{{release-{digest[:8]},
   title = {{{{{title}}}}},

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, More, Picture, Table, Text, clean, count, short
+from dpeigen.report.missing import SHOWN_ROWS, about_missing
 from dpeigen.stats.ridge import RidgeFit
 
 KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
-SHOWN_ROWS = 40  # of a table
+NOISE = "not distinguishable from noise"
 MOST_COMPONENTS = 8  # in a table or a heat map
 MOST_CELLS = 30  # columns of a heat map
 _MATRIX = 12  # columns up to which a whole matrix is a readable table
@@ -135,7 +136,7 @@ def result_blocks(release: Release) -> list[Block]:
     """Tables and pictures for this kind of release."""
     made = {"ridge": _ridge, "covariance": _covariance}.get(release.kind, _pca)
     first, *rest = made(release)
-    return [first, *about_columns(release), *rest]
+    return [first, *about_columns(release), *about_missing(release, names_of(release)), *rest]
 
 
 # --- components -----------------------------------------------------------------------------------------------------
@@ -167,6 +168,7 @@ def _variances(release: Release) -> Table:
     for number, value in enumerate(values):
         largest = np.argsort(-np.abs(release.components[number]), kind="stable")[:3]
         names = ", ".join(f"{release.components[number][j]:+.2f} {names_of(release)[j]}" for j in largest)
+        names = names if release.is_resolved(number) else NOISE
         above = [] if floor is None else ["yes" if value > floor[0] else "no"]
         rows.append([f"{number + 1}", f"{value:.4g}", f"{100 * shares[number]:.1f}%", *above, names])
     headings = ["component", "private variance", "share", *(["above the noise"] if floor else []), "largest loadings"]
@@ -178,13 +180,16 @@ def _loadings(release: Release) -> Table:
     shown = largest_columns(release, SHOWN_ROWS)
     k = min(len(release.components), MOST_COMPONENTS)
     names = names_of(release)
-    rows = [[names[j], *(f"{release.components[i, j]:+.3f}" for i in range(k))] for j in shown]
+    told = [release.is_resolved(i) for i in range(k)]
+    rows = [[names[j], *(f"{release.components[i, j]:+.3f}" if told[i] else "noise" for i in range(k))] for j in shown]
     left_columns, left = release.n_features - len(shown), len(release.components) - k
     notes = []
     if left_columns:
         notes.append(f"The {len(shown)} columns with the largest loadings; the other {left_columns} are in the file.")
     if left:
         notes.append(f"The first {k} components; the other {left} are in the file.")
+    if not all(told):
+        notes.append(f"Components marked noise are {NOISE}: their loadings mean nothing.")
     title = f"Loadings of the {'' if release.scale is None else 'scaled '}columns on the components"
     return Table(title, ["column", *(f"component {i + 1}" for i in range(k))], rows, note=" ".join(notes))
 
@@ -194,6 +199,9 @@ def _heat_map(release: Release) -> Picture:
     names = names_of(release)
     told = []
     for i in range(min(k, 3)):
+        if not release.is_resolved(i):
+            told.append(f"Component {i + 1} is {NOISE}.")
+            continue
         largest = np.argsort(-np.abs(release.components[i]), kind="stable")[:3]
         pairs = ", ".join(f"{short(names[j])} ({release.components[i, j]:+.2f})" for j in largest)
         told.append(f"Component {i + 1} is largest on {pairs}.")

@@ -1,0 +1,88 @@
+"""The options that say how a file is written, for every command that reads a table; each written down once.
+
+None means: not given here. Then the file of ``--config`` decides, by a setting of the same name, and after it the
+default of `dpeigen.sources.open_source`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from dpeigen.cli._config import Study
+
+_PANEL = "File"
+
+
+def _option(kind: Any, text: str, **more: Any) -> Any:
+    return Annotated[kind | None, typer.Option(help=text, rich_help_panel=_PANEL, **more)]
+
+
+READING: dict[str, Any] = {
+    "separator": _option(str, "What stands between fields of a CSV: ; or | or tab; a comma by default."),
+    "decimal": _option(str, "The decimal mark: . (the default) or ,"),
+    "thousands": _option(str, "What stands between groups of three digits, such as . or ' or a blank; else nothing."),
+    "encoding": _option(str, "Of the text: utf-8 (the default), latin-1, cp1252, utf-16 and others."),
+    "quote": _option(str, "What fields may be put between: \" (the default), ' or none."),
+    "date_format": _option(
+        list[str], "The form of dates and times, such as %d.%m.%Y; ISO's by default; may be repeated."
+    ),
+    "header": _option(int, "The line with the names of the columns; 1 by default, 0 if there is none.", min=0),
+    "names": _option(str, "With --header 0: the names of all columns of the file, as a,b,c."),
+    "comment": _option(str, "What lines above the header begin with that are passed over, such as #."),
+    "sheet": _option(str, "Of an Excel file: the name or number of the sheet; the first by default."),
+    "skip": _option(str, "Columns to leave out, as a,b,c, in place of --columns."),
+}
+
+
+def reads_files(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds the options to a command, which gets them as one mapping ``reading``."""
+    options = {name: kind for name, kind in READING.items() if name not in without}
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def called(**given: Any) -> None:
+            reading = {name: given.pop(name) for name in options}
+            command(**given, reading=reading)
+
+        hints = get_type_hints(command, include_extras=True)
+        own = [p.replace(annotation=hints[p.name]) for p in inspect.signature(command).parameters.values()]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in options.items()
+        ]
+        shown = [p for p in (*own, *more) if p.name != "reading"]
+        called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in shown}
+        return called
+
+    return add
+
+
+def reading_of(given: Mapping[str, Any], study: Study) -> dict[str, Any]:
+    """What is declared about the file, as keyword arguments of `open_source`."""
+    found = {}
+    for name in READING:
+        value = given.get(name)
+        value = study.settings.get(name) if value is None or value == [] else value
+        if name in ("names", "skip") and isinstance(value, str):
+            value = [part.strip() for part in value.split(",")]
+        if name == "sheet" and isinstance(value, str) and value.isdecimal():
+            value = int(value)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def without_skipped(skip: Any, columns: list[str] | None, declared: Mapping[str, Any]) -> list[str]:
+    """The declared columns that are left."""
+    if columns is not None:
+        raise ValueError("Give either --columns or --skip, not both.")
+    missing = [name for name in skip if name not in declared]
+    if missing:
+        raise ValueError(f"--skip names {missing}, which the file of --config does not list. Leave them out of it.")
+    return [name for name in declared if name not in skip]

@@ -1,0 +1,54 @@
+"""Whose rows a stream was fed: all rows of a person must come in one call.
+
+Only digests of ids are kept, under a random key, in memory; copies and pickles hold none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from dpeigen.privacy import Randomness
+from dpeigen.sources import Source
+from dpeigen.sources.ids import Codes, told_apart, with_missing
+from dpeigen.sources.memory import ArraySource
+from dpeigen.sources.units import LENGTHS, UnitsByPlace
+
+
+class Roll:
+    """Everyone whose rows were fed so far."""
+
+    def __init__(self, rng: Randomness) -> None:
+        self._rng, self._key = rng, rng.token()
+        self._digests: set[bytes] = set()
+
+    def newcomers(self, ids: Any, source: Source) -> Codes:
+        """The numbers of the people of one call; refused if someone was in an earlier one. Changes nothing if so."""
+        codes, names = told_apart(ids, named=True)
+        if source.n_rows is not None and source.n_rows != len(codes):
+            raise ValueError(LENGTHS)
+        found = {
+            hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self._key, digest_size=16).digest()
+            for name in names
+        }
+        if found & self._digests:
+            raise ValueError(
+                "X holds rows of someone who was in an earlier call of partial_fit. All rows of one unit must come in "
+                "one call: they are protected together only inside one batch. None of these rows were used or "
+                "paid for. This refusal itself says something about the data. Leave those rows out."
+            )
+        self._digests |= found
+        return with_missing(codes, names)[0]
+
+    def one_each(self, source: Source, codes: Codes) -> Source:
+        """One row of each person, drawn at random; people in a random order, which decides whose batch they are in."""
+        units = UnitsByPlace(source, lambda: (codes, int(codes.max(initial=-1)) + 1), "")
+        units.choose(self._rng)
+        heads = units.one_each()
+        rows = np.concatenate([np.asarray(block) for block in heads.blocks()] or [np.empty((0, heads.n_features))])
+        return ArraySource(rows[self._rng.permutation(len(rows))], heads.feature_names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_rng": None, "_key": b"", "_digests": set()}  # a copy cannot go on

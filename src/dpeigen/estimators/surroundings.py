@@ -1,0 +1,80 @@
+"""What a fit can see of who calls it: pipelines whose earlier steps learnt from the rows, and searches that fit often.
+
+Neither is covered by the guarantee of one fit, and both are easy to write in scikit-learn, so a warning says so.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from dpeigen.privacy.randomness import NotPrivateWarning
+
+# Fitted attributes that follow from the names and the number of columns.
+_OF_COLUMNS = {"n_features_in_", "feature_names_in_", "n_output_features_", "n_features_out_"}
+_said: set[str] = set()  # once in a process is enough
+
+
+class RepeatedFitsWarning(UserWarning):
+    """Several fits of the same rows spend together, and nothing adds them up."""
+
+
+def look_around(estimator: Any, *, alone: bool) -> None:
+    """Warn of what the call of a fit shows; ``alone``: of repeated fits too, because no ledger adds them up."""
+    owner = type(estimator).__name__
+    pipelines: dict[int, list[Any]] = {}
+    search = False
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        # Names of a frame are looked at in scikit-learn only: a frame keeps what was looked at, rows included.
+        caller = frame.f_locals.get("self") if module == "sklearn.pipeline" else None
+        if caller is not None and hasattr(caller, "steps"):
+            # The innermost call knows how far the pipeline is: the last step is fitted by another than the others.
+            until = frame.f_locals.get("step_idx", -1) if frame.f_code.co_name == "_fit" else -1
+            pipelines.setdefault(id(caller), list(caller.steps[:until]))
+        search = search or module.startswith("sklearn.model_selection")
+        frame = frame.f_back
+    steps = [f"{name} ({type(step).__name__})" for found in pipelines.values() for name, step in found if learnt(step)]
+    if steps:
+        warnings.warn(
+            f"Steps before {owner} in the pipeline learnt from the rows without noise: {', '.join(steps)}. The "
+            "guarantee does not hold for what they learnt, nor for what follows from it. Leave them out: use "
+            "scale='private', public numbers, or sklearn.frozen.FrozenEstimator of a step fitted to public rows.",
+            NotPrivateWarning,
+            stacklevel=4,
+        )
+    if search and alone and not _said:
+        _said.add(owner)
+        warnings.warn(
+            f"{owner} is fitted many times by scikit-learn's model selection. Each fit spends its epsilon on the same "
+            "rows, the guarantees add up, and without a ledger nothing says to how much. The scores are not private "
+            "either. Give ledger=…, or choose without the private rows: n_components='private', dpeigen.planner, or a "
+            "search on public or synthetic rows.",
+            RepeatedFitsWarning,
+            stacklevel=4,
+        )
+
+
+def learnt(step: Any) -> bool:
+    """Whether a fitted step of scikit-learn, or one inside it, holds what it learnt from rows."""
+    inside = _inside(step)
+    if inside is not None:
+        return any(learnt(part) for part in inside)
+    if hasattr(step, "release_") or type(step).__module__ == "sklearn.random_projection":
+        return False  # paid for, or drawn without looking
+    listed = getattr(step, "categories", "auto")
+    declared = not isinstance(listed, str)  # of encoders: the lists were given
+    fitted = [name for name in getattr(step, "__dict__", {}) if name.endswith("_") and not name.startswith("_")]
+    return not declared and not _OF_COLUMNS.issuperset(fitted)
+
+
+def _inside(step: Any) -> Iterable[Any] | None:
+    """The steps that a pipeline, a union or a transformer of columns is made of."""
+    for name in ("steps", "transformer_list", "transformers_"):
+        found = getattr(step, name, None)
+        if isinstance(found, list):
+            return [part[1] for part in found]
+    return None

@@ -1,0 +1,191 @@
+"""Linear regression from a release, with standard errors and intervals, as statisticians print it.
+
+Post-processing: costs nothing, for any number of targets and features. The coefficients are those of what was measured,
+not of the shrunk matrix, so that their errors have a known law (`stats.errors_in_variables`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from dpeigen._text import clean
+from dpeigen._types import Floats
+from dpeigen._validate import complain
+from dpeigen.intervals import check_level, errors_of, refuse_without_moment
+from dpeigen.ridge import penalty_scales, regression_columns, rows_known
+from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, NoisyRegression, regress
+from dpeigen.stats.intervals import Interval
+from dpeigen.stats.ridge import check_alphas
+
+if TYPE_CHECKING:
+    from dpeigen.release import Release
+
+_WIDTH = 78
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A regression computed from a release, as safe to publish as the release itself.
+
+    Attributes
+    ----------
+    target, feature_names : names of the columns.
+    coef, standard_errors : (p,) in the data's own units. Infinite errors: the features cannot be told apart.
+    intervals : (low, high), each (p,), for the coefficients of the population (or of the table) at the same α.
+    intercept, intercept_standard_error : None where the release has no measured centre.
+    r_squared, residual_variance : with ``r_squared_interval`` and ``residual_variance_interval``.
+    partial_correlations, partial_correlation_intervals : of the target with each feature, given the other features.
+    n_rows, alpha, level, of : what it was made with.
+    """
+
+    target: str
+    feature_names: tuple[str, ...]
+    coef: Floats
+    standard_errors: Floats
+    intervals: Interval
+    intercept: float | None
+    intercept_standard_error: float | None
+    r_squared: float
+    r_squared_interval: tuple[float, float]
+    residual_variance: float
+    residual_variance_interval: tuple[float, float]
+    partial_correlations: Floats
+    partial_correlation_intervals: Interval
+    n_rows: float
+    alpha: float
+    level: float
+    of: str
+
+    @property
+    def z(self) -> Floats:
+        """Coefficients divided by their standard errors."""
+        return np.divide(self.coef, self.standard_errors, out=np.zeros_like(self.coef), where=self.standard_errors > 0)
+
+    @property
+    def p_values(self) -> Floats:
+        """Two-sided, of a coefficient of 0."""
+        return np.asarray(2 * ndtr(-np.abs(self.z)))
+
+    @property
+    def told(self) -> Any:
+        """Which coefficients can be told from 0: those whose interval does not hold it."""
+        return (self.intervals[0] > 0) | (self.intervals[1] < 0)
+
+    def summary(self) -> str:
+        """A table in the manner of statsmodels."""
+        line, double = "-" * _WIDTH, "=" * _WIDTH
+        low, high = self.r_squared_interval
+        about = [
+            (f"Target: {clean(self.target)}", f"Rows: {self.n_rows:,.0f}"),
+            (f"R²: {self.r_squared:.3f} [{low:.3f}, {high:.3f}]", f"Penalty α: {self.alpha:g}"),
+            (f"Residual deviation: {math.sqrt(max(self.residual_variance, 0.0)):.4g}", f"Intervals: of the {self.of}"),
+        ]
+        tail = (1 - self.level) / 2
+        head = f"{'':<22}{'coef':>10}{'std err':>10}{'z':>9}{'P>|z|':>8}{f'[{tail:.3f}':>10}{f'{1 - tail:.3f}]':>9}"
+        lines = ["Linear regression from a private release".center(_WIDTH), double]
+        lines += [f"{left:<{_WIDTH // 2}}{right:>{_WIDTH // 2}}" for left, right in about] + [double, head, line]
+        if self.intercept is not None and self.intercept_standard_error is not None:
+            reach = -float(ndtri(tail)) * self.intercept_standard_error
+            ends = self.intercept - reach, self.intercept + reach
+            lines.append(_line("intercept", self.intercept, self.intercept_standard_error, *ends))
+        for name, *numbers in zip(self.feature_names, self.coef, self.standard_errors, *self.intervals, strict=True):
+            lines.append(_line(name, *numbers))
+        notes = ["Errors account for privacy noise, clipping as far as it is known" +
+                 (", and sampling." if self.of == "population" else ".")]  # fmt: skip
+        if np.isinf(self.standard_errors).any():
+            notes.append("Not distinguishable from noise: nothing can be said of coefficients with infinite errors.")
+        return "\n".join([*lines, double, *notes])
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        return f"Regression({self.target!r} on {len(self.coef)} columns, R² = {self.r_squared:.3f})"
+
+
+def _line(name: str, value: float, error: float, low: float, high: float) -> str:
+    z = value / error if error > 0 else 0.0
+    if math.isinf(error):
+        return f"{clean(name)[:21]:<22}{'not distinguishable from noise':>56}"
+    return (
+        f"{clean(name)[:21]:<22}{value:>10.4g}{error:>10.3g}{z:>9.2f}{2 * ndtr(-abs(z)):>8.3f}{low:>10.4g}{high:>9.4g}"
+    )
+
+
+def regression(
+    release: Release, target: Any, features: Any, alpha: float, level: float, of: str, scales: ArrayLike | None = None
+) -> Regression:
+    """Checked; see `Release.regression`."""
+    owner = "Release.regression"
+    refuse_without_moment(release)
+    level, of = check_level(level, of, owner)
+    penalties = check_alphas(alpha, owner, many=False)
+    if penalties is None:
+        raise ValueError(
+            complain("alpha", owner, "a number ≥ 0", alpha, "release.ridge chooses one with alpha='auto'.")
+        )
+    column, columns = regression_columns(release, target, features, owner)
+    errors, n = errors_of(release, of), rows_known(release, owner)
+    chosen = [*columns, column]
+    scale = penalty_scales(release, scales, columns, owner)
+    fit = regress(
+        errors.seen[np.ix_(chosen, chosen)], errors.draws[:, chosen][:, :, chosen], float(penalties) / n * scale**2
+    )
+    known = bool(errors.known[chosen].all()) and fit.unclear <= MOST_UNCLEAR
+    reach = -float(ndtri((1 - level) / 2))
+    deviations = _spread(fit.errors) if known else np.full(len(columns), math.inf)
+    residual, r_squared = (_spread(part) if known else math.inf for part in (fit.residual_errors, fit.r_squared_errors))
+    partial = _spread(fit.partial_errors) if known else np.full(len(columns), math.inf)
+    intercept, intercept_error = _intercept(release, fit, column, columns, errors.mean, known)
+    names = release.feature_names
+    return Regression(
+        target=names[column],
+        feature_names=tuple(names[j] for j in columns),
+        coef=fit.coef,
+        standard_errors=deviations,
+        intervals=(fit.coef - reach * deviations, fit.coef + reach * deviations),
+        intercept=intercept,
+        intercept_standard_error=intercept_error,
+        r_squared=min(max(fit.r_squared, 0.0), 1.0),
+        r_squared_interval=_ends(fit.r_squared, reach * float(r_squared), 0.0, 1.0),
+        residual_variance=max(fit.residual_variance, 0.0),
+        residual_variance_interval=_ends(fit.residual_variance, reach * float(residual), 0.0, math.inf),
+        partial_correlations=fit.partial,
+        partial_correlation_intervals=(
+            np.maximum(fit.partial - reach * partial, -1.0), np.minimum(fit.partial + reach * partial, 1.0),
+        ),
+        n_rows=n,
+        alpha=float(penalties),
+        level=level,
+        of=of,
+    )  # fmt: skip
+
+
+def _spread(errors: Floats) -> Any:
+    return errors.std(axis=0)
+
+
+def _ends(value: float, reach: float, least: float, most: float) -> tuple[float, float]:
+    return max(value - reach, least), min(max(value + reach, least), most)
+
+
+def _intercept(
+    release: Release, fit: NoisyRegression, column: int, columns: list[int], mean: Floats | None, known: bool
+) -> tuple[float | None, float | None]:
+    """Of a fit through the released centre, and its standard error."""
+    center = release.mean
+    if center is None:
+        return None, None
+    value = float(center[column] - fit.coef @ center[columns])
+    if not known:
+        return value, math.inf
+    moved = -fit.errors @ center[columns]
+    if mean is not None:
+        moved = moved + mean[:, column] - mean[:, columns] @ fit.coef
+    return value, float(moved.std())

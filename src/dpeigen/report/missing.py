@@ -1,0 +1,35 @@
+"""Missing cells on a card: how many, and what was made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpeigen.release import Release
+from dpeigen.report.blocks import Block, Table, Text, count
+
+SHOWN_ROWS = 40  # of a table
+
+
+def about_missing(release: Release, names: list[str]) -> list[Block]:
+    """How many cells were missing, and what was made of that."""
+    shares = release.missing_shares
+    if shares is None:
+        if release.facts.get("missing") != "drop":
+            return []
+        return [
+            Text(
+                "Rows with missing or unreadable cells were put at the centre that rows are measured from. How many "
+                "is not known. They draw variances to 0 and means to that centre."
+            )
+        ]
+    shown = np.sort(np.argsort(-shares, kind="stable")[:SHOWN_ROWS])
+    left = len(shares) - len(shown)
+    note = f"{count(left, 'column')} with fewer missing cells: in release.json." if left else ""
+    rows = [[names[j], f"{100 * shares[j]:.1f}%"] for j in shown]
+    return [
+        Text(
+            "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing "
+            "depends on no value. If that is wrong, the results are those of the cells that are there."
+        ),
+        Table("Missing cells", ["column", "share (released, with noise)"], rows, note=note),
+    ]
