@@ -32,10 +32,11 @@ from dpeigen.privacy import (
     histogram,
     noise,
 )
-from dpeigen.questions import Descent, GaussianLaw, RadiusHolding
+from dpeigen.questions import Descent, GaussianLaw, HoleShares, RadiusHolding
 from dpeigen.questions import radius as radii
 from dpeigen.questions import steps as oja_steps
-from dpeigen.stats import Frame, SecondMoment
+from dpeigen.sources import opening, units
+from dpeigen.stats import Frame, SecondMoment, holes
 from dpeigen.stats.kendall import KendallTau
 
 TOOLS = Path(__file__).parent.parent / "tools"
@@ -424,3 +425,65 @@ def test_the_loss_of_the_sparse_vector_technique_covers_its_exact_law():
         assert exact <= loss.amount + 1e-9
         tight = max(tight, exact / loss.amount if loss.amount else 0.0)
     assert tight > 0.5
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+def _all_alike(rows):
+    """A person whose 300 rows are all replaced, beside 40 others."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(41), [1] * 40 + [300])
+    before = np.column_stack([rng.normal(size=(340, 3)) * 0.3, ids])
+    after = before.copy()
+    before[40:, :3], after[40:, :3] = rows
+    return Neighbours(before, after, np.arange(41))
+
+
+@pytest.mark.parametrize("fault", ["none", "weights forgotten", "cap not applied", "a person taken for four"])
+@pytest.mark.parametrize("subject", ["people, gaussian", "people, capped"])
+def test_faults_that_leave_people_unprotected_are_caught(fault, subject, monkeypatch):
+    blocks, chosen, encoded = units.UnitsByPlace.blocks, units.chosen, opening.encoded
+    if fault == "weights forgotten":
+        ones = lambda self: (replace(block, sizes=np.ones_like(block.sizes)) for block in blocks(self))  # noqa: E731
+        monkeypatch.setattr(units.UnitsByPlace, "blocks", ones)
+    elif fault == "cap not applied":
+        monkeypatch.setattr(units, "chosen", lambda *given: (*chosen(*given)[:2], None))
+    elif fault == "a person taken for four":
+        monkeypatch.setattr(opening, "encoded", lambda ids: encoded(4 * ids + np.arange(len(ids)) % 4))
+    pair = _all_alike(([3.0, 0.0, 0.0], [0.0, 3.0, 0.0]))
+    verdict = replay_cases.run_pair(BY_NAME[subject], PLAIN, pair, seed=1)
+    harmless = fault == "none" or (fault == "cap not applied" and subject == "people, gaussian")
+    assert bool(verdict.fault) != harmless, verdict.fault
+
+
+# --- planted faults: missing cells ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("subject", ["holes, gaussian", "holes, laplace", "people, holes, laplace"])
+@pytest.mark.parametrize("fault", ["none", "one column's share", "a person counts for each row"])
+def test_faults_in_counts_of_missing_cells_are_caught(fault, subject, monkeypatch):
+    """A row, or a person, with all cells who becomes one with none."""
+    people = subject.startswith("people")
+    pair = _all_alike(([np.nan] * 3, [1.0] * 3)) if people else all_or_nothing()
+    if fault == "one column's share":  # sensitivity of one count, not of all of them
+        monkeypatch.setattr(HoleShares, "_reach", property(lambda self: (2.0**32, 2.0**32)))
+    elif fault == "a person counts for each row":
+        monkeypatch.setattr(holes, "WHOLE", Undivided(holes.WHOLE))
+    harmless = fault == "none" or (fault == "a person counts for each row" and not people)
+    verdict = replay_cases.run_pair(BY_NAME[subject], PLAIN, pair, seed=1)
+    assert bool(verdict.fault) != harmless, verdict.fault
+
+
+def all_or_nothing(n=40, d=3):
+    before = np.ones((n, d))
+    after = before.copy()
+    before[5] = np.nan
+    return Neighbours(before, after, np.arange(n))
+
+
+class Undivided(int):
+    """What is divided among the rows of a person, and is not."""
+
+    def __floordiv__(self, sizes):
+        return np.full(np.shape(sizes), int(self))

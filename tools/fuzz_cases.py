@@ -101,7 +101,7 @@ def hostile_options(rng: Generator, d: int) -> dict[str, Any]:
         else pick(1.0, 5.0, (-ones, ones)),
         "center": pick(None, "pairs", 0.5 * ones) if method != "spiked" else None,
         "relation": "replace",
-        "on_bad_row": pick("refuse", "drop-to-zero", "drop-to-zero"),
+        "missing": pick("refuse", "correct", "drop"),
         "random_state": int(rng.integers(1000)),
     }
     hostile = {
@@ -110,7 +110,7 @@ def hostile_options(rng: Generator, d: int) -> dict[str, Any]:
         "bound": (None, "private", 1e-300, 1e300, 1e75, 1e-75, 0.0, -1.0, np.nan, (ones, ones), (-ones,), "x", 1.0),
         "center": ("private", "pairs", np.full(max(d, 1), 1e300), np.full(2, np.nan), "x", np.zeros(max(d, 1))),
         "relation": ("add_remove", "add_remove", "x"),
-        "on_bad_row": ("x", None),
+        "missing": ("x", None),
     }
     for name, values in hostile.items():
         if rng.random() < 0.15:
@@ -181,7 +181,7 @@ def lattice_case(rng: Generator) -> str:
     if rng.random() < 0.5:
         rows = rng.choice(SPECIAL, size=(5, d))
     radius = float(10.0 ** rng.uniform(-70, 70))
-    lattice = Lattice(Frame(d, on_bad_row="drop-to-zero"), radius)
+    lattice = Lattice(Frame(d, missing="drop"), radius)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         z = lattice.integers(lattice.frame.image(rows))

@@ -46,7 +46,7 @@ LINES = {
     "center": '"private"',
     "method": '"auto"',
     "relation": '"replace"',
-    "on_bad_row": '"refuse"',
+    "missing": '"refuse"',
     "ledger": '"study.ledger"',
     "target": '"dose"',
 }
@@ -58,7 +58,7 @@ MILD = {
     "center": ('"pairs"', '"none"'),
     "method": tuple(f'"{name}"' for name in METHODS),
     "relation": ('"add_remove"',),
-    "on_bad_row": ('"drop-to-zero"',),
+    "missing": ('"correct"', '"drop"'),
     "target": ('"age"', '"sex"'),
 }
 COLUMNS = {"age": {"lower": "0", "upper": "100"}, "dose": {"type": '"number"', "lower": "0", "upper": "10"},
@@ -293,7 +293,7 @@ def _fitted(path: Path, rng: Generator) -> str:
     """A fit of a file with a ledger: answered and charged, or refused and free."""
     ledger = Ledger.create(_fresh("table.ledger"), epsilon=100.0)
     given: dict[str, Any] = {"bound": 5.0, "center": None, "method": "laplace", "ledger": ledger}
-    given["on_bad_row"] = str(rng.choice(["refuse", "drop-to-zero"]))
+    given["missing"] = str(rng.choice(["refuse", "correct", "drop"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

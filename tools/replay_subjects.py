@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from replay_kit import Promise, stated
-from replay_tables import SOURCES, Neighbours, model_neighbours, neighbours
+from replay_tables import (
+    SOURCES,
+    Neighbours,
+    holey_neighbours,
+    holey_people,
+    model_neighbours,
+    neighbours,
+    people_neighbours,
+)
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
 from dpeigen.methods import (
@@ -65,7 +73,7 @@ class Setting:
             "bound": bounds[self.bound],
             "center": centers[self.center],
             "relation": self.relation,
-            "on_bad_row": "drop-to-zero",
+            "missing": "drop",
         }
 
 
@@ -103,8 +111,32 @@ def moments(method: Any, **changes: Any) -> Callable[[Setting, Any, Any], Any]:
     return fit
 
 
-def _ridge(setting: Setting, source: Any, rng: Any) -> Any:
-    options = {**setting.options(setting.d - 1), "random_state": rng}
+def of_people(method: Any, **changes: Any) -> Callable[[Setting, Any, Any], Any]:
+    """The last column says whose row it is."""
+
+    def fit(setting: Setting, source: Any, rng: Any) -> Any:
+        options = {**setting.options(), "method": method, "random_state": rng, **changes}
+        k = options.pop("n_components", setting.k)
+        estimator = PrivateCovariance(**options) if setting.whole and k == setting.k else PrivatePCA(k, **options)
+        return estimator.fit(source[:, :-1], unit=source[:, -1])
+
+    return fit
+
+
+def _ridge_of_people(setting: Setting, source: Any, rng: Any) -> Any:
+    options = {**setting.options(setting.d - 1), "random_state": rng, "center": setting.options()["center"]}
+    return PrivateRidge("auto", **options).fit(source[:, :-2], source[:, -2], unit=source[:, -1])
+
+
+def _map_of_people(setting: Setting, source: Any, rng: Any) -> Any:
+    plane = _plane(setting.d, setting.relation)
+    plane = replace(plane, guarantee=replace(plane.guarantee, unit="unit"))
+    made = PrivateScoreMap(plane, epsilon=setting.epsilon, missing="drop", random_state=rng)
+    return made.fit(source[:, :-1], unit=source[:, -1])
+
+
+def _ridge(setting: Setting, source: Any, rng: Any, **changes: Any) -> Any:
+    options = {**setting.options(setting.d - 1), "random_state": rng, **changes}
     options["center"] = setting.options()["center"]  # of the joint row
     if setting.bound == "box":
         options["target_bounds"] = (-2.0, 4.0)
@@ -113,17 +145,23 @@ def _ridge(setting: Setting, source: Any, rng: Any) -> Any:
     return PrivateRidge("auto", **options).fit(source, f"c{setting.d - 1}")
 
 
+def _ridge_with_holes(setting: Setting, source: Any, rng: Any) -> Any:
+    return _ridge(setting, source, rng, missing="correct")
+
+
 def _plane(d: int, relation: str) -> Release:
     """A made-up release to draw maps on."""
     guarantee = Guarantee(1.0, 1e-6, Relation.parse(relation), "gaussian")
     return Release("pca", np.eye(d)[:2], np.ones(2), np.eye(d), np.zeros(d), 1.0, guarantee)
 
 
-def _map(setting: Setting, source: Any, rng: Any) -> Any:
-    made = PrivateScoreMap(
-        _plane(setting.d, setting.relation), epsilon=setting.epsilon, on_bad_row="drop-to-zero", random_state=rng
-    )
-    return made.fit(source)
+def _map(setting: Setting, source: Any, rng: Any, missing: str = "drop") -> Any:
+    plane = _plane(setting.d, setting.relation)
+    return PrivateScoreMap(plane, epsilon=setting.epsilon, missing=missing, random_state=rng).fit(source)
+
+
+def _map_with_holes(setting: Setting, source: Any, rng: Any) -> Any:
+    return _map(setting, source, rng, "correct")
 
 
 def _class_map(setting: Setting, source: Any, rng: Any) -> Any:
@@ -133,7 +171,7 @@ def _class_map(setting: Setting, source: Any, rng: Any) -> Any:
         epsilon=setting.epsilon,
         labels=[0.0, 1.0, 3.0],
         by_class="density" if setting.whole else "centroids",
-        on_bad_row="drop-to-zero",
+        missing="drop",
         random_state=rng,
     )
     return made.fit(source[:, :-1], source[:, -1])
@@ -177,6 +215,11 @@ _PICTURE: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "delt
 _PRINTED: Mapping[str, Any] = {"bounds": BOUNDS[1:3], "centers": ("none", "array", "pairs"), "relations": REPLACE}
 _RANK: Mapping[str, Any] = {"rows": _MANY, "columns": (4,)}
 
+_CORRECT: Mapping[str, Any] = {"missing": "correct"}
+_HOLEY: Mapping[str, Any] = {"tables": holey_neighbours}
+_HOLEY_PEOPLE: Mapping[str, Any] = {"relations": REPLACE, "sources": ("array",), "tables": holey_people}
+_PEOPLE: Mapping[str, Any] = {"relations": REPLACE, "sources": ("array",), "tables": people_neighbours}
+
 SUBJECTS: list[Subject] = [
     Subject("auto", moments("auto")),
     Subject("gaussian", moments("gaussian"), bounds=_GIVEN, deltas=APPROXIMATE),
@@ -199,6 +242,7 @@ SUBJECTS: list[Subject] = [
     Subject("refined", moments("refined"), deltas=APPROXIMATE),
     Subject("refined, differences", moments(Refined(differences=True)), **_PAIRED, deltas=APPROXIMATE),
     Subject("refined, directions", moments(Refined(only_directions=True)), **_PAIRED, deltas=APPROXIMATE),
+    Subject("refined, correlation", moments("refined", scale="private"), deltas=APPROXIMATE, rows=_MANY),
     Subject("kendall", moments("kendall"), **_PAIRED),
     Subject("kendall, published", moments(Kendall(constants="published")), **_PAIRED, deltas=APPROXIMATE),
     Subject("kendall, winsorised", moments(Kendall(transform="winsorized", radius=1.0, design=3)), **_PAIRED),
@@ -223,6 +267,36 @@ SUBJECTS: list[Subject] = [
     Subject("ridge", _ridge, columns=(2, 3, 4), sources=("array", "frame", "parquet", "csv")),
     Subject("score map", _map, **_PICTURE, columns=(2, 3, 4)),
     Subject("score map, classes", _class_map, **_PICTURE, columns=(3, 4), sources=("array",)),
+    Subject("people", of_people("auto"), **_PEOPLE, rows=(5, 40, 700)),
+    Subject("people, gaussian", of_people("gaussian"), **_PEOPLE, bounds=_GIVEN, deltas=APPROXIMATE, rows=(3, 40)),
+    Subject("people, capped", of_people("gaussian", max_rows=3), **_PEOPLE, bounds=_GIVEN, deltas=APPROXIMATE,
+            rows=(40,)),
+    Subject("people, capped, auto", of_people("auto", max_rows=2), **_PEOPLE, rows=(700,), epsilons=(8.0, 30.0)),
+    Subject("people, laplace", of_people("laplace"), **_PEOPLE, bounds=_GIVEN, rows=(3, 40)),
+    Subject("people, signs", of_people("spatial-sign"), **_PEOPLE, rows=(40,)),
+    Subject("people, refined", of_people("refined"), **_PEOPLE, deltas=APPROXIMATE, rows=(40,)),
+    Subject("people, kendall", of_people("kendall"), **_PEOPLE, rows=(40,)),
+    Subject("people, sampling", of_people("eigenvector-sampling"), **_PEOPLE, bounds=_GIVEN, rows=(40,)),
+    Subject("people, a part of them", of_people(Whitened(least_sample=100)), **_PEOPLE, rows=(3000,),
+            epsilons=(30.0,)),
+    Subject("people, oja", of_people("oja"), **{**_ONE_PASS, **_PEOPLE}, rows=(1500,), bounds=_GIVEN),
+    Subject("people, private rank", of_people("gaussian", n_components="private"), **_PEOPLE, rows=_MANY,
+            columns=(4,), bounds=_GIVEN, deltas=APPROXIMATE),
+    Subject("people, ridge", _ridge_of_people, **_PEOPLE, columns=(2, 3, 4), bounds=("none", "radius", "private"),
+            rows=(40, 700)),
+    Subject("people, score map", _map_of_people, **{**_PICTURE, **_PEOPLE}, columns=(2, 3, 4), rows=(40,)),
+    Subject("holes", moments("auto", **_CORRECT), **_HOLEY, rows=(40, 700), bounds=("none", "box", "radius")),
+    Subject("holes, whitened", moments("whitened", **_CORRECT), **_HOLEY, rows=(40, 41, 700)),
+    Subject("holes, gaussian", moments("gaussian", **_CORRECT), **_HOLEY, bounds=_GIVEN, deltas=APPROXIMATE),
+    Subject("holes, laplace", moments("laplace", **_CORRECT), **_HOLEY, bounds=_GIVEN),
+    Subject("holes, matrix-laplace", moments("matrix-laplace", **_CORRECT), **_HOLEY, bounds=_GIVEN),
+    Subject("holes, ridge", _ridge_with_holes, **_HOLEY, columns=(2, 3, 4), rows=(40, 700),
+            sources=("array", "frame", "parquet", "csv")),
+    Subject("holes, score map", _map_with_holes, **_PICTURE, **_HOLEY, columns=(2, 3, 4)),
+    Subject("people, holes", of_people("whitened", **_CORRECT), **_HOLEY_PEOPLE, rows=(40, 700)),
+    Subject("people, holes, laplace", of_people("laplace", **_CORRECT), **_HOLEY_PEOPLE, bounds=_GIVEN, rows=(3, 40)),
+    Subject("people, holes, capped", of_people("gaussian", max_rows=3, **_CORRECT), **_HOLEY_PEOPLE, bounds=_GIVEN,
+            deltas=APPROXIMATE, rows=(40,)),
     Subject("private mean", _one_number(private_mean, 1.0), **_FUNCTION),
     Subject("private top eigenvalue", _one_number(private_top_eigenvalue), **_FUNCTION),
 ]  # fmt: skip

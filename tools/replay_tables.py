@@ -45,6 +45,60 @@ def neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
     return sorted_neighbours(table, changed)
 
 
+def people_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:  # noqa: ARG001
+    """Rows of n people, whose numbers are the last column; all rows of one of them, many, are hostile and replaced.
+
+    ``places`` are those of people: a row that stands for one is in the same place in both.
+    """
+    table = _table(rng, n, d)
+    sizes = rng.integers(1, 4, n)
+    at = int(rng.integers(n))
+    sizes[at] = int(rng.choice([1, 3, 300, 3000]))
+    ids = np.repeat(np.arange(n), sizes)
+    before = table[ids] + rng.normal(size=(len(ids), d)) * 0.1
+    after, theirs = before.copy(), ids == at
+    if rng.random() < 0.5:  # all rows of a person alike, and as bad as can be
+        before[theirs], after[theirs] = _pair(rng, d)
+    else:
+        before[theirs] = [_row(rng, d) for _ in range(sizes[at])]
+        after[theirs] = [_row(rng, d) for _ in range(sizes[at])]
+    order = rng.permutation(len(ids))
+    before, after = (np.column_stack([rows, ids])[order] for rows in (before, after))
+    return Neighbours(before, after, np.arange(n))
+
+
+def holey_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
+    """The same with many missing cells; mostly the row that is replaced misses all of them, or none any more."""
+    pair = neighbours(rng, n, d, replace=replace)
+    before, after, places = pair.before.copy(), pair.after.copy(), pair.places
+    assert places is not None
+    holes = rng.random(before.shape) < rng.choice([0.1, 0.5, 0.9])
+    kept = places >= 0
+    changed = np.flatnonzero(kept)[_differ(before[kept], after[places[kept]])]
+    before[holes] = np.nan
+    after[places[kept]] = np.where(holes[kept], np.nan, after[places[kept]])
+    if rng.random() < 0.7:
+        before[changed], after[places[changed]] = np.nan, 1.0
+    return Neighbours(before, after, places)
+
+
+def holey_people(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
+    """People with many missing cells; mostly the rows of the one who is replaced miss all of them, or none any more."""
+    pair = people_neighbours(rng, n, d, replace=replace)
+    before, after = pair.before.copy(), pair.after.copy()
+    changed = np.flatnonzero(_differ(before, after))
+    holes = rng.random((len(before), d)) < rng.choice([0.1, 0.5, 0.9])
+    before[:, :-1][holes], after[:, :-1][holes] = np.nan, np.nan
+    if rng.random() < 0.7:
+        before[changed, :-1], after[changed, :-1] = np.nan, 1.0
+    return Neighbours(before, after, pair.places)
+
+
+def _differ(first: Floats, second: Floats) -> NDArray[np.bool_]:
+    """Which rows do."""
+    return np.asarray(~((first == second) | (np.isnan(first) & np.isnan(second))).all(axis=1))
+
+
 def _one_less(table: Floats, at: int, *, ordered: bool, added: bool) -> Neighbours:
     """The table and the same without one of its rows; the other way round if a row is ``added``."""
     ranks = _sorted(table)[1] if ordered else np.arange(len(table))

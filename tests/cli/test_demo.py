@@ -62,7 +62,6 @@ def test_it_says_what_matters(ran):
         "(2, 1e-06)-differential privacy, one row replaced",
         "public bounds",
         "What the budget was spent on",
-        "second moment",
         "largest loadings",
         "(2, 1e-06) + (2, 1e-06) + (1, 0) = (5, 2e-06)",
         "for nothing more",

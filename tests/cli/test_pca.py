@@ -103,7 +103,7 @@ def test_columns_and_json(run, tmp_path):
         (["--epsilon", "1", "--bound", "1", "--center", "middle"], "'center'"),
         (["--epsilon", "1", "--bound", "1", "--relation", "none"], "'relation'"),
         (["--epsilon", "1", "--bound", "1", "--columns", "age,height"], "height"),
-        (["--epsilon", "1", "--bound", "1", "--on-bad-row", "skip"], "'on_bad_row'"),
+        (["--epsilon", "1", "--bound", "1", "--missing", "skip"], "'missing'"),
         (["--epsilon", "1", "--bound", "1", "--ledger", "no-such-ledger"], "No ledger"),
     ],
 )
@@ -135,7 +135,7 @@ def test_text_columns_are_refused_without_values(run, name):
 
 
 def test_bad_rows_can_be_dropped_to_zero(run, tmp_path):
-    result = run("nan.csv", "--epsilon", "1", "--bound", "1", "--center", "none", "--on-bad-row", "drop-to-zero")
+    result = run("nan.csv", "--epsilon", "1", "--bound", "1", "--center", "none", "--missing", "drop")
     assert result.exit_code == 0, result.output
     everything = result.output + (tmp_path / "out" / "release.json").read_text(encoding="utf-8")
     assert not any(secret in everything for secret in SECRETS)
@@ -193,9 +193,9 @@ def test_bugs_exit_1_without_the_message(run, monkeypatch):
     [
         ("table.parquet", ["--bound", "12", "--center", "none"], 1),
         ("table.parquet", ["--bound", "12"], 1),
-        ("table.parquet", ["--bound", "private"], 6),
+        ("table.parquet", ["--bound", "private"], 7),
         ("table.parquet", ["--bound", "private", "--center", "none"], 2),
-        ("table.csv", [], 7),
+        ("table.csv", [], 8),
         ("table.parquet", ["--method", "kendall"], 1),
         ("table.parquet", ["--bound", "12", "--relation", "add_remove"], 1),
     ],

@@ -28,6 +28,7 @@ from dpeigen.questions import (
     columns,
     count,
     descent,
+    holes,
     laws,
     mean,
     ranges,
@@ -43,8 +44,8 @@ DOORS = [(DataCurator, "_answered")]
 # Where noise meets the exact statistic of a question.
 MECHANISMS = [
     (laws.SymmetricNoise, "added_to"),
-    *((m, "perturb") for m in (box, cells, columns, mean, count, spectrum, squares, steps)),
-    *((m, "perturb_with_count") for m in (mean, squares)),
+    *((m, "perturb") for m in (box, cells, columns, holes, mean, count, spectrum, squares, steps)),
+    *((m, "perturb_with_count") for m in (holes, mean, squares)),
     *((m, "stable_histograms") for m in (ranges, scale)),
     (steps, "with_noise"),
     *((kind, "answer") for kind in (RadiusHolding, RadiusLeaving)),

@@ -27,6 +27,7 @@ from dpeigen.questions import (
     EigenvalueRatios,
     Eigenvalues,
     GaussianLaw,
+    HoleShares,
     LaplaceLaw,
     LeadingProjector,
     Matrix,
@@ -44,8 +45,11 @@ from dpeigen.questions import (
     TopEigenvalue,
     WishartLaw,
     gradient_reach,
+    moment_within,
+    radius_from,
 )
 from dpeigen.questions.cells import CellCounts, ClassSums
+from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, unit_lattice
 from dpeigen.stats.cells import PlaneView
@@ -80,6 +84,9 @@ CASES = [
     (RadiusHolding(Frame(D)), PURE, BOTH),
     (RadiusHolding(PAIRS, half=True), PURE, REPLACED),
     (RadiusLeaving(Frame(D), 20.0), PURE, BOTH),
+    (radius_from(Frame(D), 20.0, 1.0), PURE, BOTH),
+    (HoleShares(Frame(D, missing="correct")), GAUSSIAN, BOTH),
+    (HoleShares(Frame(D, missing="correct"), together=True), PURE, BOTH),
     (ColumnCounts(PAIRS, "sizes", (0, 1)), GAUSSIAN, BOTH),
     (ColumnCounts(Frame(D), "octaves", (1,)), PURE, BOTH),
     (ClippedMean(BALL), GAUSSIAN, BOTH),
@@ -90,6 +97,7 @@ CASES = [
     (Moment(BALL, GaussianLaw(), weight=2000), GAUSSIAN, BOTH),
     (Moment(BALL, LaplaceLaw()), PURE, BOTH),
     (Moment(unit_lattice(PAIRS), WishartLaw()), PURE, REPLACED),
+    (moment_within(Frame(D), 1.5, 1.0, GaussianLaw(), weight=2000), GAUSSIAN, BOTH),
     (Count(Moment(BALL, GaussianLaw())), GAUSSIAN, (ADD_REMOVE,)),
     (Eigenvalues(BALL, 1e-9), GAUSSIAN, BOTH),
     (Directions(BALL, 1e-9, (0.2, 0.2)), PURE, BOTH),
@@ -154,6 +162,7 @@ def kinds_of(kind):
 
 def test_every_question_is_asked():
     there = {kind for kind in kinds_of(Question) if kind.__module__.startswith("dpeigen.questions.")}
+    there -= {RowsUsed}  # asked of people's rows only: tests/people
     assert {kind for kind in there if not (kind.__name__.startswith("_") or isabstract(kind))} == {
         type(case[0]) for case in CASES
     }

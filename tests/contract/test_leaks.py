@@ -59,7 +59,9 @@ CASES = [
     *((PrivatePCA, name, {"center": "pairs"}) for name in ("gaussian", "spatial-sign", "kendall")),
     (PrivatePCA, "gaussian", {"n_components": "private"}),
     (PrivateCovariance, "gaussian", {"bound": ([-9.0] * D, [9.0] * D)}),
-    (PrivatePCA, "auto", {"on_bad_row": "drop-to-zero"}),
+    (PrivatePCA, "auto", {"missing": "drop"}),
+    (PrivatePCA, "whitened", {"missing": "correct"}),
+    (PrivateCovariance, "gaussian", {"missing": "correct"}),
 ]  # fmt: skip
 
 
@@ -115,7 +117,7 @@ def test_bad_rows_that_are_dropped_leave_no_trace(doors, tmp_path, reachable, ca
     first, second = tables(800)
     second[::3, 1] = np.nan
     second[5] = np.inf
-    fits = [lambda X=X: make(PrivatePCA, "gaussian", {"on_bad_row": "drop-to-zero"}).fit(X) for X in (first, second)]
+    fits = [lambda X=X: make(PrivatePCA, "gaussian", {"missing": "drop"}).fit(X) for X in (first, second)]
     assert differences(doors, fits, tmp_path, reachable, caplog) == []
 
 

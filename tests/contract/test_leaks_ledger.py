@@ -117,7 +117,7 @@ def test_a_fit_writes_the_same_whatever_the_rows_are(name, fixed_time, tmp_path)
         (PrivateCovariance, {"relation": "add_remove"}),
         (PrivateCovariance, {"bound": "private"}),
         (PrivatePCA, {"n_components": "private"}),
-        (PrivatePCA, {"n_components": 1, "on_bad_row": "drop-to-zero"}),
+        (PrivatePCA, {"n_components": 1, "missing": "drop"}),
     ],
     ids=str,
 )

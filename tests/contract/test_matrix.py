@@ -118,7 +118,7 @@ def documented_refusal_of_spiked(bound, center, relation) -> str | None:
 
 def make(method, bound, center, relation, kind, delta):
     options = {"epsilon": EPSILON, "delta": delta, "method": method, "bound": BOUNDS[bound], "center": CENTERS[center],
-               "relation": relation, "random_state": 5}  # fmt: skip
+               "relation": relation, "random_state": 11}  # fmt: skip
     return PrivatePCA(K, **options) if kind == "pca" else PrivateCovariance(**options)
 
 

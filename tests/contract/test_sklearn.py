@@ -146,7 +146,7 @@ def test_an_unfitted_estimator_says_so(call, X):
 
 def test_clone_keeps_every_parameter(tmp_path):
     pca = PrivatePCA(2, epsilon=0.5, delta=1e-7, method=MatrixLaplace(tighten=True), bound=(-1, 1), center="pairs",
-                     relation="replace", ledger=tmp_path / "x", random_state=3, on_bad_row="drop-to-zero")  # fmt: skip
+                     relation="replace", ledger=tmp_path / "x", random_state=3, missing="drop")  # fmt: skip
     assert clone(pca).get_params() == pca.get_params()
     assert clone(pca).method == MatrixLaplace(tighten=True)
 
@@ -300,7 +300,7 @@ def test_bad_rows_of_the_caller_are_left_alone(X):
     rows = X.copy()
     rows[3, 1] = np.nan
     before = rows.copy()
-    PrivatePCA(2, epsilon=1.0, bound=10.0, random_state=0, on_bad_row="drop-to-zero").fit(rows)
+    PrivatePCA(2, epsilon=1.0, bound=10.0, random_state=0, missing="drop").fit(rows)
     np.testing.assert_array_equal(rows, before)
 
 

@@ -24,6 +24,7 @@ from dpeigen.estimators.ridge import column_factors
 from dpeigen.methods import Gaussian, MatrixLaplace, SpatialSign
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.ledger import BudgetExceededError
+from dpeigen.ridge import _noise_deviation
 from dpeigen.sources import ArraySource
 from dpeigen.stats.ridge import RidgePath, choose_penalty, lemma_one_bound
 
@@ -306,7 +307,7 @@ def test_noise_that_is_not_stated_is_guessed_well(center, delta, monkeypatch):
     options = {"epsilon": 1.0, "delta": delta, "bound": np.sqrt(12), "center": center, "shrink": False}
     releases = [PrivateCovariance(**options, random_state=seed).fit(rows).release_ for seed in range(40)]
     corner = np.array([release.covariance[0, 1:] for release in releases])
-    guess = stating(releases[0], noise_deviation=None)._noise_deviation(2000)
+    guess = _noise_deviation(stating(releases[0], noise_deviation=None), 2000)
     assert 1 / 1.5 < guess / corner.std(axis=0).mean() < 1.5
 
 
@@ -753,7 +754,7 @@ def test_a_missing_column_is_named(ledger, tmp_path):
 @pytest.mark.parametrize("options", [{"bound": 8.0}, {"bound": (-6, 6), "target_bounds": (-8, 8)}])
 def test_bad_rows_count_as_rows_at_the_centre(options):
     """Wherever the entry that is not finite stands, in the features or in the target."""
-    settings = {"center": [0.1, 0.2, 0.3, 0.4], "on_bad_row": "drop-to-zero", **options}
+    settings = {"center": [0.1, 0.2, 0.3, 0.4], "missing": "drop", **options}
     releases = []
     for value, at_x in ((np.nan, True), (np.nan, False), (np.inf, False), (None, True)):
         rows, y = X.copy(), Y.copy()

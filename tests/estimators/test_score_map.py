@@ -231,7 +231,7 @@ def test_it_has_its_own_ledger_entry(data, tmp_path):
 def test_bad_rows_may_count_at_the_centre(data):
     X, _, release = data
     bad = np.where(np.arange(len(X))[:, None] < 100, np.nan, X)
-    found = PrivateScoreMap(release, epsilon=5.0, cells=9, on_bad_row="drop-to-zero", random_state=0).fit(bad).map_
+    found = PrivateScoreMap(release, epsilon=5.0, cells=9, missing="drop", random_state=0).fit(bad).map_
     assert found.counts.sum() == pytest.approx(len(X), abs=60)
 
 
@@ -251,7 +251,7 @@ def test_bad_rows_may_count_at_the_centre(data):
         ({"window": "wide"}, None, "window"),
         ({"cells": 1}, None, "cells"),
         ({"density_share": 1.0, "labels": ["a"]}, "y", "density_share"),
-        ({"on_bad_row": "skip"}, None, "on_bad_row"),
+        ({"missing": "skip"}, None, "missing"),
         ({"epsilon": 1e-12, "labels": ["a"]}, "y", "64-bit"),
         ({"label": "place", "labels": ["a"]}, None, "no column names"),
     ],

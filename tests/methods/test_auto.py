@@ -89,8 +89,9 @@ COVARIANCE = [
     (5, 20_000, {"delta": 1e-6, "k": None}, "whitened"),
     (5, 20_000, {"delta": 1e-6, "bound": BOX}, "whitened"),
     (5, 200_000, {"delta": 1e-6, "bound": 10.0}, "whitened"),  # plenty of rows: a radius may be far too long
-    (5, 1000, {"delta": 1e-6, "bound": 10.0}, "matrix-laplace"),
-    (20, 1000, {"delta": 1e-6, "bound": BOX}, "gaussian"),
+    (5, 1000, {"delta": 1e-6, "bound": 10.0, "k": None}, "matrix-laplace"),
+    (20, 1000, {"delta": 1e-6, "bound": BOX, "k": None}, "gaussian"),
+    (20, 1000, {"delta": 1e-6, "bound": BOX}, "refined"),  # noise of a moment would hide the directions
     (5, 20_000, {"epsilon": 4.0}, "whitened"),
     (10, 500, {"delta": 1e-6, "center": "private"}, "refined"),  # signs stand in where all would be noise
 ]

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from dpeigen import PrivateCovariance, PrivatePCA
-from dpeigen.methods.columns import scales
+from dpeigen.methods.columns import alike, scales
 from dpeigen.questions import NoisyCounts
 from dpeigen.stats import Frame
 from dpeigen.stats.columns import Sizes
@@ -153,3 +153,30 @@ def test_public_deviations():
     for bad in ([1.0] * 5, [1.0] * 5 + [0.0], "public"):
         with pytest.raises(ValueError, match="'scale' parameter"):
             PrivatePCA(2, scale=bad, **OPTIONS).fit(X)
+
+
+def test_rare_columns_are_found_by_a_second_look():
+    """One person in fourteen has each event; the first look, at all columns, does not see them (the planted twin)."""
+    rng = np.random.default_rng(5)
+    events = (rng.uniform(size=(3000, 4)) < 0.07).astype(float)
+    X = np.column_stack([rng.normal(size=(3000, 4)), events])
+
+    def missed(seed):
+        fitted = PrivateCovariance(epsilon=1.0, delta=1e-6, random_state=seed).fit(X)
+        return len(fitted.release_.facts["details"]["columns_without_scale"])
+
+    assert np.mean([missed(seed) for seed in range(6)]) < 0.7
+    counts = Sizes(Frame(8, pairs=True), tuple(range(8))).update(X).counts
+    first = NoisyCounts(counts + rng.normal(scale=60.0, size=counts.shape), 60.0)  # about the noise of such a look
+    assert (~scales(first, True)[1][4:]).sum() >= 2
+
+
+def test_columns_of_one_unit_share_a_scale():
+    """So that rows of one unit keep their shape: the noise of scales does not turn what is symmetric."""
+    rng = np.random.default_rng(6)
+    counts = Sizes(Frame(5, pairs=True), tuple(range(5))).update(rng.normal(size=(20_000, 5)) * [1, 1.1, 1.3, 0.9, 1.5])
+    found, known = scales(NoisyCounts(counts.counts.astype(float), 20.0), True)
+    assert known.all()
+    assert len(set(alike(found, known))) == 1
+    apart = found * [1.0, 1.0, 1.0, 1.0, 100.0]
+    np.testing.assert_array_equal(alike(apart, known), apart)

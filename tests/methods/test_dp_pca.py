@@ -198,7 +198,7 @@ def test_bad_rows():
     X[17, 1] = np.nan
     with pytest.raises(ValueError, match="NaN or infinite"):
         fit(X, center=None)
-    assert sine(fit(X, center=None, on_bad_row="drop-to-zero").components_[0]) < 0.2
+    assert sine(fit(X, center=None, missing="drop").components_[0]) < 0.2
 
 
 def test_a_public_bound_limits_rows():

@@ -235,7 +235,7 @@ def test_published_noise_is_as_printed_and_priced_for_what_it_is(epsilon, delta,
     assert compose(fitted.guarantee_.split, delta) <= fitted.guarantee_.epsilon
 
 
-MEASURED = {"radius for the first centre", "radius for the centre", "first centre", "centre"}
+MEASURED = {"scales of the columns", "places of the columns", "radius for the centre", "centre"}
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_only_what_is_asked_for_is_paid_for_and_all_of_the_budget_is_used(method
     assert {spend.purpose for spend in guarantee.split} == purposes
     assert math.isclose(guarantee.spent_epsilon, 4.0, rel_tol=1e-4)
     assert (guarantee.epsilon, guarantee.delta) == (4.0, delta)
-    kinds = {type(spend.cost) for spend in guarantee.split if not spend.purpose.startswith("radius")}
+    kinds = {type(spend.cost) for spend in guarantee.split if not spend.purpose.startswith(("radius", "scales"))}
     assert kinds == ({GaussianCost} if delta else {PureCost})
 
 
@@ -475,5 +475,5 @@ def test_bad_rows_are_refused_or_sit_at_the_centre():
     rows[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN or infinite"):
         pca().fit(rows)
-    assert np.isfinite(pca(on_bad_row="drop-to-zero").fit(rows).components_).all()
+    assert np.isfinite(pca(missing="drop").fit(rows).components_).all()
     assert Relation.REPLACE is pca().fit(X[:200]).guarantee_.relation

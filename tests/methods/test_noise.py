@@ -146,6 +146,11 @@ def sparse_vector(cost, relation):
     return [("laplace", scale, 1), ("laplace", scale, len(GRID))]
 
 
+def leaving(cost):
+    scale = math.nextafter(2 / cost.epsilon, math.inf)  # under both relations
+    return [("laplace", scale, 1), ("laplace", scale, len(GRID))]
+
+
 def close(found, expected):
     assert [(kind, size) for kind, _, size in found] == [(kind, size) for kind, _, size in expected]
     for (_, scale, _), (_, theory, _) in zip(found, expected, strict=True):
@@ -166,15 +171,15 @@ def test_a_gaussian_fit_asks_for_the_right_scales(relation, tools):
 def test_a_fit_with_everything_private_asks_for_the_right_scales(relation, tools):
     found, costs = asked(Gaussian(), tools, bound="private", center="private", relation=relation)
     reach = 2.0**32 * (2 if relation == "replace" else 1)
-    expected = []
-    for name in ("first centre", "centre"):
-        expected += sparse_vector(costs[f"radius for the {name}"], relation)
-        if relation == "replace":
-            expected.append(("gaussian", reach / costs[name].mu, 3))
-        else:  # the count rides along
-            expected.append(("gaussian", math.hypot(reach, 2.0**30) / costs[name].mu, 4))
-    leaving = math.nextafter(2 / costs["radius"].epsilon, math.inf)  # under both relations
-    expected += [("laplace", leaving, 1), ("laplace", leaving, len(GRID))]
+    expected = leaving(costs["scales of the columns"])
+    each = 2.0**32 * math.sqrt(6 if relation == "replace" else 3) / costs["places of the columns"].mu * (1 - 1e-11)
+    expected += [("gaussian", each * math.sqrt(3), 3 * 129), ("gaussian", each * math.sqrt(3 / 2), 3 * 256)]
+    expected += sparse_vector(costs["radius for the centre"], relation)
+    if relation == "replace":
+        expected.append(("gaussian", reach / costs["centre"].mu, 3))
+    else:  # the count rides along
+        expected.append(("gaussian", math.hypot(reach, 2.0**30) / costs["centre"].mu, 4))
+    expected += leaving(costs["radius"])
     kind, scale, size = found[-2]
     close(found[:-2], expected)
     assert (kind, size) in (("gaussian", 3), ("gaussian", 4))
@@ -184,7 +189,7 @@ def test_a_fit_with_everything_private_asks_for_the_right_scales(relation, tools
     assert (c2 > 1) == (size == 4)
     assert found[-1][1] == pytest.approx(scale / math.sqrt(2), rel=1e-12)
     assert set(costs) == {
-        "radius for the first centre", "first centre", "radius for the centre", "centre", "radius", "second moment"
+        "scales of the columns", "places of the columns", "radius for the centre", "centre", "radius", "second moment"
     }  # fmt: skip
 
 

@@ -53,9 +53,11 @@ def framed(rows, origin, weights, box, pairs):
     return [[v * w for v, w in zip(row, weights, strict=True)] for row in rows]
 
 
-def quantile_radius(rows):
+def quantile_radius(rows, cost, relation):
+    """The first grid radius that holds 95% of the rows, less five noise scales of their count."""
     lengths = [math.sqrt(sum(v * v for v in row)) for row in rows]
-    needed = math.ceil(len(rows) * 19 / 20)
+    fewer = math.ceil(5 * (2 if relation == "replace" else 39) / cost.epsilon * (1 + 1e-12))
+    needed = math.ceil(len(rows) * 19 / 20) - fewer if relation == "replace" else (19 * len(rows) - fewer) / 20
     return next(r for r in GRID.tolist() if sum(length <= r for length in lengths) >= needed)
 
 
@@ -68,16 +70,35 @@ def moment_of(rows):
     return np.array([[math.fsum(r[i] * r[j] for r in rows) / len(rows) for j in range(d)] for i in range(d)])
 
 
-def slow_centre(rows, bound, box, origin, weights, measured=False):
-    """Clipped mean(s): one round with a public radius, two with paid ones, also inside a public one if measured."""
-    radius = math.inf if bound == "private" or bound is None else public_radius(bound, origin, weights, pairs=False)
-    measured = measured or radius == math.inf
-    for _ in range(2 if measured else 1):
-        seen = framed(rows, origin, weights, box, pairs=False)
-        reach = min(radius, quantile_radius(seen) if measured else math.inf)
-        shift = mean_of([clip_to_ball(row, reach) for row in seen])
-        origin = [o + s / w for o, s, w in zip(origin, shift, weights, strict=True)]
-    return origin
+def slow_centre(rows, bound, box, origin, costs, relation):
+    """A clipped mean about a public point, or about places that are paid for, with a radius of its own."""
+    radius = math.inf if bound == "private" or bound is None else public_radius(bound, origin, [1.0] * 3, pairs=False)
+    if Purpose.PLACES in costs:
+        far = 0.05 * len(rows) / 2 if relation == "replace" else 0.0
+        apart = framed(rows, origin, [1.0] * 3, box, pairs=True)
+        scale = 2 * math.sqrt(2) * leaving_radius(apart, costs[Purpose.SCALES], far) / math.sqrt(3)
+        origin = [scale * slow_place([v / scale for v in column]) for column in rows.T.tolist()]
+    seen = framed(rows, origin, [1.0] * 3, box, pairs=False)
+    reach = min(
+        radius,
+        quantile_radius(seen, costs[Purpose.CENTER_RADIUS], relation) if Purpose.CENTER_RADIUS in costs else math.inf,
+    )
+    shift = mean_of([clip_to_ball(row, reach) for row in seen])
+    return [o + s for o, s in zip(origin, shift, strict=True)]
+
+
+def slow_place(entries):
+    """Where most entries lie: the fullest octave about 0, then its fullest cell of width 1, and its neighbours."""
+    octaves = [0 if abs(v) < 1 else int(math.copysign(math.floor(math.log2(abs(v))) + 1, v)) for v in entries]
+    best = max(sorted(set(octaves)), key=octaves.count)
+    assert best in (0, 1)
+    low, high = (-1.0, 1.0) if best == 0 else (1.0, 2.0)
+    cells = math.ceil(high - low)
+    assert cells <= 256  # one look is enough
+    counts = [0, *(sum(low + j <= v < low + j + 1 for v in entries) for j in range(cells + 1))]
+    full = counts.index(max(counts[: cells + 1]))
+    below, inside, above = counts[full - 1 : full + 2]
+    return low + (full - 1) + 0.5 + (above - below) / (below + inside + above)
 
 
 def public_radius(bound, origin, weights, pairs):
@@ -109,16 +130,18 @@ def leaving_radius(rows, cost, outside):
     return next(r for r in GRID.tolist() if sum(length > r for length in lengths) <= allowed)
 
 
-def slow_moment_method(rows, bound, center, radius_cost=None, outside=0.0):
+def slow_moment_method(rows, bound, center, costs, outside, relation):
     """(covariance, mean) of the methods that release a second moment, without noise."""
     box, origin, weights = start(bound, center, weighted=True)
     pairs = isinstance(center, str) and center == "pairs"
     private = isinstance(center, str) and center == "private"
     if private and bound == "private":
-        origin = slow_centre(rows, bound, box, origin, weights)
+        origin = slow_centre(rows, bound, box, origin, costs, relation)
     seen = framed(rows, origin, weights, box, pairs)
     paid = bound == "private"
-    radius = leaving_radius(seen, radius_cost, outside) if paid else public_radius(bound, origin, weights, pairs)
+    radius = (
+        leaving_radius(seen, costs[Purpose.RADIUS], outside) if paid else public_radius(bound, origin, weights, pairs)
+    )
     clipped = [clip_to_ball(row, radius) for row in seen]
     second = moment_of(clipped)
     mean = None if pairs else np.array(origin)
@@ -129,13 +152,13 @@ def slow_moment_method(rows, bound, center, radius_cost=None, outside=0.0):
     return second * np.outer(units, units), mean
 
 
-def slow_spatial_sign(rows, bound, center, k, relation):
+def slow_spatial_sign(rows, bound, center, k, costs, relation):
     """(components, eigenvalues, left over, mean) without noise."""
     box, origin, weights = start(bound, center, weighted=False)
     pairs = isinstance(center, str) and center == "pairs"
     radius = None if bound in (None, "private") else public_radius(bound, origin, weights, pairs)
     if isinstance(center, str) and center == "private":
-        origin = slow_centre(rows, bound, box, origin, weights, measured=relation == "replace")
+        origin = slow_centre(rows, bound, box, origin, costs, relation)
     seen = framed(rows, origin, weights, box, pairs)
     signs = [[v / math.sqrt(sum(u * u for u in row)) for v in row] for row in seen if any(row)]
     values, vectors = np.linalg.eigh(moment_of(signs))
@@ -145,7 +168,8 @@ def slow_spatial_sign(rows, bound, center, k, relation):
         along = [float(np.dot(row, v)) for v in directions]
         rest = max(0.0, sum(v * v for v in row) - sum(s * s for s in along))
         scores.append([*along, math.sqrt(rest)] if k < 3 else along)
-    paid = quantile_radius(scores) if not isinstance(bound, float) else math.inf
+    cost = costs.get(Purpose.SCORES_RADIUS)
+    paid = math.inf if cost is None else quantile_radius(scores, cost, relation)
     radius = paid if radius is None else min(paid, radius)
     clipped = [clip_to_ball(row, radius) for row in scores]
     unit = 2.0 if pairs else 1.0
@@ -176,7 +200,7 @@ def test_without_noise_it_is_the_covariance_of_the_clipped_rows(method, bound, c
     outside = min(
         0.9 * method.law.deviation(3, costs[Purpose.MOMENT], task.relation), 0.05 * (task.n_terms or math.inf)
     )
-    covariance, mean = slow_moment_method(X, bound, center, costs.get(Purpose.RADIUS), outside)
+    covariance, mean = slow_moment_method(X, bound, center, costs, outside, relation)
     if isinstance(center, str) and center == "private" and bound == "private" and relation == "replace":
         # Here the mean that is left may stay in (weight 0): the moment about the paid centre.
         left_in = estimate.covariance - covariance
@@ -195,7 +219,7 @@ def test_without_noise_it_is_the_covariance_of_the_clipped_rows(method, bound, c
 def test_without_noise_pca_is_numpys_eigh(method, k, tools):
     task = tools.task(X, epsilon=1e3, delta=1e-6, bound=3.0, center=CENTER, k=k, shrink=True)
     estimate = run_method(method, ArraySource(X), task, tools.Silent())
-    values, vectors = np.linalg.eigh(slow_moment_method(X, 3.0, CENTER)[0])
+    values, vectors = np.linalg.eigh(slow_moment_method(X, 3.0, CENTER, {}, 0.0, "replace")[0])
     np.testing.assert_allclose(estimate.eigenvalues, values[::-1][:k], rtol=1e-3)
     cosines = np.abs(np.sum(estimate.components * vectors.T[::-1][:k], axis=1))
     np.testing.assert_allclose(cosines, 1.0, atol=1e-6)
@@ -212,7 +236,8 @@ def test_without_noise_spatial_sign_is_its_slow_version(bound, center, relation,
     center = CENTERS[center]
     task = tools.task(X, epsilon=400.0, delta=1e-6, bound=bound, center=center, relation=relation, k=k)
     estimate = run_method(SpatialSign(), ArraySource(X), task, tools.Silent())
-    components, eigenvalues, left, mean = slow_spatial_sign(X, bound, center, k, relation)
+    costs = SpatialSign().shares(task)
+    components, eigenvalues, left, mean = slow_spatial_sign(X, bound, center, k, costs, relation)
     np.testing.assert_allclose(estimate.eigenvalues, eigenvalues, rtol=5e-4)
     np.testing.assert_allclose(np.abs(np.sum(estimate.components * components, axis=1)), 1.0, atol=1e-6)
     assert estimate.noise_variance == pytest.approx(left, rel=5e-4, abs=1e-9)

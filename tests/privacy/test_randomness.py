@@ -15,7 +15,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpeigen.privacy import NotPrivateWarning, Randomness, randomness
-from dpeigen.privacy.randomness import derived_generator
+from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, derived_generator
 
 SEEDED, SYSTEM = 1e-6, 1e-9
 DRAWS = 20_000
@@ -242,3 +242,15 @@ def test_streams_that_are_derived_are_their_own_and_come_back():
     first, again = ([derived_generator(*n).integers(2**62) for n in names] for _ in range(2))
     assert first == again
     assert len(set(first)) == len(names)
+
+
+@pytest.mark.parametrize("state", [None, 0])
+def test_coins_fall_as_often_as_they_should(state):
+    """Six deviations either way: a false alarm once in 5e8 runs."""
+    rng, size = SystemRandomness() if state is None else SeededRandomness(np.random.default_rng(state)), 100_000
+    for chance in (0.05, 0.5, 0.99):
+        heads = int(rng.coins(chance, size).sum())
+        assert abs(heads - chance * size) < 6 * np.sqrt(chance * (1 - chance) * size)
+    assert not rng.coins(0.0, 1000).any()
+    assert rng.coins(1.0, 1000).all()
+    assert (rng.coins(0.5, 1000) != rng.coins(0.5, 1000)).any()

@@ -37,6 +37,7 @@ from dpeigen.questions import (
     EigenvalueRatios,
     Eigenvalues,
     GaussianLaw,
+    HoleShares,
     LaplaceLaw,
     LeadingProjector,
     Matrix,
@@ -54,6 +55,8 @@ from dpeigen.questions import (
     TopEigenvalue,
     WishartLaw,
     gradient_reach,
+    moment_within,
+    radius_from,
 )
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.lattice import LEVELS
@@ -130,6 +133,8 @@ CASES = {
     "radius of scores": Case(RadiusHolding(ScoreFrame(FRAME, BASIS[:2], residual=True)), np.log2, ("pure",)),
     "radius leaving": Case(RadiusLeaving(STRETCHED, 1000.0), np.log2, ("pure",), budget=0.25),
     "radius leaving few": Case(RadiusLeaving(FRAME, 10.0), np.log2, ("pure",)),
+    "radius from": Case(radius_from(FRAME, 1000.0, 2.0), np.log2, ("pure",), budget=0.25),
+    "shares of holes": Case(HoleShares(replace(FRAME, missing="correct")), lambda a: a.shares),
     "mean": Case(ClippedMean(BALL), lambda a: a.mean),
     "mean, away": Case(ClippedMean(Lattice(AWAY, 6.0)), lambda a: a.mean),
     "squares": Case(MeanSquares(BALL), lambda a: a.squares),
@@ -146,6 +151,7 @@ CASES = {
     "moment of signs": Case(Moment(unit_lattice(STRETCHED), GaussianLaw()), totals, ("gaussian",)),
     "moment of signs of pairs": Case(Moment(unit_lattice(PAIRS), WishartLaw()), totals, ("pure",), (REPLACE,)),
     "moment, whitened": Case(Moment(Lattice(WHITENED, 3.0), GaussianLaw()), totals, ("gaussian",)),
+    "moment within": Case(moment_within(AWAY, 4.0 * 2**0.25, 4.0, GaussianLaw(), LEVELS // 2), totals, ("gaussian",)),
     "sizes": Case(ColumnCounts(PAIRS, "sizes", (0, 1, 2, 3)), lambda a: a.counts[:, 190:210].ravel()),
     "octaves": Case(ColumnCounts(FRAME, "octaves", (0, 2)), lambda a: a.counts[:, 60:70].ravel()),
     "stretch": Case(

@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge
-from dpeigen.sources import BlockSource, cells, csv_lines, csv_rows, open_source
+from dpeigen.sources import ArraySource, BlockSource, cells, csv_lines, csv_rows, open_source
 from dpeigen.stats import BadRowsError, Frame, Lattice, SecondMoment
+from dpeigen.stats.holes import HoleCounts
 
 pd = pytest.importorskip("pandas")
 SECRET = "xyzzy-4111"
 AT = 7  # the row that changes
 FIT = {"epsilon": 2.0, "bound": 1e6, "center": None, "method": "laplace"}
-DROP = {**FIT, "on_bad_row": "drop-to-zero"}
+DROP = {**FIT, "missing": "drop"}
 LOUD = {**DROP, "epsilon": 1e5, "bound": 50.0}  # every row shows
 
 # --- columns: good cells as text, the numbers they are, and what does not fit -----------------------------------------
@@ -99,15 +100,19 @@ READERS = {
 }
 
 
-def integers(source, on_bad_row="drop-to-zero"):
-    lattice = Lattice(Frame(source.n_features, on_bad_row=on_bad_row), 1e9)
-    found = source.reduce(SecondMoment(lattice))
-    return found.count, found.gram.tolist()
+MODES = ("drop", "correct")
+
+
+def integers(source):
+    """What is summed, where a row with such a cell is dropped and where the cell is missing; and counts of holes."""
+    frames = [Frame(source.n_features, missing=missing) for missing in MODES]
+    moments = [source.reduce(SecondMoment(Lattice(frame, 1e9))) for frame in frames]
+    holes = source.reduce(HoleCounts(frames[1]))
+    return [(m.count, m.gram.tolist()) for m in moments], (holes.count, holes.together.tolist())
 
 
 def expected(rows):
-    found = SecondMoment(Lattice(Frame(rows.shape[1], on_bad_row="drop-to-zero"), 1e9)).update(rows)
-    return found.count, found.gram.tolist()
+    return integers(ArraySource(rows))
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -296,7 +301,7 @@ def test_ridge_targets_that_are_no_numbers():
     def fit(cell, kind):
         y = [0.1 * j for j in range(20)]
         y[AT] = cell
-        model = PrivateRidge(epsilon=1e5, bound=9.0, on_bad_row="drop-to-zero", random_state=2).fit(X, kind(y))
+        model = PrivateRidge(epsilon=1e5, bound=9.0, missing="drop", random_state=2).fit(X, kind(y))
         return model.release_.covariance.tolist()
 
     for kind in (list, lambda y: np.array(y, dtype=object), lambda y: pd.Series(y, dtype=object)):

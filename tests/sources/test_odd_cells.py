@@ -13,7 +13,7 @@ from dpeigen.sources import BlockSource, open_source
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 FIT = {"epsilon": 50.0, "bound": 4.0, "center": None, "random_state": 0}
-DROPPED = {**FIT, "on_bad_row": "drop-to-zero"}
+DROPPED = {**FIT, "missing": "drop"}
 
 
 def covariance(data, **options):
@@ -48,7 +48,7 @@ def test_a_refused_text_column_is_on_the_ledgers_record(tmp_path):
 
 
 def test_a_chunk_of_a_stream_with_a_word_is_taken():
-    pca = PrivatePCA(1, epsilon=4.0, delta=1e-5, method="oja", bound=4.0, center=None, on_bad_row="drop-to-zero")
+    pca = PrivatePCA(1, epsilon=4.0, delta=1e-5, method="oja", bound=4.0, center=None, missing="drop")
     pca.partial_fit(frame_with("1.5", ("a", "b"), "string"))
     pca.partial_fit(frame_with("abc", ("a", "b"), "string"))
 
@@ -87,7 +87,7 @@ def test_an_odd_row_of_a_list_is_a_bad_row_wherever_it_stands(row, place):
 
 @pytest.mark.parametrize("row", [[1.0], None])
 def test_a_stream_knows_its_columns(row):
-    pca = PrivatePCA(1, epsilon=4.0, delta=1e-5, method="oja", bound=4.0, center=None, on_bad_row="drop-to-zero")
+    pca = PrivatePCA(1, epsilon=4.0, delta=1e-5, method="oja", bound=4.0, center=None, missing="drop")
     pca.partial_fit(ROWS)
     pca.partial_fit([row])
     assert pca.n_features_in_ == 2

@@ -403,5 +403,5 @@ def test_bad_rows_in_a_mixed_frame():
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [0.5, 1.0, 2.0]})
     with pytest.raises(BadRowsError, match="NaN"):
         PrivateCovariance(**FIT).fit(frame)
-    fitted = PrivateCovariance(**FIT, on_bad_row="drop-to-zero").fit(frame)
+    fitted = PrivateCovariance(**FIT, missing="drop").fit(frame)
     assert list(fitted.feature_names_in_) == ["a", "b"]

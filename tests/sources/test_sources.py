@@ -256,7 +256,7 @@ def test_missing_values_are_bad_rows():
     source = arrow.ArrowSource(pa.table({"a": [1.0, None, 2.0], "b": pa.array([1, 2, None], pa.int64())}))
     with pytest.raises(BadRowsError, match="NaN"):
         source.reduce(SecondMoment(Lattice(Frame(2), 1.0)))
-    dropped = source.reduce(SecondMoment(Lattice(Frame(2, on_bad_row="drop-to-zero"), 10.0)))
+    dropped = source.reduce(SecondMoment(Lattice(Frame(2, missing="drop"), 10.0)))
     kept = SecondMoment(Lattice(Frame(2), 10.0)).update(np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]))
     same(integers(dropped), integers(kept))
 

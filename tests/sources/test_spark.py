@@ -14,8 +14,10 @@ import pytest
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
 from dpeigen.methods import Kendall
+from dpeigen.privacy.randomness import randomness
 from dpeigen.sources import UnreadableRowsError, open_source, spark
 from dpeigen.stats import BadRowsError, Frame, Lattice, NormHistogram, RowSums, ScoreFrame, SecondMoment, SquareSums
+from dpeigen.stats.holes import WHOLE, HoleCounts
 
 pytest.importorskip("pyspark", reason="Spark's tests are left out: PySpark is not installed")
 pd = pytest.importorskip("pandas")
@@ -92,6 +94,22 @@ def test_hash_partitions_empty_partitions_and_adding_up_on_executors(frame, monk
     assert nobody.count_rows() == 0
 
 
+def test_rows_of_people_are_counted_by_spark(session):
+    """The integers of pandas, rows without an id by themselves, and one row of each brought here."""
+    who = [None if i % 97 == 0 else f"SECRET{i % 400} " for i in range(len(ROWS))]
+    table = pd.DataFrame(ROWS, columns=NAMES).assign(who=who)
+    lying, here = open_source(session.createDataFrame(table), unit="who"), open_source(table, unit="who")
+    assert lying.feature_names == NAMES
+    assert lying.count_rows() == here.count_rows()
+    for source in (lying, here):
+        source.choose(randomness(None))
+    found, expected = (source.reduce(STATISTICS["moment"]()) for source in (lying, here))
+    np.testing.assert_array_equal(found.augmented, expected.augmented)
+    each = np.concatenate(list(lying.one_each().blocks()))
+    assert len(each) == here.count_rows()
+    assert {tuple(row) for row in each} <= {tuple(row) for row in ROWS}
+
+
 def test_rows_can_be_brought_here(frame):
     source = open_source(frame, columns=["a", "sex"], categories={"sex": ["m", "f"]})
     assert source.feature_names == ["a", "sex=m", "sex=f"]
@@ -162,10 +180,12 @@ def test_text_that_is_not_a_number(session, tmp_path):
     refuse(open_source(data, types={"a": "number"}), tmp_path, BadRowsError, "count as NaN")
     rows = np.concatenate(list(open_source(data, types={"a": "number"}).blocks()))
     np.testing.assert_array_equal(np.sort(rows[:, 0]), [1.5, 1000.0, np.nan])
-    lattice = Lattice(Frame(1, on_bad_row="drop-to-zero"), 1e4)
+    lattice = Lattice(Frame(1, missing="drop"), 1e4)
     found = open_source(data, types={"a": "number"}).reduce(SecondMoment(lattice))
     wanted = SecondMoment(lattice).update(rows)
     assert (found.count, found.gram.tolist()) == (wanted.count, wanted.gram.tolist())
+    holes = open_source(data, types={"a": "number"}).reduce(HoleCounts(Frame(1, missing="correct")))
+    assert (holes.count, holes.together.tolist()) == (3, [[WHOLE]])
 
 
 def test_a_damaged_file_among_sparks_own(session, path, tmp_path):
@@ -279,3 +299,26 @@ def test_a_score_map_of_a_spark_frame(frame, path):
     here, there = (PrivateScoreMap(release, **options).fit(data).map_ for data in (path, frame))
     assert (here.counts == there.counts).all()
     assert (here.class_sums == there.class_sums).all()
+
+
+GARBAGE = ["", "secret", "2", "1_000", "0x10", "nan", "-inf", "1e400", "１２", "1,5", "2020-13-01", "2021-02-29",
+           "1\x00", "9" * 400, "NA", " 7 ", "yes", "true", "f", "2000-02-29", "2000-02-29 12:60", "\u2028", "'", '"',
+           "+.5e1"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["number", "bool", "date", "timestamp", "category"])
+def test_garbage_in_cells_is_read_as_elsewhere(session, kind):
+    import pyarrow as pa
+
+    declared = {"categories": {"a": ["f", "m"]}} if kind == "category" else {"types": {"a": kind}}
+    cells = [*GARBAGE, None]
+    found = open_source(session.createDataFrame([(cell, 1.0) for cell in cells], "a string, b double"), **declared)
+    elsewhere = open_source(pa.table({"a": cells, "b": np.ones(len(cells))}), **declared)
+
+    def integers(source):
+        lattice = Lattice(Frame(source.n_features, missing="drop"), 1e9)
+        moment = source.reduce(SecondMoment(lattice))
+        return moment.count, moment.gram.tolist()
+
+    assert integers(found) == integers(elsewhere)
+    assert integers(elsewhere)[0] == len(cells)

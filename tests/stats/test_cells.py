@@ -99,7 +99,7 @@ def test_bad_rows_are_refused_or_at_the_centre():
     row = np.array([[np.nan, 1.0, 1.0, 1.0, 0.0]])
     with pytest.raises(BadRowsError):
         statistic(row)
-    found = statistic(row, on_bad_row="drop-to-zero")
+    found = statistic(row, missing="drop")
     assert found.counts[0, 3, 3] == 1
     assert found.sums[0].tolist() == [LEVELS // 2, 0, 0]
 

@@ -117,7 +117,7 @@ def test_bad_rows_are_refused_or_count_as_nothing():
     rows = np.array([[1.0, np.nan], [2.0, 2.0]])
     with pytest.raises(BadRowsError):
         Sizes(Frame(2), (0, 1)).update(rows)
-    assert Sizes(Frame(2, on_bad_row="drop-to-zero"), (0, 1)).update(rows).counts.sum() == 2
+    assert Sizes(Frame(2, missing="drop"), (0, 1)).update(rows).counts.sum() == 2
 
 
 @pytest.mark.parametrize("cost", [GaussianCost(0.5), PureCost(0.5)])

@@ -125,7 +125,7 @@ def test_a_bad_row_is_refused_with_the_remedy(bad, column):
     rows = np.ones((5, 3))
     rows[3, column] = bad
     for frame in frames(3):
-        with pytest.raises(BadRowsError, match="on_bad_row"):
+        with pytest.raises(BadRowsError, match="missing="):
             frame.image(rows)
 
 
@@ -135,7 +135,7 @@ def test_a_dropped_row_is_the_zero_row_and_the_others_do_not_notice(bad):
     clean = rows.copy()
     rows[2, 1] = bad
     for plain in frames(3):
-        frame = Frame(3, plain.center, plain.weights, plain.box, plain.pairs, on_bad_row="drop-to-zero")
+        frame = Frame(3, plain.center, plain.weights, plain.box, plain.pairs, missing="drop")
         image, expected = frame.image(rows), plain.image(clean)
         gone = 2 // plain.rows_per_term
         assert not image[gone].any()
@@ -153,7 +153,7 @@ def test_infinities_of_both_signs_and_finite_rows_whose_sum_overflows_are_told_a
 
 def test_a_bad_row_in_the_odd_place_of_pairs_does_not_reach_the_image():
     rows = np.array([[1.0], [3.0], [np.nan]])
-    assert np.array_equal(Frame(1, pairs=True, on_bad_row="drop-to-zero").image(rows), [[-1.0]])
+    assert np.array_equal(Frame(1, pairs=True, missing="drop").image(rows), [[-1.0]])
 
 
 # --- the caller's array, and equality ---------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_the_callers_array_is_never_changed():
     before = rows.tobytes()
     rows.setflags(write=False)  # writing would raise even where the bytes happen to agree
     for plain in frames(4):
-        frame = Frame(4, plain.center, plain.weights, plain.box, plain.pairs, on_bad_row="drop-to-zero")
+        frame = Frame(4, plain.center, plain.weights, plain.box, plain.pairs, missing="drop")
         frame.image(rows)
         ScoreFrame(frame, directions(4, 2), residual=True).image(rows)
     assert rows.tobytes() == before

@@ -56,7 +56,7 @@ def test_a_norm_on_the_grid_belongs_to_the_cell_below():
 
 def test_norms_are_taken_in_the_frame():
     rows = np.array([[3.0, 4.0], [6.0, 8.0], [np.nan, 1.0]])
-    frame = Frame(2, center=np.array([3.0, 4.0]), on_bad_row="drop-to-zero")
+    frame = Frame(2, center=np.array([3.0, 4.0]), missing="drop")
     histogram = NormHistogram(frame).update(rows)
     assert histogram.counts[0] == 2  # the first and the dropped row sit at the centre
     assert histogram.cumulative[np.searchsorted(GRID, 5.0)] == 3

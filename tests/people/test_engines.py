@@ -1,0 +1,168 @@
+"""The same people on every engine: the same integers, and where rows come in an order, the same release."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
+from dpeigen.privacy.randomness import randomness
+from dpeigen.sources import BlockSource, open_source
+from dpeigen.stats import Frame, Lattice, RowSums, SecondMoment, SquareSums
+from dpeigen.stats.lattice import LEVELS
+
+from .conftest import NAMES, visits
+
+TABLE = visits(400)
+IN_ORDER = {
+    "pandas": lambda folder: TABLE,
+    "polars": lambda folder: pl.from_pandas(TABLE),
+    "arrow": lambda folder: pa.Table.from_pandas(TABLE),
+    "parquet": lambda folder: written(folder / "t.parquet", TABLE.to_parquet),
+    "csv": lambda folder: written(folder / "t.csv", lambda path: TABLE.to_csv(path, index=False)),
+    "feather": lambda folder: written(folder / "t.feather", TABLE.to_feather),
+    "folder": lambda folder: parts(folder / "parts"),
+}
+
+
+def written(path, write):
+    write(path)
+    return str(path)
+
+
+def parts(folder):
+    """Rows of one person lie in several files."""
+    folder.mkdir()
+    for number in range(4):
+        step = -(-len(TABLE) // 4)
+        TABLE.iloc[number * step : (number + 1) * step].to_parquet(folder / f"{number}.parquet")
+    return str(folder)
+
+
+def lazy(folder):
+    return pl.scan_parquet(IN_ORDER["parquet"](folder))
+
+
+def dask(folder):
+    return pytest.importorskip("dask.dataframe").from_pandas(TABLE, npartitions=5)
+
+
+ENGINES = {**IN_ORDER, "lazy": lazy, "dask": dask}
+
+
+def integers(source, max_rows=None):
+    """What the sums over all rows are, with weights."""
+    source.max_rows = max_rows
+    source.choose(randomness(None))
+    lattice = Lattice(Frame(4), 5.0)
+    found = [
+        source.reduce(kind) for kind in (SecondMoment(lattice, LEVELS // 3), SquareSums(lattice), RowSums(lattice))
+    ]
+    return [found[0].augmented, found[1].squares, found[2].fine, [part.count for part in found]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sums_are_the_same_integers(engine, tmp_path):
+    expected = integers(open_source(TABLE, unit="patient_id"))
+    found = integers(open_source(ENGINES[engine](tmp_path), unit="patient_id"))
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("engine", IN_ORDER)
+def test_releases_are_the_same(engine, tmp_path):
+    options = {"epsilon": 5.0, "delta": 1e-6, "unit": "patient_id", "random_state": 1}
+    given = IN_ORDER[engine](tmp_path)
+    expected, found = (PrivateCovariance(**options).fit(table).release_ for table in (TABLE, given))
+    np.testing.assert_array_equal(expected.covariance, found.covariance)
+    assert found.facts["feature_names"] == NAMES
+    assert found.facts["n_rows"] == 400
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_fits_regresses_and_caps(engine, tmp_path):
+    given = ENGINES[engine](tmp_path)
+    options = {"epsilon": 30.0, "delta": 1e-6, "unit": "patient_id"}
+    assert abs(PrivatePCA(1, **options).fit(given).components_[0, 0]) > 0.8
+    assert PrivateRidge(**options).fit(given, "sugar").release_.unit == "patient_id"
+    for relation in ("replace", "add_remove"):
+        fitted = PrivatePCA(1, **options, max_rows=2, relation=relation, bound=12.0, method="gaussian").fit(given)
+        assert fitted.explained_variance_[0] == pytest.approx(11.5, rel=0.4)
+
+
+@pytest.mark.parametrize("engine", ["lazy", "dask"])
+def test_rows_without_an_id_and_blanks_on_engines(engine, tmp_path):
+    ids = ["a", "a ", "", None, "b", "  ", None, "b"]
+    frame = pd.DataFrame({"x": np.arange(8.0), "who": ids})
+    given = pl.from_pandas(frame).lazy()
+    if engine == "dask":
+        given = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    source = open_source(given, unit="who")
+    assert source.count_rows() == 6 == open_source(frame, unit="who").count_rows()
+    source.choose(randomness(None))
+    assert sum(block.people for block in source.blocks()) == 6
+
+
+def test_lines_that_are_no_records_are_people_of_their_own(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('x,who\n1,a\n2,"a\n3,a\n4\n5,b\n', encoding="utf-8")
+    source = open_source(path, unit="who")
+    assert source.count_rows() == 4
+    source.choose(randomness(None))
+    assert sum(len(block) for block in source.blocks()) == 5
+
+
+def test_a_partition_key_may_be_the_unit(tmp_path):
+    for who in ("a", "b", "c"):
+        folder = tmp_path / f"who={who}"
+        folder.mkdir()
+        pd.DataFrame({"x": [1.0, 2.0], "y": [0.0, 1.0]}).to_parquet(folder / "t.parquet")
+    source = open_source(tmp_path, unit="who")
+    assert source.feature_names == ["x", "y"]
+    assert source.count_rows() == 3
+    source.choose(randomness(None))
+    assert [list(block.sizes) for block in source.blocks()] == [[2, 2]] * 3 or sum(map(len, source.blocks())) == 6
+
+
+def test_ids_beside_blocks_and_where_there_is_no_order(tmp_path):
+    rows, ids = TABLE[NAMES].to_numpy(), TABLE["patient_id"]
+    blocks = BlockSource(lambda: (rows[at : at + 100] for at in range(0, len(rows), 100)))
+    fitted = PrivatePCA(1, epsilon=5.0, delta=1e-6).fit(blocks, unit=ids)
+    assert fitted.release_.facts["n_rows"] == 400
+    with pytest.raises(ValueError, match="no fixed order"):
+        PrivatePCA(1, epsilon=5.0).fit(lazy(tmp_path).select(NAMES), unit=ids)
+    short = BlockSource(lambda: iter([rows[:100]]))
+    with pytest.raises(ValueError, match="one id for each row"):
+        PrivatePCA(1, epsilon=5.0, bound=9.0).fit(short, unit=ids)
+
+
+def test_memory_of_a_large_file(tmp_path):
+    """10⁶ rows of 10⁵ people: less than 50 MiB beyond a fit without a unit (500 for ten times as many)."""
+    script = (
+        "import sys, resource, warnings; warnings.simplefilter('ignore')\n"
+        "from dpeigen import PrivatePCA\n"
+        "from dpeigen.sources import open_source\n"
+        "unit = 'who' if sys.argv[2] == 'unit' else None\n"
+        "source = open_source(sys.argv[1], columns=['x', 'y'], unit=unit)\n"
+        "PrivatePCA(1, epsilon=1.0, delta=1e-6, bound=5.0, method='gaussian').fit(source)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    rng = np.random.default_rng(0)
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame(rng.normal(size=(10**6, 2)).astype(np.float32), columns=["x", "y"])
+    frame.assign(who=rng.integers(0, 10**5, 10**6)).to_parquet(path, row_group_size=10**5)
+    peak = {
+        kind: int(
+            subprocess.run([sys.executable, "-c", script, str(path), kind], capture_output=True, check=True).stdout
+        )
+        for kind in ("row", "unit")
+    }
+    assert peak["unit"] - peak["row"] < 50
+    assert Path(path).exists()

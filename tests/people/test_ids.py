@@ -1,0 +1,168 @@
+"""Ids of all kinds: who is one person, rows without an id, and choices that do not look at values."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from dpeigen import PrivatePCA
+from dpeigen.privacy.randomness import randomness
+from dpeigen.sources import ArraySource
+from dpeigen.sources.ids import UnreadableIdsError, encoded, joined
+from dpeigen.sources.units import UnitsByPlace
+from dpeigen.stats.units import MOST_SHARED
+
+SEED = pytest.mark.filterwarnings("ignore:.*seeded")
+
+
+@pytest.mark.parametrize(
+    ("ids", "people"),
+    [
+        (np.array([7, 7, 8]), 2),
+        (np.array([7.0, -0.0, 0.0, np.nan, np.nan]), 4),  # each row without an id is a person of its own
+        (np.array([2**63 + 1, 2**63 + 1, 5], dtype=np.uint64), 2),
+        (np.array([-128, 127, 127], dtype=np.int8), 2),
+        (["a", "a ", " a", "b"], 2),
+        (["007", "7", "7"], 2),
+        ([7, "7", 7.0, "007", True], 3),
+        ([7, 7.0, Decimal(7), np.int64(7)], 1),
+        (["x", None, "", "  ", float("nan"), pd.NA], 6),
+        ([None, None, None], 3),
+        (np.array(["a", "b", "a"]), 2),
+        (np.array(["2020-01-01", "2020-01-01", "NaT", "NaT"], dtype="M8[D]"), 3),
+        ([datetime.date(2020, 1, 1)] * 3, 1),
+        (pd.Series(["a", "b", "a", None], dtype="category"), 3),
+        (pd.Series([1, None, 1], dtype="Int64"), 2),
+        (pl.Series([1, None, 1]), 2),
+        (pa.chunked_array([["a"], ["a", None]]), 2),
+        (pa.array([b"\xff\xfe", b"\xff\xfe", b"a"]), 2),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), 2),
+        (np.array([], dtype=int), 0),
+        ([], 0),
+    ],
+)
+def test_who_is_one_person(ids, people):
+    codes, found = encoded(ids)
+    assert found == people == len(np.unique(codes))
+    assert len(codes) == len(ids)
+    assert codes.min(initial=0) >= 0
+    assert codes.max(initial=-1) < max(people, 1)
+
+
+def test_cells_whose_own_code_raises_are_people_of_their_own():
+    class Odd:
+        def __str__(self):
+            raise RuntimeError("SECRET")
+
+    assert encoded([Odd(), Odd(), "a"])[1] == 3
+
+
+@pytest.mark.parametrize("ids", [np.ones((3, 1)), "name", np.ones(3) * 1j, pa.array([[1], [2]]), 5])
+def test_what_is_no_column_of_ids(ids):
+    with pytest.raises(UnreadableIdsError, match="one id for each row"):
+        encoded(ids)
+
+
+def test_parts_of_a_file_are_one_column():
+    codes, people = joined([pa.array(["a", "b"]), pa.array(["b", None]), pa.array([None, "a"])])
+    assert people == 4
+    assert codes[0] == codes[5]
+    assert codes[1] == codes[2]
+
+
+# --- choices --------------------------------------------------------------------------------------------------------
+
+
+def units(rows, ids, seed=None, max_rows=None):
+    made = UnitsByPlace(ArraySource(rows), lambda: encoded(ids), "who")
+    made.max_rows = max_rows
+    made.choose(randomness(seed))
+    return made
+
+
+def test_one_row_of_each_person_is_drawn_evenly():
+    """4 rows of 500 people, 40 draws: each place is drawn 5000 times of 20,000 within 6 deviations (p < 1e-8)."""
+    ids = np.tile(np.arange(500), 4)
+    rows = np.arange(2000.0)[:, None]
+    drawn = np.zeros(4)
+    for _ in range(40):
+        found = units(rows, ids).one_each().in_memory()[:, 0].astype(int)
+        assert sorted(ids[found]) == list(range(500))
+        drawn += np.bincount(found // 500, minlength=4)
+    assert np.abs(drawn - 5000).max() < 6 * np.sqrt(20_000 * 0.25 * 0.75)
+
+
+@SEED
+def test_the_choice_does_not_look_at_values():
+    ids = np.random.default_rng(0).integers(0, 50, 400)
+    first, second = (units(rows, ids, seed=1) for rows in (np.zeros((400, 2)), np.full((400, 2), 1e9)))
+    for made in (first, second):
+        made.draw()
+    np.testing.assert_array_equal(first._heads, second._heads)
+
+
+def test_of_someone_with_very_many_rows_some_are_used():
+    ids = np.zeros(100_000, dtype=int)
+    ids[:1000] = np.arange(1, 1001)
+    made = units(np.arange(100_000.0)[:, None], ids)
+    blocks = list(made.blocks())
+    sizes = np.concatenate([block.sizes for block in blocks])
+    used = np.concatenate([block.rows for block in blocks])[sizes > 1, 0]
+    assert len(used) == MOST_SHARED == len(set(used))
+    assert 45_000 < used.mean() < 56_000  # all over the table
+    assert sum(block.people for block in blocks) == made.count_rows() == 1001
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_cap_leaves_so_many_rows_and_the_one_that_stands_for_its_person(most):
+    ids = np.repeat(np.arange(100), np.arange(100) % 7 + 1)
+    made = units(np.arange(len(ids), dtype=float)[:, None], ids, max_rows=most)
+    made.draw()
+    block = next(iter(made.blocks()))
+    counts = np.bincount(ids[block.rows[:, 0].astype(int)], minlength=100)
+    np.testing.assert_array_equal(counts, np.minimum(np.arange(100) % 7 + 1, most))
+    assert block.people == 100
+    assert (block.sizes == most).all()
+
+
+def test_a_part_keeps_people_whole():
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 200, 1000)
+    rows = np.arange(1000.0)[:, None]
+    made = units(rows, ids)
+    heads = ids[made.one_each().in_memory()[:, 0].astype(int)]
+    chosen = rng.random(len(heads)) < 0.3
+    part = np.concatenate([block.rows for block in made.part(chosen).blocks()])[:, 0].astype(int)
+    assert set(part) == set(np.flatnonzero(np.isin(ids, heads[chosen])))
+    assert made.part(chosen).count_rows() == chosen.sum()
+
+
+# --- missing ids are no oracle --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("missing", ["refuse", "correct", "drop"])
+def test_a_row_without_an_id_is_not_refused(relation, missing):
+    rng = np.random.default_rng(0)
+    rows, ids = rng.normal(size=(300, 3)), np.repeat(np.arange(100), 3).astype(object)
+    ids[5] = None
+    options = {"epsilon": 1.0, "bound": 3.0, "relation": relation, "missing": missing}
+    fitted = PrivatePCA(1, **options, method="laplace").fit(rows, unit=ids)
+    whole = PrivatePCA(1, **options, method="laplace").fit(rows, unit=np.repeat(np.arange(100), 3))
+    if relation == "replace":
+        assert fitted.release_.facts["n_rows"] == 101
+    assert fitted.guarantee_.notes == whole.guarantee_.notes
+
+
+def test_a_column_of_ids_may_be_of_any_type_and_name():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60), "row": list("abc") * 20})
+    fitted = PrivatePCA(1, epsilon=1.0, bound=3.0, unit="row").fit(frame)
+    assert fitted.guarantee_.unit == "row id"  # and not "row", which would be another promise
+    assert list(fitted.feature_names_in_) == ["x", "y"]

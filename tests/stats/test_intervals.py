@@ -1,0 +1,132 @@
+"""Intervals hold the truth as often as they say, whatever the signal; twins with a planted fault do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpeigen.stats.clipping import clipping
+from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, regress
+from dpeigen.stats.intervals import Spectrum, entry_intervals, gaussian_errors, quantiles, sampling_errors
+
+LEVEL, DRAWS = 0.95, 100
+
+
+def covered(levels, noise, rows, *, assumed_noise=1.0, sampling=True, releases=60):
+    """Shares of intervals of entries, eigenvalues and loadings that hold the truth."""
+    d, held = len(levels), {"entries": [], "eigenvalues": [], "loadings": []}
+    rng = np.random.default_rng([len(levels), int(1000 * noise)])
+    for _ in range(releases):
+        turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        truth = (turn * levels) @ turn.T
+        seen = truth + sampling_errors(truth, rows, 0.0, 1, rng)[0] + gaussian_errors(d, 1, noise, rng)[0]
+        errors = gaussian_errors(d, DRAWS, assumed_noise * noise, rng)
+        if sampling:
+            values, vectors = np.linalg.eigh(seen)
+            errors = errors + sampling_errors((vectors * np.maximum(values, 0)) @ vectors.T, rows, 0.0, DRAWS, rng)
+        low, high = entry_intervals(seen, errors, LEVEL)
+        held["entries"].append(((low <= truth) & (truth <= high))[np.triu_indices(d)].mean())
+        spectrum = Spectrum.of(seen, errors)
+        debiased = spectrum.debiased()
+        low, high = spectrum.eigenvalue_intervals(debiased, LEVEL, 2)
+        held["eigenvalues"].append(((low <= levels[:2]) & (levels[:2] <= high)).mean())
+        low, high = quantiles(spectrum.directions(debiased, rng, 1), LEVEL)
+        first = turn[:, :1].T * np.sign(turn[:, 0] @ spectrum.vectors[:, 0])
+        held["loadings"].append(((low <= first) & (first <= high)).mean())
+    return {name: float(np.mean(each)) for name, each in held.items()}
+
+
+SETTINGS = [([4.0, 2.0, 1.0, 1.0, 1.0], 0.05, 2000), ([4.0, 2.0, 1.0, 1.0, 1.0], 0.4, 2000)]
+
+
+@pytest.mark.parametrize(("levels", "noise", "rows"), SETTINGS)
+def test_intervals_hold_the_truth(levels, noise, rows):
+    """60 releases; a share below 0.86 has probability below 1e-4 where 0.95 is meant, for 60 independent numbers."""
+    found = covered(np.array(levels), noise, rows)
+    assert all(share >= 0.86 for share in found.values()), found
+    assert found["entries"] <= 0.985
+
+
+def test_halved_noise_is_caught():
+    found = covered(np.array(SETTINGS[1][0]), *SETTINGS[1][1:], assumed_noise=0.5)
+    assert found["entries"] < 0.82
+    assert found["loadings"] < 0.86
+
+
+def test_forgotten_sampling_error_is_caught():
+    found = covered(np.array(SETTINGS[0][0]), 0.01, 2000, sampling=False)
+    assert found["entries"] < 0.75
+    assert found["eigenvalues"] < 0.75
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.5])
+def test_equal_variances_show_no_component(noise):
+    """At level 0.98, 60 tables: more than 7 that show one have probability below 1e-4."""
+    rng, shown = np.random.default_rng(3), 0
+    for _ in range(60):
+        errors = gaussian_errors(8, DRAWS + 1, noise, rng) + sampling_errors(np.eye(8), 2000, 0.0, DRAWS + 1, rng)
+        shown += Spectrum.of(np.eye(8) + errors[0], errors[1:]).resolved(0.98, 3) > 0
+    assert shown <= 7
+
+
+def test_clear_components_are_counted():
+    rng = np.random.default_rng(0)
+    errors = gaussian_errors(8, DRAWS, 0.1, rng)
+    seen = np.diag([5.0, 3.0, 1, 1, 1, 1, 1, 1]) + gaussian_errors(8, 1, 0.1, rng)[0]
+    assert Spectrum.of(seen, errors).resolved(0.98, 4) == 2
+
+
+@pytest.mark.parametrize(("freedom", "share"), [(np.inf, 0.1), (6.0, 0.02)])
+def test_clipped_variances_are_made_whole(freedom, share):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(40_000, 6)) * np.sqrt([4.0, 2.0, 1, 1, 1, 1])
+    if np.isfinite(freedom):
+        rows *= np.sqrt((freedom - 2) / rng.chisquare(freedom, size=(len(rows), 1)))
+    lengths = np.linalg.norm(rows, axis=1)
+    radius = np.quantile(lengths, 1 - share)
+    clipped = np.mean((rows * np.minimum(1, radius / lengths)[:, None]) ** 2, axis=0)
+    lost = np.mean(rows**2, axis=0) / clipped - 1
+    # The radius is taken to be on a grid: about so many rows are longer than one that is a little shorter.
+    found = clipping(clipped, radius, (share * 1.6, 0.0), 200, rng)
+    assert 0.4 * lost.mean() < found.gains.mean() - 1 < 2 * lost.mean()
+    assert clipping(clipped / 100, radius, None, 200, rng).gains.mean() < 1.001  # nothing is near the radius
+
+
+def regressions(noise, assumed, collinear, releases=80):
+    """The share of intervals that hold the coefficients, where errors are (or are not) what is assumed."""
+    rng, held = np.random.default_rng(int(100 * noise)), []
+    root = np.linalg.cholesky(np.array([[1.0, 0.9 * collinear, 0.2], [0.9 * collinear, 1.0, 0.1], [0.2, 0.1, 1.0]]))
+    block, coef = root @ root.T, np.array([1.0, -0.5, 0.0])
+    cross = block @ coef
+    truth = np.block([[block, cross[:, None]], [cross[None], np.array([[coef @ cross + 1]])]])
+    for _ in range(releases):
+        seen = truth + gaussian_errors(4, 1, noise, rng)[0]
+        fit = regress(seen, gaussian_errors(4, DRAWS, noise * assumed, rng), np.zeros(3))
+        held.append(np.abs(fit.coef - coef) <= 1.96 * fit.errors.std(axis=0))
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize("collinear", [False, True])
+def test_regression_intervals_hold_the_coefficients(collinear):
+    """80 releases: a share below 0.86 has probability below 1e-4 where 0.95 is meant."""
+    assert 0.86 <= regressions(0.02, 1.0, collinear) <= 0.995
+    assert regressions(0.02, 0.4, collinear) < 0.8
+
+
+def test_features_that_noise_makes_one_are_unclear():
+    rng = np.random.default_rng(0)
+    seen = np.array([[1.0, 0.99, 1.0], [0.99, 1.0, 1.0], [1.0, 1.0, 3.0]])
+    assert regress(seen, gaussian_errors(3, DRAWS, 0.05, rng), np.zeros(2)).unclear > MOST_UNCLEAR
+    assert regress(seen, gaussian_errors(3, DRAWS, 0.0005, rng), np.zeros(2)).unclear == 0.0
+
+
+def test_errors_of_zero_give_the_plain_regression():
+    rows = np.random.default_rng(0).normal(size=(50, 4))
+    covariance = np.cov(rows.T)
+    fit = regress(covariance, np.zeros((5, 4, 4)), np.zeros(3))
+    expected = np.linalg.solve(covariance[:3, :3], covariance[:3, 3])
+    np.testing.assert_allclose(fit.coef, expected)
+    left = covariance[3, 3] - expected @ covariance[:3, 3]
+    np.testing.assert_allclose([fit.residual_variance, fit.r_squared], [left, 1 - left / covariance[3, 3]])
+    precision = np.linalg.inv(covariance)
+    np.testing.assert_allclose(fit.partial, -precision[:3, 3] / np.sqrt(np.diag(precision)[:3] * precision[3, 3]))

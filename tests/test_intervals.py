@@ -1,0 +1,145 @@
+"""Intervals and regressions of releases: for every method, from a file too, and plain words where there are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, io, load_release
+from dpeigen.cli._show import components_table, console
+from dpeigen.exchange import read_arrow
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpeigen.privacy.randomness.NotPrivateWarning")
+RNG = np.random.default_rng(0)
+ROWS = (RNG.normal(size=(4000, 4)) * [3.0, 1.5, 1.0, 1.0]) @ np.linalg.qr(RNG.normal(size=(4, 4)))[0] + 1.0
+METHODS = {
+    "gaussian": {"bound": 12.0},
+    "laplace": {"bound": 12.0, "delta": 0.0},
+    "matrix-laplace": {"bound": 12.0, "delta": 0.0},
+    "whitened": {},
+    "spatial-sign": {},
+    "refined": {},
+    "kendall": {},
+    "eigenvector-sampling": {"bound": 12.0},
+}
+
+
+def fitted(method, **options):
+    options = {"epsilon": 2.0, "delta": 1e-6, "random_state": 0, "method": method, **options}
+    return PrivatePCA(2, **options).fit(ROWS).release_
+
+
+@pytest.fixture(scope="module")
+def release():
+    return fitted("whitened")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_intervals(method):
+    found = fitted(method, **METHODS[method])
+    ends = found.intervals()
+    truth = np.cov(ROWS.T, bias=True)
+    first = np.linalg.eigh(truth)[1][:, -1]
+    low, high = ends.components
+    first = first * np.sign(first @ found.components[0])
+    assert low.shape == found.components.shape
+    assert np.mean((low[0] <= first) & (first <= high[0])) >= 0.5
+    for name in ("eigenvalues", "shares", "covariance", "correlation"):
+        low, high = getattr(ends, name)
+        assert (low <= high).all(), name
+    assert (ends.correlation[1] - ends.correlation[0]).max() < 2.0
+    assert found.resolved in (1, 2)
+
+
+def test_intervals_are_the_same_every_time_and_after_saving(release, tmp_path):
+    again = load_release(release.save(tmp_path / "r"))
+    for name in ("components", "eigenvalues", "covariance", "mean"):
+        np.testing.assert_array_equal(getattr(release.intervals(), name), getattr(again.intervals(), name))
+
+
+def test_intervals_survive_a_table_for_other_programs(release):
+    pytest.importorskip("pyarrow")
+    again = read_arrow(release.to_arrow())
+    np.testing.assert_allclose(release.intervals().eigenvalues, again.intervals().eigenvalues)
+
+
+def test_a_file_without_what_was_measured_says_so(release, tmp_path):
+    arrays, description = io.read_folder(release.save(tmp_path / "new"))
+    del description["measured"]
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("measured")}
+    old = load_release(io.write_folder(tmp_path / "old", arrays, description))
+    assert old.resolved is None
+    for ask in (old.intervals, lambda: old.regression(0)):
+        with pytest.raises(ValueError, match="older version of dpeigen"):
+            ask()
+
+
+@pytest.mark.parametrize("change", [{"law": "cauchy"}, {"terms": 0}, {"deviation": "x"}, {"other": 1}, {"terms": None}])
+def test_a_file_with_nonsense_is_refused(release, tmp_path, change):
+    arrays, description = io.read_folder(release.save(tmp_path / "new"))
+    description["measured"] |= change
+    with pytest.raises(io.DamagedReleaseError):
+        load_release(io.write_folder(tmp_path / "bad", arrays, description))
+
+
+def test_a_table_has_narrower_intervals_than_its_population(release):
+    table, population = (release.intervals(of=of).covariance for of in ("table", "population"))
+    assert (table[1] - table[0]).mean() < (population[1] - population[0]).mean()
+    wide = release.intervals(0.99).covariance
+    assert (wide[1] - wide[0]).mean() > (population[1] - population[0]).mean()
+
+
+@pytest.mark.parametrize(("level", "of"), [(1.0, "table"), (0.2, "table"), (True, "table"), (0.95, "sample")])
+def test_bad_parameters_are_named(release, level, of):
+    with pytest.raises(ValueError, match=r"The '(level|of)' parameter of Release.intervals"):
+        release.intervals(level, of=of)
+
+
+def test_noise_is_not_printed_as_a_result():
+    rows = np.random.default_rng(1).normal(size=(600, 6))
+    found = PrivatePCA(2, epsilon=0.5, delta=1e-6, random_state=0).fit(rows).release_
+    assert found.resolved == 0
+    out = console()
+    with out.capture() as text:
+        out.print(components_table(found))
+    assert text.get().count("not distinguishable from noise") == 2
+
+
+def test_scaled_columns_have_intervals_of_correlations():
+    found = fitted("whitened", scale="private")
+    low, high = found.intervals().covariance
+    truth = np.corrcoef(ROWS.T)
+    assert ((low <= truth) & (truth <= high)).mean() > 0.8
+
+
+def test_regression_finds_what_least_squares_finds():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20_000, 3))
+    y = X @ [1.0, -0.5, 0.0] + 2 + rng.normal(size=20_000)
+    release = PrivateCovariance(epsilon=2.0, delta=1e-6, random_state=0).fit(np.column_stack([X, y])).release_
+    fit = release.regression("x3")
+    assert np.all(np.abs(fit.coef - [1.0, -0.5, 0.0]) < 5 * fit.standard_errors)
+    assert fit.told[:2].all()
+    assert abs(fit.z[2]) < 5
+    assert abs(fit.intercept - 2) < 5 * fit.intercept_standard_error
+    assert fit.r_squared_interval[0] < 1.25 / 2.25 < fit.r_squared_interval[1]
+    assert abs(fit.partial_correlations[0]) > abs(fit.partial_correlations[2])
+    text = str(fit)
+    assert "std err" in text
+    assert "R²" in text
+    assert release.regression("x0", ["x1", "x3"]).feature_names == ("x1", "x3")
+    strong = release.regression("x3", alpha=1e6)
+    assert np.abs(strong.coef).sum() < np.abs(fit.coef).sum()
+    with pytest.raises(ValueError, match="'alpha' parameter"):
+        release.regression("x3", alpha="auto")
+
+
+def test_private_ridge_has_intervals_in_the_units_of_the_data():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(20_000, 2)) * [1.0, 100.0]
+    y = X @ [0.5, -0.003]
+    options = {"epsilon": 2.0, "delta": 1e-6, "random_state": 1}
+    model = PrivateRidge(0.0, bound=([-1, -100], [1, 100]), target_bounds=(-1, 1), **options).fit(X, y)
+    low, high = model.coef_intervals()
+    assert ((low <= [0.5, -0.003]) & (high >= [0.5, -0.003])).all()
+    assert (high - low < [0.2, 0.002]).all()
