@@ -1,4 +1,7 @@
-"""The planner's bars: "auto" beside the best method in hindsight, and predictions beside runs, on random settings.
+"""The planner's bars, on random settings of elliptical rows.
+
+With ``robust=True`` "auto" is judged beside the best sign method in hindsight; the default, which estimates the
+covariance, beside ``robust=True`` (on normal rows both look for the same directions); and predictions beside runs.
 
 `python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting. Settings: 5–200 columns,
 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra, normal and t tails,
@@ -37,6 +40,7 @@ RIVALS: dict[str, Method | str] = {
     "geodesic": "geodesic",
     "eigenvector-sampling": "eigenvector-sampling",
 }
+SIGNS = ("spatial-sign", "refined", "kendall")
 SLOW = ("eigenvector-sampling",)  # with many columns; it is never the best where anything is good
 
 
@@ -109,7 +113,14 @@ def runs(
                     continue
                 if name == "kendall" and setting.n > 4000:
                     method = Kendall(design=64)  # as "auto" would: all pairs take long and tell no more
-                estimator = PrivatePCA(setting.k, method=method, bound=bound, random_state=seed, **setting.options)
+                estimator = PrivatePCA(
+                    setting.k,
+                    method=method,
+                    robust=name == "robust",
+                    bound=bound,
+                    random_state=seed,
+                    **setting.options,
+                )
                 try:
                     found = estimator.fit(X).components_
                 except ValueError:
@@ -122,7 +133,7 @@ def measure(setting: Setting, rng: np.random.Generator) -> dict[str, float]:
     """Mean sinΘ of every method that takes the setting, and of "auto"."""
     size = setting.n * setting.d
     repetitions = 40 if size < 1e5 else 24 if size < 4e5 else 12 if size < 1e6 else 8
-    found = runs(setting, rng, repetitions, {**RIVALS, "auto": "auto"})
+    found = runs(setting, rng, repetitions, {**RIVALS, "auto": "auto", "robust": "auto"})
     return {name: float(np.mean(errors)) for name, errors in found.items()}
 
 
@@ -137,16 +148,21 @@ class Outcome:
 
     @property
     def best(self) -> str:
-        return min((name for name in self.errors if name != "auto"), key=lambda name: self.errors[name])
+        return min((name for name in SIGNS if name in self.errors), key=lambda name: self.errors[name], default="")
 
     @property
     def counts(self) -> bool:
-        """Whether the best method in hindsight has an error below 0.9."""
-        return len(self.errors) > 1 and self.errors[self.best] < 0.9
+        """Whether the best sign method in hindsight has an error below 0.9."""
+        return bool(self.best) and self.errors[self.best] < 0.9
 
     @property
     def regret(self) -> float:
-        return self.errors["auto"] / self.errors[self.best] if "auto" in self.errors else math.inf
+        return self.errors["robust"] / self.errors[self.best] if "robust" in self.errors else math.inf
+
+    @property
+    def traded(self) -> float:
+        """What the default loses against signs of rows; on normal rows both look for the same directions."""
+        return self.errors["auto"] / self.errors["robust"] if {"auto", "robust"} <= set(self.errors) else math.inf
 
     def ratios(self, *names: str) -> list[float]:
         return [self.predicted[n] / self.errors[n] for n in names or self.predicted if n in self.predicted]
@@ -158,7 +174,8 @@ class Outcome:
             f"d={s.d} n={s.n} k={s.k} ε={o['epsilon']:.2f} δ={o['delta']:g} center={o['center']} "
             f"bound={s.bound}×{s.loose} "
             f"tails={s.rows.tails} λ={s.rows.eigenvalues[0]:.3g}…{s.rows.eigenvalues[s.k - 1]:.3g}: best {self.best} "
-            f"{self.errors[self.best]:.3g}, auto ({self.chosen}) {self.regret:.2f}×; {near}; "
+            f"{self.errors[self.best]:.3g}, robust {self.regret:.2f}×, "
+            f"default ({self.chosen}) {self.traded:.2f}× robust; {near}; "
             f"predicted/run { {n: round(self.predicted[n] / self.errors[n], 2) for n in self.predicted} }"
         )
 
@@ -167,7 +184,7 @@ def run(setting: Setting, rng: np.random.Generator) -> Outcome:
     errors = measure(setting, rng)
     bound = setting.bound_for(setting.draw(rng)[0])
     facts = {**setting.options, "bound": bound, "spectrum": setting.rows}
-    if min(errors.values(), default=1.0) >= 0.9:
+    if min(errors.values(), default=1.0) >= 0.9 or not any(name in errors for name in SIGNS):
         return Outcome(setting, errors, "none", {})
     plan = make_plan(setting.n, setting.d, setting.k, **facts)
     predicted = {p.method: p.error for p in plan.predictions if errors.get(p.method, 1.0) < 0.9}
@@ -215,13 +232,18 @@ def within(ratios: list[float]) -> float:
 
 
 def summary(found: list[Outcome]) -> str:
-    regrets = [o.regret for o in found]
+    regrets, traded = [o.regret for o in found], traded_by(found)
     chosen = [ratio for o in found for ratio in o.ratios("auto")]
     every = [ratio for o in found for ratio in o.ratios()]
     return (
-        f"{len(found)} settings: auto {np.mean(regrets):.3f}× the best on average, {max(regrets):.2f}× at most; "
+        f"{len(found)} settings: robust {np.mean(regrets):.3f}× the best on average, {max(regrets):.2f}× at most; "
+        f"default beside robust on normal rows {np.mean(traded):.3f}× on average, {max(traded):.2f}× at most; "
         f"predictions within 20%: {within(chosen):.0%} of the choice, {within(every):.0%} of all"
     )
+
+
+def traded_by(found: list[Outcome]) -> list[float]:
+    return [o.traded for o in found if o.setting.rows.tails is None]
 
 
 def timed_plan() -> float:
@@ -235,16 +257,23 @@ def timed_plan() -> float:
 def rows() -> list[tuple[str, str, str, bool | None]]:
     """(what, figure, bar, met)."""
     found = list(outcomes(2026, 60))
-    regrets = [o.regret for o in found]
+    regrets, traded = [o.regret for o in found], traded_by(found)
     accurate = within([ratio for o in found for ratio in o.ratios("auto")])
     reached, tried = inverse(2026, 12)
     seconds = timed_plan()
     what = f"{len(found)} of 60 random settings with a best error below 0.9"
-    mean = float(np.mean(regrets))
+    mean, lost = float(np.mean(regrets)), float(np.mean(traded))
     reach = f"{reached} of {tried}"
     return [
-        (f'"auto" beside the best method in hindsight, {what}', f"{mean:.3f}× on average", "≤ 1.10×", mean <= 1.1),
+        (f"robust=True beside the best sign method, {what}", f"{mean:.3f}× on average", "≤ 1.10×", mean <= 1.1),
         ("the same, at most", f"{max(regrets):.2f}×", "≤ 1.5×", max(regrets) <= 1.5),
+        (
+            f"the default beside robust=True, {len(traded)} with normal rows",
+            f"{lost:.2f}× on average",
+            "≤ 1.3×",
+            lost <= 1.3,
+        ),
+        ("the same, at most", f"{max(traded):.2f}×", "≤ 2×", max(traded) <= 2),
         ('predictions within 20% of runs, of what "auto" chose', f"{accurate:.0%}", "≥ 90%", accurate >= 0.9),
         ("runs at the ε of `needed_epsilon` that reach the target", reach, "≥ 90%", reached >= 0.9 * tried),
         ("`dpeigen plan`, 20,000 × 50", f"{seconds:.1f} s", "≤ 5 s", seconds <= 5),

@@ -206,6 +206,7 @@ _FILES = (
     "card",
     "planner",
     "tables",
+    "intervals",
 )
 BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 

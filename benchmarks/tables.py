@@ -2,7 +2,7 @@
 
 Run by `make bench`, or alone, which prints a line for each table:
 
-    python benchmarks/tables.py [--quick] [--only covariance|pca|units|mahalanobis|peers] [--table NAME …]
+    python benchmarks/tables.py [--quick] [--only covariance|holes|pca|units|mahalanobis|peers] [--table NAME …]
                                 [--seeds 2] [--epsilon 1 …] [--fewest 2000]
 
 `--quick`: 2 runs in place of 5, and fewer ε. `_tables.py` says which tables there are and how they are cleaned;
@@ -36,6 +36,7 @@ from _table_errors import (  # noqa: E402
 )
 from _tables import Table, tables  # noqa: E402
 
+BLANKED, MOST_MORE = 0.1, 1.6  # share of cells that are made missing, and the bar for what that does to errors
 EPSILONS, QUICK_EPSILONS, PEER_EPSILONS = (0.3, 1.0, 3.0, 10.0, 50.0), (1.0, 10.0, 50.0), (1.0, 10.0)
 DELTA, SEEDS, FEWEST = 1e-6, 5, 2_000
 CONDITIONS, MEANS = (1.0, 1e2, 1e4, 1e6), (0.0, 10.0, 1e3, 1e5)
@@ -82,10 +83,10 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def covariance(X: np.ndarray, epsilon: float, seed: int, bound: object = None) -> np.ndarray | None:
+def covariance(X: np.ndarray, epsilon: float, seed: int, bound: object = None, **options: str) -> np.ndarray | None:
     from dpeigen import PrivateCovariance
 
-    found = fit(PrivateCovariance(epsilon=epsilon, delta=DELTA, bound=bound, random_state=seed), X)
+    found = fit(PrivateCovariance(epsilon=epsilon, delta=DELTA, bound=bound, random_state=seed, **options), X)
     return None if found is None else found.covariance_
 
 
@@ -156,6 +157,36 @@ def covariance_rows(choice: Choice) -> list[Row]:
 def clearly_worse(ours: np.ndarray, than: np.ndarray) -> bool:
     error = math.sqrt((ours.var(ddof=1) + than.var(ddof=1)) / len(ours)) if len(ours) > 1 else 0.0
     return bool(ours.mean() > 1.1 * than.mean() and ours.mean() - than.mean() > 3 * error)
+
+
+def blanked(X: np.ndarray, seed: int) -> np.ndarray:
+    """The table with cells missing completely at random."""
+    return np.where(np.random.default_rng(1000 + seed).random(X.shape) < BLANKED, np.nan, X)
+
+
+def hole_rows(choice: Choice) -> list[Row]:
+    """Correlations with missing cells, beside those of the complete table at the same ε."""
+    epsilon = 1.0 if 1.0 in choice.epsilons else choice.epsilons[0]
+    ratios: dict[str, float] = {}
+    for t in choice.tables():
+        seeds = range(choice.seeds)
+        found = [covariance(blanked(t.X, seed), epsilon, seed, missing="correct") for seed in seeds]
+        error = float(np.mean([correlation_error(c, t.correlation) for c in found]))
+        whole = float(np.mean([correlation_error(covariance(t.X, epsilon, s), t.correlation) for s in seeds]))
+        ratios[t.name] = error / whole
+        choice.say(
+            f"{t!s:32} error {whole:.4f} complete, {error:.4f} with {BLANKED:.0%} missing: {ratios[t.name]:.2f}×"
+        )
+    if not ratios:
+        return []
+    mean, worst = geometric(list(ratios.values())), max(ratios, key=lambda name: ratios[name])
+    title = (
+        f"rms error of correlations, ε = {epsilon:g}, {BLANKED:.0%} of cells missing, over that of the complete table"
+    )
+    return [
+        (f"{title}, {len(ratios)} tables: geometric mean", f"{mean:.2f}", f"≤ {MOST_MORE:g}", mean <= MOST_MORE),
+        (f"{title}: worst", f"{ratios[worst]:.2f} ({worst})", "", None),
+    ]
 
 
 def pca_rows(choice: Choice) -> list[Row]:
@@ -296,6 +327,7 @@ def peer_rows(choice: Choice) -> list[Row]:
 
 SECTIONS: dict[str, Callable[[Choice], list[Row]]] = {
     "covariance": covariance_rows,
+    "holes": hole_rows,
     "pca": pca_rows,
     "units": unit_rows,
     "mahalanobis": mahalanobis_rows,
