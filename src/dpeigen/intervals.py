@@ -2,7 +2,7 @@
 
 Post-processing: a function of the release, so it costs nothing, and the same every time for the same release. The law
 of the noise is known exactly and is drawn anew; sampling error is that of elliptical rows whose tails follow from the
-radius that was paid for and from the number of rows outside it (`stats.clipping`), or of columns with a known kurtosis.
+radius that was paid for and from the number of rows outside it (`stats.clipping`).
 The mathematics is in `stats.intervals`.
 """
 
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
@@ -98,7 +97,6 @@ def errors_of(release: Release, of: str, draws: int = _DRAWS) -> Errors:
     if of == "population" or release.facts.get("center") == "pairs":
         again = 1.0 if of == "population" else 2.0  # pairs of the same rows vary half as much as pairs of others
         noise = noise + sampling_errors(covariance, terms * again, cut.kurtosis, draws, rng)
-        noise += _column_errors(covariance, measured, cut.kurtosis, terms * again, draws, rng)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, shift, covariance if of == "population" else None, draws, rng)
@@ -157,28 +155,6 @@ def _mean_errors(
         values, vectors = np.linalg.eigh(covariance / measured.terms)
         errors = errors + (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return np.asarray(errors)
-
-
-def _column_errors(
-    covariance: Floats, measured: Measured, common: float, terms: float, draws: int, rng: Generator
-) -> Floats | float:
-    """More sampling error where columns have heavier tails than the lengths of rows tell.
-
-    Rows are taken for C^½s with independent entries s, whose kurtosis is such that the columns have theirs.
-    """
-    if measured.kurtosis is None:
-        return 0.0
-    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    known = deviations > 0
-    more = np.maximum(np.where(known, measured.kurtosis, 3.0) - 3 - 3 * common, 0.0)
-    if not more.any():
-        return 0.0
-    unit = np.where(known, deviations, 1.0)
-    values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    sources, _ = nnls(root**4, more)
-    errors = rng.normal(size=(draws, 1, len(unit))) * np.sqrt(sources / terms)
-    return np.asarray((root * errors) @ root.T * np.outer(unit, unit))
 
 
 @dataclass(frozen=True, eq=False)

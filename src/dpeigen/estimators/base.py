@@ -27,8 +27,9 @@ from dpeigen.estimators.missing import MissingCells
 from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
 from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
-from dpeigen.methods.auto import Choice, itself, resolve_with_reasons
+from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
+from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.guarantee import UnitWarning
 from dpeigen.privacy.ledger import Ledger, ledger_for

@@ -11,9 +11,9 @@ import numpy as np
 
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
-from dpeigen.methods.auto import itself
 from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
 from dpeigen.methods.holes import ASSUMPTION
+from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource

@@ -29,7 +29,6 @@ from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.opening import name_of_ids, taken_out
-from dpeigen.sources.units import OneEach
 from dpeigen.stats import BadRowsError, Frame
 
 _ORDER = (
@@ -113,7 +112,7 @@ class StreamMixin:
             source = people.one_each(source, whose)
         self._stream, taken, stopped = running, 0, False
         try:
-            if isinstance(source, (ArraySource, OneEach)) and running.task.missing == "refuse":
+            if isinstance(source, ArraySource) and running.task.missing == "refuse":
                 for block in source.blocks():  # all of it before any of it is used
                     Frame(running.task.n_features).image(block)
             for block in source.blocks():

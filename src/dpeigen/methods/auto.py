@@ -45,6 +45,7 @@ from dpeigen.methods.signs.kendall import Kendall
 from dpeigen.methods.signs.refined import Refined
 from dpeigen.methods.signs.spatial_sign import SpatialSign
 from dpeigen.methods.standardised import Standardised
+from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import PureCost
 from dpeigen.questions import law_for
 
@@ -273,11 +274,6 @@ def check_method(method: Any, owner: str, delta: float = 0.0) -> None:
         check_tail(method, delta, owner)
     else:
         raise TypeError(complain("method", owner, "a method name or an instance from dpeigen.methods", method))
-
-
-def itself(method: Method) -> Method:
-    """The method that finds the directions, where others pay for their number or for units."""
-    return itself(method.inner) if isinstance(method, (PrivateRank, Standardised)) else method
 
 
 def resolve(method: str | Method, task: Task) -> Method:

@@ -70,7 +70,6 @@ class ColumnFrame:
     frame: Frame
     scale: Floats
     known: Bools
-    kurtosis: Floats | None = None  # of the columns, where they were looked at one by one
 
 
 def column_shares(task: Task) -> tuple[Weights, Weights]:

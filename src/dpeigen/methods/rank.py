@@ -18,19 +18,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
-from dpeigen.methods.base import Estimate, Method, Task, standardised
+from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.methods.framing import ask_frame, framing_shares
 from dpeigen.methods.location import center_integers
 from dpeigen.methods.one_pass.streaming import OnePassMethod
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, rounding_allowance
+from dpeigen.methods.wrapped import Wrapped, left_for, spends
 from dpeigen.privacy import (
     Budget,
     ConcentratedCost,
@@ -40,9 +40,7 @@ from dpeigen.privacy import (
     Relation,
     Spend,
     allocate,
-    compose_delta,
 )
-from dpeigen.privacy.guarantee import Basis
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import Count, Eigenvalues
 from dpeigen.questions.spectrum import GRID
@@ -52,14 +50,13 @@ from dpeigen.stats.spiked import count_spikes, spikes_in_noise
 
 PREFIX = "number of components: "
 _SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
-_TIMES = 40  # steps of bisection
 _FREE = "The number of components is how many stand out of the noise of the released covariance; it cost nothing."
 _NOTHING = "No component stands out of the noise of the released covariance; the first is given all the same."
 _RAW = "The number of components is that of the columns in the data's own units."
 
 
 @dataclass(frozen=True)
-class PrivateRank(Method):
+class PrivateRank(Wrapped):
     """A method with a private number of components.
 
     Parameters
@@ -69,26 +66,7 @@ class PrivateRank(Method):
         neighbouring eigenvalues (Cai, Xia and Zha 2024, §7.1).
     """
 
-    inner: Method
     rule: str = "edge"
-
-    needs_bound: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.inner.name
-
-    @property
-    def reference(self) -> str:  # type: ignore[override]
-        return self.inner.reference
-
-    @property
-    def continuous_noise(self) -> bool:  # type: ignore[override]
-        return self.inner.continuous_noise
-
-    @property
-    def basis(self) -> Basis:  # type: ignore[override]
-        return self.inner.basis
 
     def assumptions(self, task: Task) -> tuple[str, ...]:
         stated = self.inner.assumptions(replace(task, n_components=None))
@@ -119,7 +97,7 @@ class PrivateRank(Method):
             return self.inner.split_is_known(_whole(task))
         # The cost of what follows is the same for every number of components, but its shares may not be.
         tasks = (replace(task, n_components=k, private_rank=False) for k in range(1, _most(task) + 1))
-        costs = (_costs(self.inner, trial) for trial in tasks)
+        costs = (spends(self.inner.shares(trial)) for trial in tasks)
         first = next(costs)
         return self.inner.split_is_known(task) and all(found == first for found in costs)
 
@@ -152,7 +130,7 @@ class PrivateRank(Method):
         for k in sorted({1, min(2, _most(task)), min(3, _most(task)), _most(task)}):
             inner = self._inner_task(task, k, 1.0, _any_center(task))
             self.inner.check(inner)
-            profiles.add(_profile(_costs(self.inner, inner)))
+            profiles.add(_profile(spends(self.inner.shares(inner))))
         if len(profiles) > 1:
             must = f"a number for method={self.inner.name!r}, whose cost depends on it"
             raise ValueError(complain("n_components", task.owner, must, "private"))
@@ -206,25 +184,12 @@ class PrivateRank(Method):
 
     def _inner_task(self, task: Task, k: int, radius: float, center: Floats | str | None) -> Task:
         """The task that is left: radius and centre are facts now, and the budget is what composes with the shares."""
-        paid = [Spend(purpose.value, "", cost) for purpose, cost in self.shares(task).items()]
         bound = task.bound if _public_bound(task) or task.bound is None else radius
         fixed = replace(task, n_components=k, private_rank=False, bound=bound, center=center)
         # How draws compose depends on their number, and so would their cost with δ.
         delta = 0.0 if isinstance(self.inner, SamplingMethod) else task.budget.delta
-
-        def fits(epsilon: float) -> bool:
-            trial = replace(fixed, budget=Budget(epsilon, delta))
-            most = task.budget.epsilon * (1 - 1e-9)
-            return compose_delta([*paid, *_costs(self.inner, trial)], most) <= task.budget.delta * (1 - 1e-6)
-
-        low, high = 0.0, task.budget.epsilon
-        for _ in range(_TIMES):
-            middle = (low + high) / 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        if low == 0.0:  # met in `check`, before anything is read
-            must = "of a usual size with n_components='private', so that it can be shared"
-            raise ValueError(complain("delta", task.owner, must, task.budget.delta, "Use a value well below 1/n."))
-        return replace(fixed, budget=Budget(low, delta))
+        asked = "n_components='private'"
+        return replace(fixed, budget=left_for(self.inner, fixed, self.shares(task), delta=delta, asked=asked))
 
 
 def _whole(task: Task) -> Task:
@@ -242,10 +207,6 @@ def _public_bound(task: Task) -> bool:
 
 def _any_center(task: Task) -> Floats | str | None:
     return np.zeros(task.n_features) if task.private_center else task.center
-
-
-def _costs(method: Method, task: Task) -> list[Spend]:
-    return [Spend(purpose.value, "", cost) for purpose, cost in method.shares(task).items()]
 
 
 def _profile(costs: list[Spend]) -> tuple[float, ...]:

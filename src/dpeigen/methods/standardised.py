@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.curator import Curator, Purpose
-from dpeigen.methods.base import Estimate, Method, Task, standardised
+from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.methods.columns import (
     NORMAL_SCALE,
     ask_scales,
@@ -31,16 +30,15 @@ from dpeigen.methods.columns import (
     scales_share,
     unknown_note,
 )
-from dpeigen.privacy import Budget, Cost, Spend, allocate, compose_delta
-from dpeigen.privacy.guarantee import Basis
+from dpeigen.methods.wrapped import Wrapped, left_for
+from dpeigen.privacy import Budget, Cost, allocate
 from dpeigen.stats.measured import Measured
 
 PREFIX = "units: "
-_TIMES = 40  # steps of bisection
 
 
 @dataclass(frozen=True)
-class Standardised(Method):
+class Standardised(Wrapped):
     """A method on columns that are divided by public or paid deviations.
 
     Parameters
@@ -48,29 +46,9 @@ class Standardised(Method):
     inner : the method, which sees the divided rows.
     """
 
-    inner: Method
-
-    needs_bound: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.inner.name
-
     @property
     def label(self) -> str:
         return self.inner.label
-
-    @property
-    def reference(self) -> str:  # type: ignore[override]
-        return self.inner.reference
-
-    @property
-    def continuous_noise(self) -> bool:  # type: ignore[override]
-        return self.inner.continuous_noise
-
-    @property
-    def basis(self) -> Basis:  # type: ignore[override]
-        return self.inner.basis
 
     def assumptions(self, task: Task) -> tuple[str, ...]:
         return self.inner.assumptions(self._inner_task(task))
@@ -135,30 +113,13 @@ class Standardised(Method):
         fixed = replace(task, scale=None, bound=bound)
         if isinstance(task.center, np.ndarray) and deviations is not None:
             fixed = replace(fixed, center=task.center / deviations)
-        return replace(fixed, budget=left_for(self.inner, fixed, self.shares(task)))
+        paid = self.shares(task)
+        if not paid:
+            return fixed
+        return replace(
+            fixed, budget=left_for(self.inner, fixed, paid, delta=task.budget.delta, asked="scale='private'")
+        )
 
 
 def _in_own_units(measured: Callable[[], Measured], deviations: Floats) -> Measured:
     return measured().scaled(1 / deviations)
-
-
-def left_for(method: Method, task: Task, paid: dict[Purpose, Cost]) -> Budget:
-    """The largest budget with which a method composes with what is paid already to the budget of the task."""
-    if not paid:
-        return task.budget
-    spent = [Spend(purpose.value, "", cost) for purpose, cost in paid.items()]
-    most = task.budget.epsilon * (1 - 1e-9)
-
-    def fits(epsilon: float) -> bool:
-        shares = method.shares(replace(task, budget=Budget(epsilon, task.budget.delta)))
-        costs = [Spend(purpose.value, "", cost) for purpose, cost in shares.items()]
-        return compose_delta([*spent, *costs], most) <= task.budget.delta * (1 - 1e-6)
-
-    low, high = 0.0, task.budget.epsilon
-    for _ in range(_TIMES):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    if low == 0.0:
-        must = "of a usual size with scale='private', so that it can be shared"
-        raise ValueError(complain("delta", task.owner, must, task.budget.delta, "Use a value well below 1/n."))
-    return Budget(low, task.budget.delta)

@@ -51,7 +51,11 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
             return _of_range(ids.astype(np.int64), low, high)
     if kind == "O":  # cell by cell: what one cell is must not change how others are compared
         return _of_cells(list(ids))
-    return _of_arrow(pa.array(ids, from_pandas=True), named=named)
+    try:
+        column = pa.array(ids, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of a type that it does not know
+        return _of_cells(list(ids))
+    return _of_arrow(column, named=named)
 
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:

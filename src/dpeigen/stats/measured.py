@@ -17,7 +17,7 @@ from dpeigen._types import Floats
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "kurtosis", "deviations")
+_ARRAYS = ("moment", "back", "deviations")
 _MOST = 1e300
 
 
@@ -40,7 +40,6 @@ class Measured:
     outside_scale: float = 0.0  # of the Laplace noise that the radius was found with, in rows
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a centre that was paid for apart, in the units of the data
-    kurtosis: Floats | None = None  # of the columns, where something is known of it; 3 for normal ones
     deviations: Floats | None = None  # of the noise, entry by entry, where they differ
 
     def __post_init__(self) -> None:
@@ -61,7 +60,6 @@ class Measured:
             self.moment.shape == (m, m)
             and self.back.ndim == 2
             and self.back.shape[1] == m - sides
-            and (self.kurtosis is None or self.kurtosis.shape == self.back.shape[:1])
             and (self.deviations is None or self.deviations.shape == (m, m))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)

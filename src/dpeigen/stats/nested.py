@@ -22,7 +22,7 @@ from dpeigen._types import Floats
 from dpeigen.stats.lattice import LEVELS, Lattice
 from dpeigen.stats.moments import SecondMoment
 from dpeigen.stats.norms import GRID
-from dpeigen.stats.units import UnitBlock, squared_limits
+from dpeigen.stats.units import UnitBlock, slack_of, squared_limits
 
 
 def levels_of(radius: float, lattice: Lattice) -> int:
@@ -78,14 +78,16 @@ class NestedMoment(SecondMoment):
     @property
     def cumulative(self) -> NDArray[np.int64]:
         """The number of rows (or people) within each grid radius from the first one on."""
-        levels = [levels_of(radius, self.lattice) for radius in GRID]
-        outside = np.zeros(len(GRID), dtype=np.int64)
+        # z is longer than its limit (L² − s)/m where m·|z|² + s is more than L²: integers below 2^53.
+        lengths = [np.empty(0)]
         for rows, whose in self._longer:
             squares = np.einsum("ij,ij->i", rows, rows)
-            counted = np.ones(len(rows), dtype=bool) if whose is None else whose.heads
-            for at, each in enumerate(levels):
-                outside[at] += np.count_nonzero(counted & (squares > _limits(whose, each, self.lattice)))
-        return np.asarray(self.count - outside)
+            if whose is not None:
+                squares = (squares * whose.sizes + slack_of(self.lattice.n_columns))[whose.heads]
+            lengths.append(squares)
+        longer = np.sort(np.concatenate(lengths))
+        limits = [float(levels_of(radius, self.lattice) ** 2) for radius in GRID]
+        return np.asarray(self.count - len(longer) + np.searchsorted(longer, limits, side="right"))
 
     def within(self, radius: float, center_weight: int) -> ShortenedMoment:
         """The moment of rows shortened to this radius; no smaller than the first, no larger than the lattice's."""

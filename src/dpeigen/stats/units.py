@@ -62,9 +62,14 @@ def terms_of(block: Any) -> int:
     return block.people if isinstance(block, UnitBlock) else len(block)
 
 
+def slack_of(n_columns: int) -> int:
+    """By how much squared lengths stay below the radius squared: room for the rounding of sums."""
+    return _SLACK * (math.isqrt(n_columns) + 1)
+
+
 def squared_limits(sizes: NDArray[np.int64], squared_radius: int, n_columns: int) -> Floats:
     """The largest squared lengths of rows on a lattice, integers: m of them are at most the radius squared."""
-    slack = _SLACK * (math.isqrt(n_columns) + 1)
+    slack = slack_of(n_columns)
     return by_size(sizes, lambda m: ((squared_radius - slack) // m).astype(np.float64))
 
 

@@ -184,7 +184,7 @@ class Whitened(Method):
             return replace(estimate, holes=holes.shares)
         leaving = RadiusLeaving(shown, outside)
         left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
-        measured = partial(found.measured, back, reach, left, _law(task), columns.kurtosis)
+        measured = partial(found.measured, back, reach, left, _law(task))
         return replace(estimate, measured=measured)
 
     def _whiten(
@@ -321,14 +321,10 @@ class _Seen:
     weight: float
     count: float
 
-    def measured(
-        self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw, kurtosis: Floats | None
-    ) -> Measured:
+    def measured(self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw) -> Measured:
         """For intervals."""
         rows, scale = outside
-        return Measured(
-            self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale, kurtosis=kurtosis
-        )
+        return Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
 
 
 def _ask_moment(
