@@ -42,7 +42,7 @@ def test_scales_do_not_depend_on_places():
     rows = rng.normal(size=(20_000, 3)) * [1.0, 1e-9, 1e9]
     for shift in (0.0, 1e6):
         counts = Sizes(Frame(3, pairs=True), (0, 1, 2)).update(rows + shift * rows.std(axis=0)).counts.astype(float)
-        found, known = scales(NoisyCounts(counts, 20.0), True)
+        found, known, _ = scales(NoisyCounts(counts, 20.0), True)
         assert known.all()
         assert (found / rows.std(axis=0) > 1.5).all()
         assert (found / rows.std(axis=0) < 8).all()
@@ -175,8 +175,32 @@ def test_columns_of_one_unit_share_a_scale():
     """So that rows of one unit keep their shape: the noise of scales does not turn what is symmetric."""
     rng = np.random.default_rng(6)
     counts = Sizes(Frame(5, pairs=True), tuple(range(5))).update(rng.normal(size=(20_000, 5)) * [1, 1.1, 1.3, 0.9, 1.5])
-    found, known = scales(NoisyCounts(counts.counts.astype(float), 20.0), True)
+    found, known, sure = scales(NoisyCounts(counts.counts.astype(float), 20.0), True)
     assert known.all()
-    assert len(set(alike(found, known))) == 1
+    assert sure.all()
+    assert len(set(alike(found, known, sure)[0])) == 1
     apart = found * [1.0, 1.0, 1.0, 1.0, 100.0]
-    np.testing.assert_array_equal(alike(apart, known), apart)
+    np.testing.assert_array_equal(alike(apart, known, sure)[0], apart)
+
+
+def test_a_column_that_does_not_stand_out_has_the_unit_of_the_others():
+    """Where most columns are seen clearly and have one unit; not where their units differ (the twin), or few are seen."""
+    scale, known, sure = (
+        np.array([2.0, 2.8, 2.0, 1.0]),
+        np.array([True, True, True, False]),
+        np.array([True] * 3 + [False]),
+    )
+    shared, all_known = alike(scale, known, sure)
+    assert shared.tolist() == [2.8] * 4
+    assert all_known.all()
+    apart = scale * [1.0, 1e3, 1.0, 1.0]
+    assert alike(apart, known, sure)[1].tolist() == known.tolist()
+    assert alike(scale, known, sure & [True, False, False, False])[1].tolist() == known.tolist()
+
+
+def test_constant_columns_have_no_variance_even_if_they_get_a_scale():
+    X = np.random.default_rng(7).normal(size=(4000, 6))
+    X[:, 2] = 5.0
+    release = PrivateCovariance(epsilon=1.0, delta=1e-6, random_state=0).fit(X).release_
+    assert release.covariance[2, 2] == 0
+    assert release.facts["details"]["columns_without_scale"] == [2]

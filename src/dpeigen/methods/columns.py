@@ -38,14 +38,16 @@ Weights = dict[Purpose, float]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.intp]
 REACHED = 2.0  # scales to either side of the centre, where columns are clipped
-_FALSE = 0.02  # chance that noise alone stands out somewhere
+_FALSE = 0.005  # chance that noise alone stands out somewhere
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
 _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, must stand out by
 _USUAL, _UNUSUAL = 48, 0.4  # half octaves from 1, beyond which they must stand out by so much more
 _WINDOWS = (1, 2, 4)  # cells
-_NEAR = -4, 9  # half octaves about the scales of other columns where those of rare columns are looked for
-_ALIKE = 4.5  # times the smallest scale: up to there columns are taken to share a unit
+_SURE = 1.2  # times what a column must stand out by to be known: it is seen clearly
+# Times the smallest scale: up to the first, columns seen clearly are given one scale; up to the second, columns in which
+# nothing stands out are given theirs. Chosen by `benchmarks/tables.py --only covariance pca`, raw and standardised.
+_ALIKE, _RELATED = 4.5, 9.0
 _ABOVE = 14  # half octaves above the deviation where the far end of a column is looked for
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
 _FAR_PAIRS = 0.05  # of the pairs, beyond one scale for all columns
@@ -176,8 +178,7 @@ def ask_columns(
     d = task.n_features
     own = own_units(task)
     if own:
-        scale, known = ask_scales(curator, task, costs)
-        scale = alike(scale, known)
+        scale, known = ask_scales(curator, task, costs, shared=True)
     elif isinstance(task.bound, tuple):
         scale, known = (task.bound[1] - task.bound[0]) / 2, np.ones(d, dtype=bool)
     else:
@@ -200,30 +201,50 @@ def ask_columns(
     return ColumnFrame(frame, scale, known)
 
 
-def ask_scales(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> tuple[Floats, Bools]:
-    """The scale of every column; and whether anything stood out in it.
+def ask_scales(
+    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, shared: bool = False
+) -> tuple[Floats, Bools]:
+    """The scale of every column; and whether it is known.
 
-    A second look is for columns in which nothing stood out at first: of fewer columns, so it has less noise.
+    A second look is for columns in which nothing stood out at first: of fewer columns, so it has less noise. ``shared``:
+    columns of one unit get one scale (`alike`), and then there is no second look.
     """
     apart = Frame(task.n_features, pairs=True, missing=task.missing)
     looks = _looks_at_scales(task.budget.is_pure)
     cost = part_of(costs[Purpose.SCALES], looks)
     gaussian, everything = isinstance(cost, GaussianCost), tuple(range(task.n_features))
     first = curator.measure(ColumnCounts(apart, "sizes", everything), purpose=Purpose.SCALES, cost=cost)
-    scale, known = scales(first, gaussian)
+    scale, known, sure = scales(first, gaussian)
+    if shared and share_unit(scale, sure, _RELATED):
+        return alike(scale, known, sure)
     missing = np.flatnonzero(~known)
     if looks > 1 and len(missing):
         question = ColumnCounts(apart, "sizes", tuple(map(int, missing)))
         second = curator.measure(question, purpose=Purpose.SCALES, cost=cost)
         both = second.joined(first.counts[missing], first.deviation)
-        scale[missing], known[missing] = scales(both, gaussian, usual=scale[known])
+        scale[missing], known[missing], sure[missing] = scales(both, gaussian)
+    return alike(scale, known, sure) if shared else (scale, known)
+
+
+def share_unit(scale: Floats, sure: Bools, apart: float) -> bool:
+    """Whether at least half of the columns are seen clearly, and their scales differ by less than this factor."""
+    found = scale[sure]
+    return 2 * len(found) >= len(scale) and bool(found.max() < apart * found.min())
+
+
+def alike(scale: Floats, known: Bools, sure: Bools) -> tuple[Floats, Bools]:
+    """Scales, and which columns have one, where columns that are seen clearly tell about the others.
+
+    If their scales differ little, all columns get the largest: what noise and cells make of such scales tells nothing.
+    If they differ by a little more, columns in which nothing stood out get it. Such a column, an indicator of something
+    rare for instance, is likely to have the unit of the others. If it is constant, its variance will not stand out of
+    the noise of the last moment, and is given as unknown then.
+    """
+    if share_unit(scale, sure, _ALIKE):
+        return np.full(len(scale), scale[sure].max()), np.ones(len(scale), dtype=bool)
+    if share_unit(scale, sure, _RELATED):
+        return np.where(known, scale, scale[sure].max()), np.ones(len(scale), dtype=bool)
     return scale, known
-
-
-def alike(scale: Floats, known: Bools) -> Floats:
-    """The largest scale for all columns where they differ little: what noise and cells make of them tells nothing."""
-    found = scale[known]
-    return np.where(known, found.max(), scale) if len(found) and found.max() < _ALIKE * found.min() else scale
 
 
 def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float) -> Floats:
@@ -249,18 +270,15 @@ def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bo
     return Frame(task.n_features, center, 1 / scale, box, missing=task.missing)
 
 
-def scales(sizes: NoisyCounts, gaussian: bool, usual: Floats | None = None) -> tuple[Floats, Bools]:
-    """The scale of every column, from noisy counts of half differences; and whether anything stood out (else 1).
-
-    Columns of one table often share a unit. So in cells near the ``usual`` scales of other columns less has to stand
-    out: there are fewer of them, and so fewer that may do so by chance.
-    """
+def scales(sizes: NoisyCounts, gaussian: bool) -> tuple[Floats, Bools, Bools]:
+    """The scale of every column, from noisy counts of half differences; whether anything stood out (else 1), clearly."""
     counts, noise = sizes.counts, sizes.deviation
     filtered = np.stack([np.correlate(row, _FILTER, mode="valid") for row in counts])
     cells = np.arange(filtered.shape[1]) - round(2 * _EDGES[0])  # of the deviation of normal rows
     # A column of few values fills one cell only; its differences are about three deviations then.
     single = counts[:, np.minimum(cells + 1, counts.shape[1] - 1)] / _SPIKE
     clear = np.maximum(filtered / _SEEN, single) / noise - np.where(np.abs(cells - REACH) > _USUAL, _UNUSUAL, 0.0)
+    sure = clear.max(axis=1) > _SURE
     middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > 1
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
@@ -271,16 +289,7 @@ def scales(sizes: NoisyCounts, gaussian: bool, usual: Floats | None = None) -> t
         seen = (above < counts.shape[1]) & (tails > limit * math.sqrt(window))
         highest = np.maximum(highest, np.where(seen, above - (window - 1), -1).max(axis=1))
     edge = np.where(highest >= 0, _upper_edge(highest), 0.0)
-    found = np.where(known, np.maximum(normal, edge), 1.0)
-    if usual is not None and len(usual):
-        cells = np.round(2 * np.log2(usual / 2)).astype(int) + REACH
-        near = np.arange(max(0, cells.min() + _NEAR[0]), min(counts.shape[1], cells.max() + _NEAR[1]))
-        limit = _stands_out(len(near), gaussian) * noise
-        most = np.max(counts[:, near], axis=1, initial=-math.inf)
-        rare = ~known & (most > limit)
-        place = near[np.argmax(counts[:, near], axis=1)] if len(near) else np.zeros(len(counts), dtype=int)
-        found, known = np.where(rare, _upper_edge(place), found), known | rare
-    return found, known
+    return np.where(known, np.maximum(normal, edge), 1.0), known, sure
 
 
 def _upper_edge(cell: Integers) -> Floats:

@@ -71,6 +71,7 @@ from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.whitening import noise_left, quadratic_forms, whitening
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
+_LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on noise is small beside what radii clip: their shares grow
 _ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share of each
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
@@ -109,7 +110,9 @@ class Whitened(Method):
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        pure = dict(zip((Purpose.FIRST_MOMENT_RADIUS, Purpose.WHITENED_RADIUS), _RADIUS_SHARES, strict=True))
+        more = min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
+        radii = Purpose.FIRST_MOMENT_RADIUS, Purpose.WHITENED_RADIUS
+        pure = {radius: more * part for radius, part in zip(radii, _RADIUS_SHARES, strict=True)}
         main = {Purpose.FIRST_MOMENT: _ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0} | hole_shares(task)
         if task.relation is Relation.ADD_REMOVE:
             main[Purpose.ROWS] = _COUNT_SHARE
@@ -144,6 +147,7 @@ class Whitened(Method):
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
         radius = looks.measure(RadiusLeaving(frame, outside * share), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes)
+        powers = _powers(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
@@ -151,10 +155,10 @@ class Whitened(Method):
         curator = curator.part(costs)
         looks, _ = curator.sample(share, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
-        turned = _turned(frame, turn, *_POWERS)
+        turned = _turned(frame, turn, *powers)
         together = tuple(view for view, _ in turned)
         for view, back in turned:
-            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + (share < 1))
+            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
             asked = RadiusLeaving(view, outside * share, together=together)
             candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
@@ -250,6 +254,16 @@ class Whitened(Method):
             notes=("A few rows longer than a paid radius were clipped to it.", *unknown_note(unknown)),
             details={"columns_without_scale": unknown},
         )
+
+
+def _powers(task: Task, costs: Mapping[Purpose, Cost], count: float) -> tuple[float, ...]:
+    """Powers of the whitening map that are tried.
+
+    The whole map is for short directions. Leading components in raw units do not need it where a round is mostly noise,
+    and each radius that is not asked for leaves more of its share to the others.
+    """
+    leading = task.n_components is not None and task.scale is None
+    return _POWERS[:1] if leading and _noise_of_round(task, costs, count) >= _USELESS else _POWERS
 
 
 def _noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
