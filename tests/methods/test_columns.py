@@ -184,7 +184,7 @@ def test_columns_of_one_unit_share_a_scale():
 
 
 def test_a_column_that_does_not_stand_out_has_the_unit_of_the_others():
-    """Where most columns are seen clearly and have one unit; not where their units differ (the twin), or few are seen."""
+    """Where most columns are seen clearly and have one unit; not where units differ (the twin), or few are seen."""
     scale, known, sure = (
         np.array([2.0, 2.8, 2.0, 1.0]),
         np.array([True, True, True, False]),

@@ -12,7 +12,8 @@ from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.auditing.events import audit, exact_epsilon_discrete
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.evaluation import relative_frobenius
-from dpeigen.methods.moment.whitened import _ask_moment, denoised
+from dpeigen.methods.moment.turned import ask_moment
+from dpeigen.methods.moment.whitened import denoised
 from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.questions import RadiusLeaving
 from dpeigen.questions import radius as radius_module
@@ -194,7 +195,7 @@ def test_an_audit_of_the_whitened_moment_on_its_worst_neighbours(tools, factor, 
         found = []
         for _ in range(count):
             curator = DataCurator(ArraySource(rows), Relation.REPLACE, costs, Budget(5.0, 1e-6), rng)
-            seen = _ask_moment(curator, view, 2.0, 201.0, Purpose.WHITENED_MOMENT, costs, task)
+            seen = ask_moment(curator, view, 2.0, 201.0, Purpose.WHITENED_MOMENT, costs, task)
             matrix = denoised(seen.second, seen.deviation, 2.0, task)
             found.append([matrix[0, 0] - matrix[1, 1]])
         return np.array(found)

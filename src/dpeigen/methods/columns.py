@@ -33,6 +33,7 @@ from dpeigen.questions import ClippedMean, ColumnCounts, NoisyCounts, RadiusLeav
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
 from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.whitening import shrunk_mean
 
 Weights = dict[Purpose, float]
 Bools = NDArray[np.bool_]
@@ -45,8 +46,8 @@ _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, m
 _USUAL, _UNUSUAL = 48, 0.4  # half octaves from 1, beyond which they must stand out by so much more
 _WINDOWS = (1, 2, 4)  # cells
 _SURE = 1.2  # times what a column must stand out by to be known: it is seen clearly
-# Times the smallest scale: up to the first, columns seen clearly are given one scale; up to the second, columns in which
-# nothing stands out are given theirs. Chosen by `benchmarks/tables.py --only covariance pca`, raw and standardised.
+# Times the smallest scale: up to the first, columns seen clearly are given one scale; up to the second, columns in
+# which nothing stands out are given theirs. Chosen by `benchmarks/tables.py`, raw and standardised rows.
 _ALIKE, _RELATED = 4.5, 9.0
 _ABOVE = 14  # half octaves above the deviation where the far end of a column is looked for
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
@@ -194,7 +195,8 @@ def ask_columns(
     if task.private_center:
         cost = costs[Purpose.CENTER]
         question = ClippedMean(Lattice(frame, (REACHED if own else 1.0) * math.sqrt(d)))
-        mean = curator.measure(question, purpose=Purpose.CENTER, cost=cost).mean
+        answer = curator.measure(question, purpose=Purpose.CENTER, cost=cost)
+        mean = shrunk_mean(answer.mean, answer.error / math.sqrt(d))
         mean = mean if holes is None else holes.mean(mean)
         center = center + np.where(known, np.clip(mean, -REACHED, REACHED), 0.0) * scale
         frame = _frame(center, scale, known, task, boxed=own)
@@ -206,8 +208,8 @@ def ask_scales(
 ) -> tuple[Floats, Bools]:
     """The scale of every column; and whether it is known.
 
-    A second look is for columns in which nothing stood out at first: of fewer columns, so it has less noise. ``shared``:
-    columns of one unit get one scale (`alike`), and then there is no second look.
+    A second look is for columns in which nothing stood out at first: of fewer columns, so it has less noise.
+    ``shared``: columns of one unit get one scale (`alike`), and then there is no second look.
     """
     apart = Frame(task.n_features, pairs=True, missing=task.missing)
     looks = _looks_at_scales(task.budget.is_pure)
@@ -271,7 +273,10 @@ def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bo
 
 
 def scales(sizes: NoisyCounts, gaussian: bool) -> tuple[Floats, Bools, Bools]:
-    """The scale of every column, from noisy counts of half differences; whether anything stood out (else 1), clearly."""
+    """The scale of every column (1 if nothing stands out), from noisy counts of half differences.
+
+    And whether anything stands out, and whether it does so clearly.
+    """
     counts, noise = sizes.counts, sizes.deviation
     filtered = np.stack([np.correlate(row, _FILTER, mode="valid") for row in counts])
     cells = np.arange(filtered.shape[1]) - round(2 * _EDGES[0])  # of the deviation of normal rows

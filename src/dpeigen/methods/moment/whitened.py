@@ -28,7 +28,7 @@ with noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -50,25 +50,19 @@ from dpeigen.methods.columns import (
 )
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
-from dpeigen.methods.moment.base import center_weight, noise_size
+from dpeigen.methods.moment.base import noise_size
+from dpeigen.methods.moment.turned import ask_moment, law_of, turned_by
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
     Count,
-    GaussianLaw,
-    Moment,
     RadiusLeaving,
-    SymmetricLaw,
-    WishartLaw,
-    moment_within,
     radius_from,
 )
-from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalues
+from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
-from dpeigen.stats.stretch import WhitenedRows
-from dpeigen.stats.whitening import noise_left, quadratic_forms, whitening
+from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
 _LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on noise is small beside what radii clip: their shares grow
@@ -77,14 +71,13 @@ _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
 _REACH = 1.6  # of rows in a round, relative to their root mean square
-_OFFSET = 0.1  # of the centre that is left, in radii, for the weight of the mean in the last moment
 _POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
 _LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
+_SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
 _WORTH_SAMPLING = 0.5
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
-_SHORTEST = 2.0**-24  # of a direction, relative to the longest: scores of rows are no finer (`stats.frame`)
 _RESOLVED = 4.0  # times the noise: levels above this were seen
 
 
@@ -129,7 +122,7 @@ class Whitened(Method):
         costs = self.shares(task)
         check_radii(task, costs)
         for purpose, parts in ((Purpose.FIRST_MOMENT, _ROUNDS), (Purpose.WHITENED_MOMENT, 1)):
-            _law(task).check(task.n_features, part_of(costs[purpose], parts), task.relation)
+            law_of(task).check(task.n_features, part_of(costs[purpose], parts), task.relation)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
@@ -147,7 +140,7 @@ class Whitened(Method):
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
         radius = looks.measure(RadiusLeaving(frame, outside * share), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes)
-        powers = _powers(task, costs, count * share)
+        several = task.n_components is None or task.scale is not None or _resolved(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
@@ -155,7 +148,9 @@ class Whitened(Method):
         curator = curator.part(costs)
         looks, _ = curator.sample(share, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
-        turned = _turned(frame, turn, *powers)
+        turned, judged = turned_by(frame, turn, *_POWERS), _noise_left(task, frame.unit)
+        if not several:  # each radius that is not asked for leaves more of its share to the others
+            turned = [min(turned, key=lambda each: judged(_length(each[1], latest), each[1], latest))]
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
@@ -163,12 +158,12 @@ class Whitened(Method):
             candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         rough = latest if candidates[-1][0] ** 2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
-        reach, shown, back = min(candidates, key=lambda each: noise_left(each[0], each[2], rough))
+        reach, shown, back = min(candidates, key=lambda each: judged(each[0], each[2], rough))
         start = reach if share < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
             asked = radius_from(shown, outside, start)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        found = _ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
+        found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         known = columns.known & (quadratic_forms(back, white) > _CLEAR * noise_of_columns)
@@ -182,13 +177,13 @@ class Whitened(Method):
         estimate = self._assemble(covariance, None if mean is None else frame.unit * mean, columns, count, task)
         back = frame.unit[:, None] * back
         if task.private_rank:
-            size = noise_size(_law(task), noise, found.mean, found.weight, task)
+            size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
         if holes is not None:
             return replace(estimate, holes=holes.shares)
         leaving = RadiusLeaving(shown, outside)
         left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
-        measured = partial(found.measured, back, reach, left, _law(task))
+        measured = partial(found.measured, back, reach, left, law_of(task))
         return replace(estimate, measured=measured)
 
     def _whiten(
@@ -212,11 +207,13 @@ class Whitened(Method):
         view: RowView = frame
         turn: Floats = np.eye(d)
         found_so_far: list[Floats] = []
-        for _ in range(_ROUNDS if _noise_of_round(task, costs, count) < _USELESS else 1):
+        resolved = _resolved(task, costs, count)
+        for _ in range(_ROUNDS):
             back = np.linalg.inv(turn)
-            seen = _ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
-            found, mean, noise = seen.second, seen.mean, seen.deviation  # not shrunk: that draws eigenvalues together
-            if mean is not None and frame.center is not None:
+            seen = ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
+            found, noise = seen.second, seen.deviation  # not shrunk: that draws eigenvalues together
+            if seen.mean is not None and frame.center is not None:
+                mean = shrunk_mean(seen.mean, noise / seen.weight)
                 off = back @ mean if holes is None else holes.mean(back @ mean)
                 frame = replace(frame, center=frame.center + frame.unit * off)
             levels, basis, factors = whitening(found, noise)
@@ -224,11 +221,14 @@ class Whitened(Method):
             found_so_far.append(latest)
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
-            least = d * float(levels.min() / np.linalg.norm(turn, 2) ** 2)
-            ((view, back),) = _turned(frame, turn, 1.0)
+            size = float(np.linalg.norm(turn, 2)) ** 2
+            least, most = d * float(levels.min()) / size, _longest(found, basis, factors, noise) / size
+            ((view, back),) = turned_by(frame, turn, 1.0)
             turn = np.asarray(np.linalg.inv(back), dtype=np.float64)
-            trace = max(least, float(quadratic_forms(turn, latest).sum()))
-            radius = min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
+            trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
+            before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
+            if not resolved and radius > _SHORTER * before:
+                break  # noise hides the rest, unless a few long directions were all that it was made of
             if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
                 break  # every direction was seen, or nothing more
         return frame, found_so_far[0], found_so_far[-1], turn
@@ -249,27 +249,42 @@ class Whitened(Method):
             mean=center if mean is None or center is None else center + mean,
             n_rows=count * frame.rows_per_term,
             radius=None,
-            numerics=_law(task).numerics,
+            numerics=law_of(task).numerics,
             radius_released=True,
             notes=("A few rows longer than a paid radius were clipped to it.", *unknown_note(unknown)),
             details={"columns_without_scale": unknown},
         )
 
 
-def _powers(task: Task, costs: Mapping[Purpose, Cost], count: float) -> tuple[float, ...]:
-    """Powers of the whitening map that are tried.
+def _noise_left(task: Task, unit: Floats) -> Callable[[float, Floats, Floats], float]:
+    """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations."""
+    k = task.n_components
+    if k is None or k >= task.n_features or task.scale is not None:
+        return noise_left
+    return lambda radius, back, rough: noise_across(radius, unit[:, None] * back, rough * np.outer(unit, unit), k)
 
-    The whole map is for short directions. Leading components in raw units do not need it where a round is mostly noise,
-    and each radius that is not asked for leaves more of its share to the others.
-    """
-    leading = task.n_components is not None and task.scale is None
-    return _POWERS[:1] if leading and _noise_of_round(task, costs, count) >= _USELESS else _POWERS
+
+def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
+    """The mean square of turned rows, by a noisy moment, and twice its noise: the trace is known better than levels."""
+    weights = factors**2
+    spread = math.sqrt(2) * noise * float(np.linalg.norm(weights))
+    return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread
+
+
+def _length(back: Floats, rough: Floats) -> float:
+    """Of turned rows, about."""
+    return math.sqrt(max(0.0, float(quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), rough).sum())))
 
 
 def _noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
     """What a round adds to an eigenvalue of rows that are about equally long in all directions, relative to it."""
     d, cost = task.n_features, part_of(costs[Purpose.FIRST_MOMENT], _ROUNDS)
-    return d**1.5 * _REACH**2 * _law(task).deviation(d, cost, task.relation) / count
+    return d**1.5 * _REACH**2 * law_of(task).deviation(d, cost, task.relation) / count
+
+
+def _resolved(task: Task, costs: Mapping[Purpose, Cost], count: float) -> bool:
+    """Whether a round sees more than noise, so that another one may see more."""
+    return _noise_of_round(task, costs, count) < _USELESS
 
 
 def _sampled(task: Task, costs: Mapping[Purpose, Cost], least: int) -> float:
@@ -296,23 +311,12 @@ def expected_noise(task: Task) -> float:
     if task.n_terms is None:
         return 0.0
     d, cost = task.n_features, Whitened().shares(task)[Purpose.WHITENED_MOMENT]
-    return _USUAL_REACH * d * _law(task).deviation(d, cost, task.relation) / task.n_terms
+    return _USUAL_REACH * d * law_of(task).deviation(d, cost, task.relation) / task.n_terms
 
 
 def _looked_for(task: Task) -> tuple[Purpose, ...]:
     """Purposes of one kind with the moments that may leave something."""
     return (Purpose.SCALES, Purpose.PLACES) if own_units(task) else (Purpose.PLACES,)
-
-
-def _law(task: Task) -> SymmetricLaw:
-    return WishartLaw() if task.budget.is_pure else GaussianLaw()
-
-
-def _turned(frame: Frame, turn: Floats, *powers: float) -> list[tuple[WhitenedRows, Floats]]:
-    """Rows after a linear map, or a part of it, of norm 1 and up to a rotation; and the map back; for each power."""
-    _, lengths, basis = np.linalg.svd(turn)
-    factors = [np.maximum(lengths / lengths.max(), _SHORTEST) ** power for power in powers]
-    return [(WhitenedRows(frame, basis, each), basis.T / each) for each in factors]
 
 
 def last_outside(cost: Cost, count: float, task: Task) -> float:
@@ -321,60 +325,7 @@ def last_outside(cost: Cost, count: float, task: Task) -> float:
     Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise of deviation τ d·τ.
     """
     d = task.n_features
-    return min(_BALANCE * d**1.5 * _law(task).deviation(d, cost, task.relation), _MOST_OUTSIDE * count)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """A noisy moment: as it was released, about the mean, and that mean; the deviation of off-diagonal noise."""
-
-    whole: Floats
-    second: Floats
-    mean: Floats | None
-    deviation: float
-    weight: float
-    count: float
-
-    def measured(self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw) -> Measured:
-        """For intervals."""
-        rows, scale = outside
-        return Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
-
-
-def _ask_moment(
-    curator: Curator,
-    view: RowView,
-    radius: float,
-    count: float,
-    purpose: Purpose,
-    costs: Mapping[Purpose, Cost],
-    task: Task,
-    first: float | None = None,
-) -> _Seen:
-    """A noisy mean of zzᵀ over clipped rows. About a private centre their mean is taken out of it.
-
-    A radius that was found from a ``first`` one on has read the rows already.
-    """
-    law = _law(task)
-    weight = _weight_of_mean(costs[purpose], count, task)
-    plain = Moment(Lattice(view, radius), law, weight)
-    question = plain if first is None else moment_within(view, radius, first, law, weight)
-    found = curator.measure(question, purpose=purpose, cost=costs[purpose])
-    step = question.lattice.step
-    whole, mean = found.total * (step**2 / count), None
-    second = whole
-    if weight:
-        mean = whole[0, 1:] / (question.weight * step)
-        second = whole[1:, 1:] - np.outer(mean, mean)
-    return _Seen(whole, second, mean, found.deviation * (step**2 / count), question.weight * step, count)
-
-
-def _weight_of_mean(cost: Cost, count: float, task: Task) -> int:
-    """Of the constant in the augmented row, in grid steps; 0 where no centre is asked for."""
-    if not task.private_center:
-        return 0
-    noise = _law(task).deviation(task.n_features, cost, task.relation) / count
-    return center_weight(task.n_features, offset=_OFFSET, noise=noise)
+    return min(_BALANCE * d**1.5 * law_of(task).deviation(d, cost, task.relation), _MOST_OUTSIDE * count)
 
 
 def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floats:
@@ -383,7 +334,7 @@ def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floa
     whole, d = radius**2, len(noisy)
     if task.shrink:  # in units of the squared radius: squares neither overflow nor vanish
         tau = deviation / whole
-        shift = _law(task).r_transform(d, tau)
+        shift = law_of(task).r_transform(d, tau)
         values = whole * shrink_eigenvalues(values / whole, shift, math.sqrt(d) * tau)
     values = project_eigenvalues(values, trace=whole)
     return (vectors * values) @ vectors.T

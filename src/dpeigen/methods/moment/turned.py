@@ -1,0 +1,91 @@
+"""The noisy second moment of framed rows, or of rows after a linear map, about their mean: the step of `whitened`.
+
+Guarantee: nothing is read here but answers that are paid for (`questions.moment`, `questions.nested`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen.curator import Curator, Purpose
+from dpeigen.methods.base import Task
+from dpeigen.methods.moment.base import center_weight
+from dpeigen.privacy import Cost
+from dpeigen.questions import GaussianLaw, Moment, SymmetricLaw, WishartLaw, moment_within
+from dpeigen.stats import Frame, Lattice
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.measured import Measured
+from dpeigen.stats.stretch import WhitenedRows
+from dpeigen.stats.whitening import shrunk_mean
+
+_OFFSET = 0.1  # of the centre that is left, in radii, for the weight of the mean in the last moment
+_SHORTEST = 2.0**-24  # of a direction, relative to the longest: scores of rows are no finer (`stats.frame`)
+
+
+def law_of(task: Task) -> SymmetricLaw:
+    return WishartLaw() if task.budget.is_pure else GaussianLaw()
+
+
+def turned_by(frame: Frame, turn: Floats, *powers: float) -> list[tuple[WhitenedRows, Floats]]:
+    """Rows after a linear map, or a part of it, of norm 1 and up to a rotation; and the map back; for each power."""
+    _, lengths, basis = np.linalg.svd(turn)
+    factors = [np.maximum(lengths / lengths.max(), _SHORTEST) ** power for power in powers]
+    return [(WhitenedRows(frame, basis, each), basis.T / each) for each in factors]
+
+
+@dataclass(frozen=True)
+class SeenMoment:
+    """A noisy moment: as it was released, about the mean, and that mean; the deviation of off-diagonal noise."""
+
+    whole: Floats
+    second: Floats
+    mean: Floats | None
+    deviation: float
+    weight: float
+    count: float
+
+    def measured(self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw) -> Measured:
+        """For intervals."""
+        rows, scale = outside
+        return Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
+
+
+def ask_moment(
+    curator: Curator,
+    view: RowView,
+    radius: float,
+    count: float,
+    purpose: Purpose,
+    costs: Mapping[Purpose, Cost],
+    task: Task,
+    first: float | None = None,
+) -> SeenMoment:
+    """A noisy mean of zzᵀ over clipped rows. About a private centre their mean is taken out of it.
+
+    A radius that was found from a ``first`` one on has read the rows already.
+    """
+    law = law_of(task)
+    weight = _weight_of_mean(costs[purpose], count, task)
+    plain = Moment(Lattice(view, radius), law, weight)
+    question = plain if first is None else moment_within(view, radius, first, law, weight)
+    found = curator.measure(question, purpose=purpose, cost=costs[purpose])
+    step = question.lattice.step
+    whole, mean = found.total * (step**2 / count), None
+    second, deviation, constant = whole, found.deviation * (step**2 / count), question.weight * step
+    if weight:
+        mean = whole[0, 1:] / constant
+        removed = shrunk_mean(mean, deviation / constant)
+        second = whole[1:, 1:] - np.outer(removed, removed)
+    return SeenMoment(whole, second, mean, deviation, constant, count)
+
+
+def _weight_of_mean(cost: Cost, count: float, task: Task) -> int:
+    """Of the constant in the augmented row, in grid steps; 0 where no centre is asked for."""
+    if not task.private_center:
+        return 0
+    noise = law_of(task).deviation(task.n_features, cost, task.relation) / count
+    return center_weight(task.n_features, offset=_OFFSET, noise=noise)
