@@ -74,6 +74,7 @@ _REACH = 1.6  # of rows in a round, relative to their root mean square
 _POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
 _LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
+_BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
 _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
 _WORTH_SAMPLING = 0.5
@@ -140,7 +141,7 @@ class Whitened(Method):
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
         radius = looks.measure(RadiusLeaving(frame, outside * share), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes)
-        several = task.n_components is None or task.scale is not None or _resolved(task, costs, count * share)
+        several = not leading(task) or _resolved(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
@@ -148,7 +149,7 @@ class Whitened(Method):
         curator = curator.part(costs)
         looks, _ = curator.sample(share, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
-        turned, judged = turned_by(frame, turn, *_POWERS), _noise_left(task, frame.unit)
+        turned, judged = turned_by(frame, turn, *_POWERS), judge(task, frame.unit)
         if not several:  # each radius that is not asked for leaves more of its share to the others
             turned = [min(turned, key=lambda each: judged(_length(each[1], latest), each[1], latest))]
         together = tuple(view for view, _ in turned)
@@ -207,6 +208,7 @@ class Whitened(Method):
         view: RowView = frame
         turn: Floats = np.eye(d)
         found_so_far: list[Floats] = []
+        best = math.inf
         resolved = _resolved(task, costs, count)
         for _ in range(_ROUNDS):
             back = np.linalg.inv(turn)
@@ -231,6 +233,12 @@ class Whitened(Method):
                 break  # noise hides the rest, unless a few long directions were all that it was made of
             if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
                 break  # every direction was seen, or nothing more
+            judged = judge(task, frame.unit)
+            maps = [np.eye(d), *(back for _, back in turned_by(frame, turn, *_POWERS))]
+            figure = min(judged(_length(each, latest), each, latest) for each in maps)
+            if resolved and leading(task) and figure > _BETTER * best:
+                break  # short directions matter little to those that are asked for
+            best = figure
         return frame, found_so_far[0], found_so_far[-1], turn
 
     def _assemble(
@@ -256,10 +264,15 @@ class Whitened(Method):
         )
 
 
-def _noise_left(task: Task, unit: Floats) -> Callable[[float, Floats, Floats], float]:
+def leading(task: Task) -> bool:
+    """Whether a few directions are asked for, in raw units."""
+    return task.n_components is not None and task.n_components < task.n_features and task.scale is None
+
+
+def judge(task: Task, unit: Floats) -> Callable[[float, Floats, Floats], float]:
     """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations."""
     k = task.n_components
-    if k is None or k >= task.n_features or task.scale is not None:
+    if k is None or not leading(task):
         return noise_left
     return lambda radius, back, rough: noise_across(radius, unit[:, None] * back, rough * np.outer(unit, unit), k)
 
