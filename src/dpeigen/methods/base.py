@@ -17,6 +17,7 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
+from dpeigen.methods.outline import Outline, Planned
 from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.questions.rows import RowsUsed
@@ -118,6 +119,9 @@ class Method(ABC):
     whole: ClassVar[bool] = False  # releases a whole covariance with noise of known size, which its `noise_map` tells
     corrects_holes: ClassVar[bool] = False  # whether it takes missing="correct"
     holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private
+    weighs_columns: ClassVar[bool] = False  # by their public bounds
+    planned: ClassVar[Planned | None] = Planned()  # how plans run it; None: they cannot
+    constants: str = "sharp"  # "published": those of a paper
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
     @property
@@ -137,6 +141,13 @@ class Method(ABC):
     def read_as(self, task: Task) -> Task:
         """The task with rows as they enter the moments of directions: themselves, unless a method says otherwise."""
         return task
+
+    def outline(self, task: Task, rows: int) -> Outline | None:  # noqa: ARG002
+        """What the error of its directions follows from with so many rows, for "auto"; None: it is not in the choice.
+
+        A function of public facts, for a task that the method has been checked against.
+        """
+        return None
 
     def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
         """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""

@@ -103,7 +103,7 @@ class PrivateRank(Wrapped):
 
     def check(self, task: Task) -> None:
         check_choice("rule", self.rule, ["edge", "ratio"], "PrivateRank")
-        if getattr(self.inner, "constants", "sharp") == "published":
+        if self.inner.constants == "published":
             must = "'sharp' with n_components='private'"
             raise ValueError(complain("constants", type(self.inner).__name__, must, "published"))
         if isinstance(self.inner, OnePassMethod):

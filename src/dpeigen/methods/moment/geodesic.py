@@ -24,6 +24,7 @@ from dpeigen._validate import check_choice, check_count, check_positive, complai
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import frame_rows, location
+from dpeigen.methods.outline import Planned
 from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, Relation, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.calibration import gaussian_epsilon, gaussian_mu
@@ -61,6 +62,7 @@ class Geodesic(Method):
     needs_bound = False
     needs_delta = True
     continuous_noise = True
+    planned = Planned(drawn=True, covariance=False, slow=6)  # every step looks at all signs: no moment tells it
 
     def check(self, task: Task) -> None:
         super().check(task)

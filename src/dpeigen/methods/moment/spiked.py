@@ -22,6 +22,7 @@ from dpeigen._validate import check_choice, check_count, check_fraction, check_p
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, frame_rows, location
+from dpeigen.methods.outline import Planned
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.sampling.base import any_lattice, rounding_allowance
 from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, allocate, gaussian_epsilon
@@ -71,6 +72,7 @@ class Spiked(Method):
     needs_bound = False
     needs_delta = True
     basis = "distributional"
+    planned = Planned(covariance=False)
 
     def _pays_for_rank(self, task: Task) -> bool:
         return isinstance(self.rank, str) or (self.rank is None and task.n_components is None)

@@ -24,6 +24,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.outline import Planned
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost
 from dpeigen.privacy.budget import pure_epsilon
@@ -53,6 +54,7 @@ class EigenvectorSampling(SamplingMethod):
     reconstruction: str = "expected"
 
     name = "eigenvector-sampling"
+    planned = Planned(slow=4)
     reference = "Amin et al. 2019"
 
     def check(self, task: Task) -> None:

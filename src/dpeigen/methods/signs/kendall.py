@@ -29,6 +29,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
@@ -84,6 +85,7 @@ class Kendall(Method):
     needs_bound = False
     estimand = "Kendall's tau"
     robust = True
+    planned = Planned(covariance=False, unseen=frozenset({Purpose.RADIUS}))  # plans assume spherical differences
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
@@ -110,6 +112,11 @@ class Kendall(Method):
         if self.variances != "paid":
             return BARE * (1.0 if isinstance(task.center, str) else 1.2)
         return 1.0 if task.pairs else PAIRED if task.private_center else 1.2
+
+    def outline(self, task: Task, rows: int) -> Outline:
+        costs = self.shares(task)
+        noise = 2 * entry_noise(costs[Purpose.TAU], task.n_features, task.relation) / rows
+        return Outline("differences", rows, noise, 0.0, Purpose.RADIUS in costs, Purpose.CENTER_RADIUS in costs)
 
     def _pays_for_variances(self, task: Task) -> bool:
         whole = task.n_components is None and self.transform != "winsorized"
