@@ -271,8 +271,7 @@ def with_rows_paid(curator: C, method: Method, task: Task) -> tuple[C, Task]:
     Every row has the weight 1/m, m the most rows of a person. So what sums are divided by is the number of rows over m,
     which is not public even where the number of people is. Once released it stands for the number of people.
     """
-    shares = first_shares(method, task)
-    if task.max_rows is None or list(shares) != [Purpose.ROWS]:
+    if task.max_rows is None or list(shares := first_shares(method, task)) != [Purpose.ROWS]:
         return curator, task
     question = RowsUsed(Frame(task.n_features, missing=task.missing), task.max_rows)
     rows = curator.measure(question, purpose=Purpose.ROWS, cost=shares[Purpose.ROWS])

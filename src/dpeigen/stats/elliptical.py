@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from dpeigen._types import Floats
 
 _ROUNDS = 500
+_POINTS = np.exp(np.arange(-30.0, 60.0, 0.1))
 
 
 def sign_eigenvalues(variances: ArrayLike) -> Floats:
@@ -31,10 +32,8 @@ def sign_eigenvalues(variances: ArrayLike) -> Floats:
     values = np.asarray(variances, dtype=np.float64)
     scaled = values / values.max()
     # t = e^x and the trapezoidal rule, exponentially accurate for this smooth integrand; in tails it is below 1e-12.
-    x = np.arange(-30.0, 60.0, 0.1)
-    t = np.exp(x)
-    grown = 1.0 + 2.0 * t[:, None] * scaled
-    mass = 0.1 * t * np.exp(-0.5 * np.log(grown).sum(axis=1))
+    grown = 1.0 + 2.0 * _POINTS[:, None] * scaled
+    mass = 0.1 * _POINTS * np.exp(-0.5 * np.log(grown).sum(axis=1))
     phi: Floats = scaled * (mass @ (1.0 / grown))
     return phi / phi.sum()
 
