@@ -117,6 +117,7 @@ class Method(ABC):
     estimand: ClassVar[str] = "covariance"  # what the directions are those of, as rows grow in number
     robust: ClassVar[bool] = False  # whether that is a robust estimand: signs, or Kendall's tau
     whole: ClassVar[bool] = False  # releases a whole covariance with noise of known size, which its `noise_map` tells
+    needs_replace: ClassVar[str] = ""  # what to do under add/remove, where only replacement will do
     corrects_holes: ClassVar[bool] = False  # whether it takes missing="correct"
     holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private
     weighs_columns: ClassVar[bool] = False  # by their public bounds
@@ -181,6 +182,9 @@ class Method(ABC):
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
         check_tail(self, task.budget.delta, task.owner)
+        if self.needs_replace and task.relation is not Relation.REPLACE:
+            must = f"'replace' for method={self.name!r}"
+            raise ValueError(complain("relation", task.owner, must, task.relation.value, self.needs_replace))
         if self.needs_bound and task.bound is None:
             remedy = (
                 "Three remedies: bound=R, a public bound on the norm of a row; bound=(lower, upper), public bounds of "

@@ -51,7 +51,7 @@ def relative_variances(phi: ArrayLike) -> Floats:
 def winsorized_eigenvalues(variances: ArrayLike, radius: float) -> Floats:
     """Second moments of Gaussian rows with these variances, winsorised at a radius."""
     values = np.asarray(variances, dtype=np.float64)
-    squares = _normal_squares(len(values))
+    squares = normal_squares(len(values))
     q = squares @ values
     gain = radius**2 / np.maximum(q, radius**2)
     return values * (gain @ squares) / len(squares)
@@ -83,7 +83,7 @@ def _fixed_point(start: Floats, target: Floats, forward: Callable[[Floats], Floa
 
 
 @lru_cache(maxsize=4)
-def _normal_squares(d: int) -> Floats:
+def normal_squares(d: int) -> Floats:
     """Squares of quasi-random Gaussians: Sobol points through the inverse, a fixed set and not a random draw."""
     from scipy.stats import qmc  # slow to load, and rarely needed
 

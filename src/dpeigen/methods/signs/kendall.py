@@ -33,7 +33,7 @@ from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
-from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_epsilon
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import check_scale
@@ -83,6 +83,7 @@ class Kendall(Method):
     name = "kendall"
     reference = "Kim and Jung 2025"
     needs_bound = False
+    needs_replace = "Use relation='replace', or method='spatial-sign'."
     estimand = "Kendall's tau"
     robust = True
     planned = Planned(covariance=False, unseen=frozenset({Purpose.RADIUS}))  # plans assume spherical differences
@@ -140,9 +141,6 @@ class Kendall(Method):
         super().check(task)
         check_blas(self.name)
         owner = type(self).__name__
-        if task.relation is not Relation.REPLACE:
-            remedy = "Use relation='replace', or method='spatial-sign'."
-            raise ValueError(complain("relation", task.owner, "'replace' for method='kendall'", "add_remove", remedy))
         check_choice("constants", self.constants, ["sharp", "published"], owner)
         check_choice("variances", self.variances, ["auto", "free", "paid"], owner)
         check_choice("location", self.location, ["auto", "none", "paid"], owner)
