@@ -99,13 +99,12 @@ def method_target(name: str, method: Method, budget: Budget, d: int, **options: 
         except ValueError:
             if n == _SIZES[-1]:
                 raise
-    stated = _fixed_shares(method, task)
     price = method.price(task)
-    sample = run_method(stated, ArraySource(model_rows(n, d)), task, _rehearsal())
+    sample = run_method(method, ArraySource(model_rows(n, d)), task, made_up_randomness())
 
     def run(rows: Floats, rng: Randomness) -> Floats:
         own = task if task.n_rows is None else replace(task, n_rows=len(rows))
-        return shown(run_method(stated, ArraySource(rows), own, rng), own)
+        return shown(run_method(method, ArraySource(rows), own, rng), own)
 
     claim = Claim(price, sample.split)
     facts: dict[str, Any] = {"bound": str(task.bound), "center": str(options.get("center"))}
@@ -124,22 +123,6 @@ def people_target(name: str, epsilon: float, kind: Kind) -> Target:
         return shown(run_method(Gaussian(), source, task, rng), task)
 
     return replace(target, run=run)
-
-
-def _fixed_shares(method: Method, task: Task) -> Method:
-    """The same method with its split computed once: it is public and the same in every run."""
-    if not hasattr(method, "shares"):
-        return method
-    costs = method.shares(task)
-    kind = type(method)
-    fixed = type(kind.__name__, (kind,), {"shares": lambda self, task: costs})  # noqa: ARG005
-    copy: Method = object.__new__(fixed)
-    copy.__dict__.update(vars(method))
-    return copy
-
-
-def _rehearsal() -> Randomness:
-    return made_up_randomness()
 
 
 def model_rows(n: int, d: int, seed: int = 0) -> Floats:
