@@ -176,6 +176,60 @@ def test_the_randomness_module_is_where_they_are():
     assert random_use(MODULES["dpeigen.privacy.randomness"].read_text())
 
 
+# --- a method touches two files -----------------------------------------------------------------------------------
+
+# Those who run methods, predict their errors or judge them. What they have to know of a method stands in its own file.
+ABOUT_METHODS = ["curator", "estimators", "evaluation", "planner", "report", "exchange.py", "facts.py", "intervals.py"]
+ABOUT_METHODS += ["methods/base.py", "methods/outline.py", "methods/prediction.py", "methods/wrapped.py"]
+CLASSES = {kind.__name__ for kind in METHODS.values()}
+DEFAULTS = {"evaluation/running.py": {"USUAL"}}  # which methods a comparison takes if none are named
+
+
+def methods_known(source: str, without: set[str] = frozenset()) -> list[str]:
+    """Classes of single methods, and names of methods other than in prose: compared, or listed."""
+    tree = ast.parse(source)
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in without)
+    ]
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found += [f"{node.lineno}: {alias.name}" for alias in node.names if alias.name in CLASSES]
+        elif isinstance(node, (ast.Compare, ast.Dict, ast.Tuple, ast.List, ast.Set)):
+            parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.Constant)]
+            found += [f"{node.lineno}: {part.value}" for part in parts if part.value in METHODS]
+    return found
+
+
+def about_methods() -> list[Path]:
+    return [path for path in FILES if path.relative_to(SRC).as_posix().startswith(tuple(ABOUT_METHODS))]
+
+
+# Words for shapes of spectra that are names of methods too.
+SPECTRA = ["planner/__init__.py", "planner/assumptions.py", "evaluation/synthetic.py"]
+
+
+@pytest.mark.parametrize("path", about_methods(), ids=lambda path: path.relative_to(SRC).as_posix())
+def test_no_method_is_known_by_its_name_outside_its_file_and_the_registry(path):
+    place = path.relative_to(SRC).as_posix()
+    found = methods_known(path.read_text(), DEFAULTS.get(place, set()))
+    assert [at for at in found if not (place in SPECTRA and at.endswith(": spiked"))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from dpeigen.methods import Kendall",
+        "from dpeigen.methods.signs.refined import Refined",
+        'if method.name == "kendall":\n    pass',
+        '_SLOW = {"oja": 8}',
+        'MODELLED = ("gaussian", "refined")',
+    ],
+)
+def test_a_planted_method_is_seen(line):
+    assert methods_known(line)
+
+
 # --- what an import costs, and what it offers ---------------------------------------------------------------------
 
 

@@ -248,7 +248,7 @@ def _bingham(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 
 FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (noise, "perturb", _perturb),
-    (descent, "with_noise", _geodesic_step),
+    (descent, "noisy_gradient", _geodesic_step),
     (steps, "with_noise", _oja_step),
     (radius, "first_passed", _first_passed),
     (histogram, "stable_histograms", _histograms),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpeigen import exchange, io
-from dpeigen._types import Floats
+from dpeigen._types import Floats, freeze_arrays
 from dpeigen._validate import check_count
 from dpeigen.facts import check_description
 from dpeigen.privacy import Guarantee, randomness
@@ -62,12 +62,7 @@ class Release:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
-        for name in ("components", "eigenvalues", "covariance", "mean", "scale"):
-            value = getattr(self, name)
-            if value is not None:
-                array = np.array(value, dtype=np.float64)
-                array.setflags(write=False)
-                object.__setattr__(self, name, array)
+        freeze_arrays(self, ("components", "eigenvalues", "covariance", "mean", "scale"))
         self._check()
 
     def _check(self) -> None:

@@ -23,19 +23,17 @@ from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
     RadiusHolding,
     RadiusLeaving,
+    base,
     box,
     cells,
     columns,
     count,
     descent,
-    holes,
     laws,
-    mean,
     ranges,
     scale,
     spectrum,
     spiked,
-    squares,
     steps,
 )
 
@@ -44,8 +42,8 @@ DOORS = [(DataCurator, "_answered")]
 # Where noise meets the exact statistic of a question.
 MECHANISMS = [
     (laws.SymmetricNoise, "added_to"),
-    *((m, "perturb") for m in (box, cells, columns, holes, mean, count, spectrum, squares, steps)),
-    *((m, "perturb_with_count") for m in (holes, mean, squares)),
+    *((m, "perturb") for m in (base, box, cells, columns, count, spectrum, steps)),
+    (base, "perturb_with_count"),
     *((m, "stable_histograms") for m in (ranges, scale)),
     (steps, "with_noise"),
     *((kind, "answer") for kind in (RadiusHolding, RadiusLeaving)),

@@ -413,6 +413,18 @@ def test_after_a_cut_only_the_parts_may_spend():
             ask_radius(other)
 
 
+def test_rows_that_were_cut_are_not_paid_for_once_more_as_a_whole():
+    """Each part may spend the whole budget, so that a part made of all rows would make it twice."""
+    whole = batch()
+    others = [whole.seen(Frame(D)), whole.first(300)]
+    whole.apart((300, WHOLE), (300, WHOLE))
+    for other in (whole, *others):
+        with pytest.raises(NotPaidForError, match="cut into parts"):
+            other.part(WHOLE)
+    first, _ = batch().apart((300, WHOLE), (300, WHOLE))
+    ask_radius(first.part(WHOLE))  # of a part's own rows, a part can be made
+
+
 def test_rows_that_have_paid_are_not_cut():
     curator = batch().part(WHOLE)
     ask_radius(curator.first(300))

@@ -21,7 +21,7 @@ from dpeigen.privacy import Budget, ConcentratedCost, GaussianCost, PureCost, sa
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import spectrum
-from dpeigen.questions.spectrum import GRID
+from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, SecondMoment, project_eigenvalues
 from dpeigen.stats.lattice import LEVELS
@@ -74,10 +74,10 @@ def test_it_is_the_slow_version_of_itself(k, constants, tools):
     for _ in range(k):
         residual = matrix - rebuilt
         u = sample_bingham(c / k * residual / (1 + method.allowance(task)) * (1 - 2**-40), random_state=rng)[0]
-        steps = reach * (GRID * (1 + method.allowance(task)) + 1)
-        exact = np.array([round(float(u @ residual @ u) * GRID)], dtype=object)
+        steps = reach * (VALUE_GRID * (1 + method.allowance(task)) + 1)
+        exact = np.array([round(float(u @ residual @ u) * VALUE_GRID)], dtype=object)
         noisy = perturb(exact, PureCost(1.0 / k * (1 - 2**-40)), l2=steps, l1=steps, rng=rng)
-        rebuilt += float(noisy[0]) / GRID * np.outer(u, u)
+        rebuilt += float(noisy[0]) / VALUE_GRID * np.outer(u, u)
     expected = np.sort(project_eigenvalues(np.linalg.eigvalsh(rebuilt), trace=48.0))[::-1][:k]
     np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-9)
     assert left == 0.0
@@ -96,9 +96,9 @@ def test_every_value_has_the_noise_of_its_own_share(relation, constants, k, tool
     run_method(method, ArraySource(table(9, 5, 3)), task, rng)
     scales = [scale for kind, scale, size in rng.scales][-k:]
     sensitivity = 2.0 if constants == "published" else 1.0
-    expected = sensitivity * GRID * k / KapralovTalwar().shares(task)[Purpose.EIGENVALUES].epsilon
+    expected = sensitivity * VALUE_GRID * k / KapralovTalwar().shares(task)[Purpose.EIGENVALUES].epsilon
     assert method.shares(task)[Purpose.EIGENVALUES].epsilon == pytest.approx(
-        k * GRID / expected, rel=1e-9
+        k * VALUE_GRID / expected, rel=1e-9
     )  # is recorded
     assert len(scales) == k
     for scale in scales:
@@ -113,7 +113,7 @@ def test_with_delta_the_steps_split_squares(tools):
     assert isinstance(costs[Purpose.EIGENVALUES], GaussianCost)
     run_method(method, ArraySource(table(9, 5, 3, 2)), task, rng)
     assert [kind for kind, _, _ in rng.scales] == ["gaussian"] * 4
-    spent = math.fsum((GRID / scale) ** 2 for _, scale, _ in rng.scales)
+    spent = math.fsum((VALUE_GRID / scale) ** 2 for _, scale, _ in rng.scales)
     assert costs[Purpose.EIGENVALUES].mu ** 2 * (1 - 1e-6) < spent <= costs[Purpose.EIGENVALUES].mu ** 2
 
 

@@ -12,7 +12,7 @@ from dpeigen.methods import Gaussian, PrivateRank, Refined
 from dpeigen.methods.sampling.base import any_lattice, rounding_allowance
 from dpeigen.privacy import Relation, compose_delta
 from dpeigen.questions import Eigenvalues
-from dpeigen.questions.spectrum import GRID
+from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats.spiked import bulk_variance, count_spikes, marchenko_pastur_quantiles, spikes_in_noise
 
 
@@ -141,7 +141,7 @@ def test_eigenvalues_move_no_more_than_the_noise_is_for(relation, tools):
         other[0] = rng.normal(size=6) if trial % 3 else np.linalg.svd(rows)[2][-1]
         other[0] /= np.linalg.norm(other[0])
         other = other if relation is Relation.REPLACE else rows[1:]
-        first, second = (np.rint(np.linalg.eigvalsh(x.T @ x) * GRID) for x in (rows, other))
+        first, second = (np.rint(np.linalg.eigvalsh(x.T @ x) * VALUE_GRID) for x in (rows, other))
         worst["l1"] = max(worst["l1"], np.abs(first - second).sum())
         worst["l2"] = max(worst["l2"], np.linalg.norm(first - second))
     for norm, moved in worst.items():

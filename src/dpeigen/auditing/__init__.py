@@ -10,15 +10,12 @@ from dpeigen.auditing.faults import FAULTS
 from dpeigen.auditing.runner import AuditPlan, Result, run_audits
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 
-Plan = AuditPlan  # its former name
-
 __all__ = [
     "FAULTS",
     "TARGETS",
     "AuditPlan",
     "Claim",
     "Finding",
-    "Plan",
     "Result",
     "Target",
     "find_target",

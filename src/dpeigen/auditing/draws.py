@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpeigen.privacy.randomness import Integers, SystemRandomness
+from dpeigen._types import Integers
+from dpeigen.privacy.randomness import SystemRandomness
 
 STOCK = 512  # integers drawn at a time
 

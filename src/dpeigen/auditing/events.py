@@ -274,14 +274,14 @@ def hockey_stick_density(
     return math.fsum(parts)
 
 
-def laplace_log_density(scale: float, centre: float = 0.0) -> LogDensity:
+def laplace_log_density(scale: float, center: float = 0.0) -> LogDensity:
     """ln density of Laplace noise around a value."""
-    return lambda x: -abs(x - centre) / scale - math.log(2 * scale)
+    return lambda x: -abs(x - center) / scale - math.log(2 * scale)
 
 
-def gaussian_log_density(sigma: float, centre: float = 0.0) -> LogDensity:
+def gaussian_log_density(sigma: float, center: float = 0.0) -> LogDensity:
     """ln density of Gaussian noise around a value."""
-    return lambda x: -(((x - centre) / sigma) ** 2) / 2 - math.log(sigma * math.sqrt(2 * math.pi))
+    return lambda x: -(((x - center) / sigma) ** 2) / 2 - math.log(sigma * math.sqrt(2 * math.pi))
 
 
 def bingham_circle_log_density(A: ArrayLike) -> LogDensity:

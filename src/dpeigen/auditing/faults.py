@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen.auditing.making import VISITS
 from dpeigen.auditing.targets import DELTA, TARGETS, Target, make_task, method_target, shown
 from dpeigen.methods import DataScaledGaussian, Gaussian
 from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, sphere
-from dpeigen.privacy.randomness import Integers, SeededRandomness, Shape, made_up_generator, made_up_randomness
+from dpeigen.privacy.randomness import SeededRandomness, Shape, made_up_generator, made_up_randomness
 from dpeigen.questions.laws import GaussianLaw, SymmetricNoise
 from dpeigen.sources import ArraySource
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.auditing.claims import Claim
-from dpeigen.methods import METHODS, Estimate, Gaussian, Method, PrivateRank, Spiked, Task, check_center
+from dpeigen.methods import METHODS, Estimate, Gaussian, Method, Task, check_center
 from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Randomness, Relation
 from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
@@ -25,7 +25,7 @@ from dpeigen.sources.units import UnitsByPlace
 DELTA = 1e-6
 _SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
 VISITS = 5  # rows of a person
-_SIGNAL, _NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it
+SIGNAL, NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,12 @@ def method_target(name: str, method: Method, budget: Budget, d: int, **options: 
         except ValueError:
             if n == _SIZES[-1]:
                 raise
-    stated = _fixed_shares(method, task)
     price = method.price(task)
-    sample = run_method(stated, ArraySource(model_rows(n, d)), task, _rehearsal())
+    sample = run_method(method, ArraySource(model_rows(n, d)), task, made_up_randomness())
 
     def run(rows: Floats, rng: Randomness) -> Floats:
         own = task if task.n_rows is None else replace(task, n_rows=len(rows))
-        return shown(run_method(stated, ArraySource(rows), own, rng), own)
+        return shown(run_method(method, ArraySource(rows), own, rng), own)
 
     claim = Claim(price, sample.split)
     facts: dict[str, Any] = {"bound": str(task.bound), "center": str(options.get("center"))}
@@ -126,38 +125,14 @@ def people_target(name: str, epsilon: float, kind: Kind) -> Target:
     return replace(target, run=run)
 
 
-def _fixed_shares(method: Method, task: Task) -> Method:
-    """The same method with its split computed once: it is public and the same in every run."""
-    if not hasattr(method, "shares"):
-        return method
-    costs = method.shares(task)
-    kind = type(method)
-    fixed = type(kind.__name__, (kind,), {"shares": lambda self, task: costs})  # noqa: ARG005
-    copy: Method = object.__new__(fixed)
-    copy.__dict__.update(vars(method))
-    return copy
-
-
-def _rehearsal() -> Randomness:
-    return made_up_randomness()
-
-
 def model_rows(n: int, d: int, seed: int = 0) -> Floats:
     """Rows of the spiked model that the distributional claim is about."""
     rng = made_up_generator(seed)
-    deviations = np.sqrt([_SIGNAL + _NOISE, *[_NOISE] * (d - 1)])
+    deviations = np.sqrt([SIGNAL + NOISE, *[NOISE] * (d - 1)])
     return rng.standard_normal((n, d)) * deviations
 
 
 def whole(name: str, epsilon: float, kind: Kind) -> Target:
     """A method from rows to everything that it releases."""
-    options = dict(kind.options)
-    if isinstance(kind.method, Method):
-        method: Method = kind.method
-    elif kind.method == "spiked":
-        method, options["bound"] = Spiked(signal=_SIGNAL, noise_variance=_NOISE), None
-    else:
-        method = METHODS[kind.method]()
-    if options.pop("rank", False):
-        method, options = PrivateRank(Gaussian()), options | {"private_rank": True}
-    return method_target(name, method, Budget(epsilon, kind.delta), kind.d, **options)
+    method = kind.method if isinstance(kind.method, Method) else METHODS[kind.method]()
+    return method_target(name, method, Budget(epsilon, kind.delta), kind.d, **kind.options)

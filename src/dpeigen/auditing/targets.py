@@ -20,6 +20,8 @@ from dpeigen.auditing.further import (
 )
 from dpeigen.auditing.making import (
     DELTA,
+    NOISE,
+    SIGNAL,
     Kind,
     Target,
     make_task,
@@ -32,12 +34,15 @@ from dpeigen.auditing.making import (
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.methods import (
+    METHODS,
     EigenvectorSampling,
     Gaussian,
     Geodesic,
     KapralovTalwar,
     Kendall,
     Laplace,
+    PrivateRank,
+    Spiked,
 )
 from dpeigen.methods.location import ask_center, center_integers, center_shares
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Randomness, Relation, Spend, allocate, gaussian_mu
@@ -127,7 +132,7 @@ TARGETS: dict[str, Kind] = {
     "gaussian, bad rows": Kind(whole, "gaussian", options={"missing": "drop"}),
     "gaussian, missing cells": Kind(whole, "gaussian", options={"missing": "correct"}),
     "gaussian, as printed": Kind(whole, Gaussian(constants="published")),
-    "gaussian, private rank": Kind(whole, "gaussian", options={"rank": True}, cost=13),
+    "gaussian, private rank": Kind(whole, PrivateRank(Gaussian()), options={"private_rank": True}, cost=13),
     "laplace": Kind(whole, "laplace", 0.0),
     "laplace, one column": Kind(whole, "laplace", 0.0, d=1),
     "laplace, add/remove": Kind(whole, "laplace", 0.0, options=_APART),
@@ -160,7 +165,7 @@ TARGETS: dict[str, Kind] = {
     "kendall, as printed": Kind(whole, Kendall(constants="published"), options={"bound": None}, cost=3),
     "geodesic": Kind(whole, "geodesic", options={"bound": None}, cost=6),
     "geodesic, as printed": Kind(whole, Geodesic(constants="published"), options={"bound": None}, cost=60),
-    "spiked": Kind(whole, "spiked", cost=30),
+    "spiked": Kind(whole, Spiked(signal=SIGNAL, noise_variance=NOISE), options={"bound": None}, cost=30),
     "refined": Kind(whole, "refined", options={"bound": None}, cost=20),
     "refined, add/remove": Kind(whole, "refined", options={"bound": None} | _APART, cost=16),
     "whitened": Kind(whole, "whitened", options={"bound": None}, cost=16),
@@ -188,6 +193,7 @@ TARGETS: dict[str, Kind] = {
     "local privunit, three columns": Kind(_local, delta=0.0, d=3, options={"rows": "scale"}),
     "shuffled privunit": Kind(shuffled_target, cost=14),
 }
+TARGETS |= {name: Kind(whole, name) for name in METHODS if name not in TARGETS}  # in the unit ball, about 0
 
 
 @cache

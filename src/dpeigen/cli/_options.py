@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -195,3 +195,32 @@ Json = Annotated[
     bool,
     typer.Option("--json", help="Print JSON, and nothing else, on standard output.", rich_help_panel=_OUTPUT),
 ]
+
+# What `pca`, `covariance` and `ridge` share, in the order of their help.
+FITTING: dict[str, Any] = {
+    "epsilon": Epsilon,
+    "delta": Delta,
+    "bound": Bound,
+    "lower": Lower,
+    "upper": Upper,
+    "center": Center,
+    "method": Method,
+    "relation": Relation,
+    "ledger": LedgerFile,
+    "config": Config,
+    "columns": Columns,
+    "category": Category,
+    "column_type": ColumnType,
+    "scale": Scale,
+    "robust": Robust,
+    "units": Units,
+    "unit": Unit,
+    "max_rows": MaxRows,
+    "rescale": Rescale,
+    "missing": Missing,
+    "on_bad_row": OnBadRow,
+    "out": Out,
+    "dry_run": DryRun,
+    "rows": Rows,
+    "as_json": Json,
+}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from dpeigen.cli._config import Study
+from dpeigen.cli._options import FITTING
 
 _PANEL = "File"
 
@@ -41,26 +42,38 @@ READING: dict[str, Any] = {
 
 def reads_files(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Adds the options to a command, which gets them as one mapping ``reading``."""
-    options = {name: kind for name, kind in READING.items() if name not in without}
+    return _with_options("reading", {name: kind for name, kind in READING.items() if name not in without})
 
+
+def fits_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds these and all that commands which fit have in common, as one mapping ``fitting``."""
+    return reads_files()(_with_options("fitting", FITTING)(command))
+
+
+def _with_options(group: str, options: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def add(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def called(**given: Any) -> None:
-            reading = {name: given.pop(name) for name in options}
-            command(**given, reading=reading)
+            found = {name: given.pop(name) for name in options}
+            command(**given, **{group: found})
 
         hints = get_type_hints(command, include_extras=True)
         own = [p.replace(annotation=hints[p.name]) for p in inspect.signature(command).parameters.values()]
+        # None: not given. A flag is off unless it is given.
         more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_default(kind), annotation=kind)
             for name, kind in options.items()
         ]
-        shown = [p for p in (*own, *more) if p.name != "reading"]
+        shown = [p for p in (*own, *more) if p.name != group]
         called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
         called.__annotations__ = {p.name: p.annotation for p in shown}
         return called
 
     return add
+
+
+def _default(kind: Any) -> Any:
+    return False if get_args(kind)[0] is bool else None
 
 
 def reading_of(given: Mapping[str, Any], study: Study) -> dict[str, Any]:

@@ -5,40 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from dpeigen.cli import _options as option
-from dpeigen.cli._reading import reads_files
+from dpeigen.cli._reading import fits_files
 from dpeigen.cli._run import run
 
 
-@reads_files()
+@fits_files
 def covariance(
     file: option.File,
-    epsilon: option.Epsilon = None,
-    delta: option.Delta = None,
-    bound: option.Bound = None,
-    lower: option.Lower = None,
-    upper: option.Upper = None,
-    center: option.Center = None,
-    method: option.Method = None,
-    relation: option.Relation = None,
-    ledger: option.LedgerFile = None,
-    config: option.Config = None,
-    columns: option.Columns = None,
-    category: option.Category = None,
-    column_type: option.ColumnType = None,
-    scale: option.Scale = None,
-    robust: option.Robust = None,
-    units: option.Units = None,
-    unit: option.Unit = None,
-    max_rows: option.MaxRows = None,
-    rescale: option.Rescale = None,
-    missing: option.Missing = None,
-    on_bad_row: option.OnBadRow = None,
-    out: option.Out = None,
-    dry_run: option.DryRun = False,
-    rows: option.Rows = None,
-    as_json: option.Json = False,
     *,
+    fitting: dict[str, Any],
     reading: dict[str, Any],
 ) -> None:
     """Release the covariance matrix of a table with differential privacy."""
-    run("covariance", locals())
+    run("covariance", {"file": file, **fitting, "reading": reading})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -71,6 +71,7 @@ class Curator(ABC):
         self._left: dict[Purpose, Cost | None] = dict(shares)
         self._spent: list[Spend] = []  # shared with the parts
         self._number, self._latest = 0, [0]  # of this part, and of the last that was made; the latter is shared
+        self._divided = [False]  # whether the rows were cut into parts with accounts of their own; shared
         self._check_budget(shares)
 
     def measure(self, question: Question[Answer], *, purpose: Purpose, cost: Cost) -> Answer:
@@ -97,6 +98,8 @@ class Curator(ABC):
         same rows had left counts no more: from now on only the new part may spend. ``prefix`` goes before the purposes
         in the record.
         """
+        if self._divided[0]:
+            raise NotPaidForError("These rows were cut into parts, each with the whole budget: only those may spend.")
         self._check_budget(shares)
         other = copy(self)
         other.shares, other._left, other._prefix = dict(shares), dict(shares), prefix
@@ -133,6 +136,7 @@ class Curator(ABC):
             raise NotPaidForError("Something was spent on all of these rows before.")
         self._check_last()
         self._latest[0] += 1
+        self._divided[0] = True
         found = self._cut([rows for rows, _ in parts], shuffled=shuffled)
         for other, (_, shares) in zip(found, parts, strict=True):
             other._declare(shares)
@@ -140,9 +144,9 @@ class Curator(ABC):
 
     def in_batches(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> None:
         """Let a stream ask batch after batch: disjoint rows in a random order, each batch for the whole cost."""
-        self._pay(purpose, cost)
+        place = self._pay_for(stream, purpose, cost)
         self._run(stream)
-        self._spent.append(Spend(self._prefix + purpose.value, stream.mechanism, cost))
+        self._spent[place] = replace(self._spent[place], mechanism=stream.mechanism)  # which may be known by now only
 
     def divided(self: C, by: Floats) -> C:  # noqa: ARG002
         """The same curator, of rows whose columns are divided by public or released numbers.
@@ -170,6 +174,12 @@ class Curator(ABC):
     @abstractmethod
     def _run(self, stream: BatchStream) -> None:
         """Batches for a stream that is paid for."""
+
+    def _pay_for(self, stream: BatchStream, purpose: Purpose, cost: Cost) -> int:
+        """The place of a stream's spend in the record. It is there before a batch is, so that nothing is paid twice."""
+        self._pay(purpose, cost)
+        self._spent.append(Spend(self._prefix + purpose.value, stream.mechanism, cost))
+        return len(self._spent) - 1
 
     @property
     def split(self) -> tuple[Spend, ...]:
@@ -350,7 +360,7 @@ class DataCurator(Curator):
 
     def feed(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> Feed:
         """Pay for a stream whose rows come block by block, in an order that the caller answers for."""
-        self._pay(purpose, cost)
+        self._pay_for(stream, purpose, cost)
         return self.__feed(stream, in_random_order=False)
 
     def __feed(self, stream: BatchStream, *, in_random_order: bool) -> Feed:

@@ -32,7 +32,6 @@ from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
-from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.sources import Source
@@ -149,8 +148,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     def _publish(self, task: Task, names: list[str], factors: Floats, release: Release, method: Method) -> Release:
         """Regress, and put everything on the estimator."""
         if isinstance(task.bound, tuple):
-            weighted = isinstance(method, MomentMethod)
-            units = frame_rows(task)[0].unit if weighted else release.noise_units
+            units = frame_rows(task)[0].unit if method.weighs_columns else release.noise_units
             release = _in_data_units(release, factors, units)
         fitted = release.ridge(len(names) - 1, self.alpha)
         asked = {"target": fitted.target, "alpha": fitted.alpha, "scales": fitted.scales.tolist()}
@@ -243,8 +241,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     def _weighs_columns(self) -> bool:
         """Whether the method, if there is one of this name, weighs columns by their bounds ("auto" does)."""
         if isinstance(self.method, str):
-            return self.method == "auto" or issubclass(METHODS.get(self.method, Method), MomentMethod)
-        return isinstance(self.method, MomentMethod)
+            return self.method == "auto" or METHODS.get(self.method, Method).weighs_columns
+        return isinstance(self.method, Method) and self.method.weighs_columns
 
     def _joint_facts(self, d: int, owner: str) -> tuple[float | Box | str | None, Floats | str | None, Floats]:
         """Bound and centre of the joint rows with columns multiplied by public factors, and those factors."""

@@ -73,8 +73,9 @@ def _one_pass(estimator: Any) -> bool:
     method = estimator.method
     kind = METHODS.get(method) if isinstance(method, str) else type(method)
     if not (isinstance(kind, type) and issubclass(kind, OnePassMethod)):
+        names = " or ".join(repr(name) for name, other in METHODS.items() if issubclass(other, OnePassMethod))
         raise AttributeError(
-            f"partial_fit is for methods that see each row once: method='dp-pca' or 'oja'. Got method={method!r}."
+            f"partial_fit is for methods that see each row once: method={names}. Got method={method!r}."
         )
     return True
 

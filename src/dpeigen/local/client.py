@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen._types import Integers
 from dpeigen._validate import (
     check_choice,
     check_count,
@@ -56,7 +57,6 @@ from dpeigen.stats.products import exact_product
 if TYPE_CHECKING:
     from dpeigen.privacy.guarantee import Guarantee
 
-Integers = NDArray[np.int64]
 MOST_ROWS_OF_A_REPORT = 2**20  # behind one report: sums stay in 64-bit integers
 MOST_FEATURES = 8192
 _REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37

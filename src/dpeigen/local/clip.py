@@ -21,15 +21,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpeigen._types import Integers
 from dpeigen.local.client import LocalParameters
 from dpeigen.local.privunit import SCALE
 from dpeigen.stats.lattice import LEVELS
 
 CHANCE = 1e-3  # that an honest report is shortened, at most
 _STEPS = 2.0**20  # of the factor, which is rounded down
-Integers = NDArray[np.int64]
 
 
 def longest_honest(parameters: LocalParameters, rows: int) -> float:

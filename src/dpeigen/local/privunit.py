@@ -35,13 +35,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen.local.calibrate import CapParameters, upper_tail
 from dpeigen.privacy.randomness import Randomness
 
-Integers = NDArray[np.int64]
 SCALE = 2**27
 LENGTH = 2**20  # of w, about
 LARGEST = 2.0**62 / (2 * LENGTH)  # norm of a draw: scores stay in 64 bits, and √m·SCALE is far below for 8192 columns

@@ -36,7 +36,8 @@ from dpeigen.methods.moment.spiked import Spiked
 from dpeigen.methods.moment.whitened import Whitened, expected_noise
 from dpeigen.methods.one_pass.dp_pca import DPPCA
 from dpeigen.methods.one_pass.oja import Oja
-from dpeigen.methods.prediction import Course, World, expected_error, outline
+from dpeigen.methods.outline import Outline
+from dpeigen.methods.prediction import World, expected_error
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
@@ -134,12 +135,12 @@ def explain(task: Task) -> Choice:
 def _for_directions(task: Task, k: int) -> Choice:
     d = task.n_features
     sizes = [task.n_rows] if task.n_rows is not None else _SIZES
-    courses = [(m, found) for m in _candidates(task) if (found := _courses(m, task, sizes))]
-    if not courses:
+    outlines = [(m, found) for m in _candidates(task) if (found := _outlines(m, task, sizes))]
+    if not outlines:
         return _robust_covariance(task)  # whose check says what is missing
     worlds = _worlds()
-    allowed = [method for method, _ in courses]
-    table = [[expected_error(course, d, k, world) for course in found for world in worlds] for _, found in courses]
+    allowed = [method for method, _ in outlines]
+    table = [[expected_error(each, d, k, world) for each in found for world in worlds] for _, found in outlines]
     best = [min(column) for column in zip(*table, strict=True)]
     regrets = [
         method.reluctance(task) * math.sqrt(math.fsum((e / b) ** 2 for e, b in zip(row, best, strict=True)) / len(best))
@@ -172,11 +173,11 @@ def _candidates(task: Task) -> Iterator[Method]:
         yield replace(paid, variances="free", location="none")
 
 
-def _courses(method: Method, task: Task, sizes: list[int]) -> list[Course]:
+def _outlines(method: Method, task: Task, sizes: list[int]) -> list[Outline]:
     """Of the method with so many rows; none where the facts do not allow it."""
     try:
         method.check(task)
-        return [outline(method, task, n) for n in sizes]
+        return [found for n in sizes if (found := method.outline(task, n))]
     except _REFUSED:
         return []
 
@@ -219,7 +220,7 @@ def _angle(method: Whitened, task: Task, k: int) -> float:
     """sinΘ that is to be expected where the leading variances stand out no more than in most standardised tables."""
     d, cost = task.n_features, method.shares(task)[Purpose.WHITENED_MOMENT]
     terms = task.n_terms or 1
-    course = Course("moment", terms, law_for(cost).deviation(d, cost, task.relation) / terms, 0.0, True, True)
+    course = Outline("moment", terms, law_for(cost).deviation(d, cost, task.relation) / terms, 0.0, True, True)
     return _geometric_mean([expected_error(course, d, k, world) for world in _worlds((_USUAL_LEVEL,))])
 
 

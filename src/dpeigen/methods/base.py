@@ -17,6 +17,7 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
+from dpeigen.methods.outline import Outline, Planned
 from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.questions.rows import RowsUsed
@@ -116,8 +117,12 @@ class Method(ABC):
     estimand: ClassVar[str] = "covariance"  # what the directions are those of, as rows grow in number
     robust: ClassVar[bool] = False  # whether that is a robust estimand: signs, or Kendall's tau
     whole: ClassVar[bool] = False  # releases a whole covariance with noise of known size, which its `noise_map` tells
+    needs_replace: ClassVar[str] = ""  # what to do under add/remove, where only replacement will do
     corrects_holes: ClassVar[bool] = False  # whether it takes missing="correct"
     holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private
+    weighs_columns: ClassVar[bool] = False  # by their public bounds
+    planned: ClassVar[Planned | None] = Planned()  # how plans run it; None: they cannot
+    constants: str = "sharp"  # "published": those of a paper
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
     @property
@@ -137,6 +142,13 @@ class Method(ABC):
     def read_as(self, task: Task) -> Task:
         """The task with rows as they enter the moments of directions: themselves, unless a method says otherwise."""
         return task
+
+    def outline(self, task: Task, rows: int) -> Outline | None:  # noqa: ARG002
+        """What the error of its directions follows from with so many rows, for "auto"; None: it is not in the choice.
+
+        A function of public facts, for a task that the method has been checked against.
+        """
+        return None
 
     def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
         """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""
@@ -170,6 +182,9 @@ class Method(ABC):
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
         check_tail(self, task.budget.delta, task.owner)
+        if self.needs_replace and task.relation is not Relation.REPLACE:
+            must = f"'replace' for method={self.name!r}"
+            raise ValueError(complain("relation", task.owner, must, task.relation.value, self.needs_replace))
         if self.needs_bound and task.bound is None:
             remedy = (
                 "Three remedies: bound=R, a public bound on the norm of a row; bound=(lower, upper), public bounds of "
@@ -260,8 +275,7 @@ def with_rows_paid(curator: C, method: Method, task: Task) -> tuple[C, Task]:
     Every row has the weight 1/m, m the most rows of a person. So what sums are divided by is the number of rows over m,
     which is not public even where the number of people is. Once released it stands for the number of people.
     """
-    shares = first_shares(method, task)
-    if task.max_rows is None or list(shares) != [Purpose.ROWS]:
+    if task.max_rows is None or list(shares := first_shares(method, task)) != [Purpose.ROWS]:
         return curator, task
     question = RowsUsed(Frame(task.n_features, missing=task.missing), task.max_rows)
     rows = curator.measure(question, purpose=Purpose.ROWS, cost=shares[Purpose.ROWS])

@@ -43,7 +43,7 @@ from dpeigen.privacy import (
 )
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import Count, Eigenvalues
-from dpeigen.questions.spectrum import GRID
+from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spiked import count_spikes, spikes_in_noise
@@ -103,7 +103,7 @@ class PrivateRank(Wrapped):
 
     def check(self, task: Task) -> None:
         check_choice("rule", self.rule, ["edge", "ratio"], "PrivateRank")
-        if getattr(self.inner, "constants", "sharp") == "published":
+        if self.inner.constants == "published":
             must = "'sharp' with n_components='private'"
             raise ValueError(complain("constants", type(self.inner).__name__, must, "published"))
         if isinstance(self.inner, OnePassMethod):
@@ -168,7 +168,7 @@ class PrivateRank(Wrapped):
         cost = costs[Purpose.EIGENVALUES]
         values = first.measure(question, purpose=Purpose.EIGENVALUES, cost=cost).values * unit
         root = 1.0 if isinstance(cost, GaussianCost) else math.sqrt(2)
-        deviation = root * question.scale(cost, task.relation) / GRID * unit
+        deviation = root * question.scale(cost, task.relation) / VALUE_GRID * unit
         k = count_spikes(values, task.n_features, max(1, round(count)), deviation, self.rule)
         center = frame.center if task.private_center else task.center
         inner_task = self._inner_task(task, k, radius * float(frame.unit[0]), center)

@@ -10,16 +10,15 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import complain
-from dpeigen.methods import Method, Refined
+from dpeigen.methods import Method
 from dpeigen.methods.auto import explain
-from dpeigen.planner.planning import Problem, Simulator, modelled_method
+from dpeigen.planner.planning import Problem, Simulator, modelled_method, planned
 from dpeigen.planner.simulation import by_columns
 
 _DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of many runs: 95% of runs are below both
 _MANY = 40
 _CAUTION = 0.95  # of the target is aimed at: predictions may be off by a little
 _RUNS = 60, 30, 15  # by columns
-_SLOW = 3  # so many times fewer of `refined`
 _FEW_RUNS = 5  # far above the target
 _NEAR = 1.5  # times the target: below it, all runs are made
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
@@ -103,7 +102,7 @@ def _high_error(problem: Problem, simulator: Simulator, method: str | Method, ta
         if few > _NEAR * target:  # what is enough is always seen to be by all runs
             return few
     most = by_columns(_RUNS, problem.task.n_features)
-    share = problem.runs(chosen) / problem.repetitions / (_SLOW if isinstance(chosen, Refined) else 1)
+    share = problem.runs(chosen) / problem.repetitions / planned(chosen).slow_search
     runs = max(_FEW_RUNS, round(most * share))
     return _quantile(simulator.errors(chosen, problem.task, runs))
 

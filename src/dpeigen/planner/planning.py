@@ -13,8 +13,9 @@ from scipy.special import stdtrit
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
-from dpeigen.methods import DPPCA, METHODS, Geodesic, Method, Oja, Spiked, Task, check_bound, check_center
+from dpeigen.methods import METHODS, Method, OnePassMethod, Task, check_bound, check_center
 from dpeigen.methods.auto import Choice, explain
+from dpeigen.methods.outline import Planned
 from dpeigen.planner.assumptions import Rows, assumed_rows
 from dpeigen.planner.beside import InTurn
 from dpeigen.planner.resampled import Resampled, TableSamples
@@ -25,7 +26,6 @@ from dpeigen.planner.simulation import (
     Found,
     by_columns,
     floor_errors,
-    is_modelled,
     simulated_errors,
     simulated_runs,
 )
@@ -35,13 +35,11 @@ from dpeigen.privacy.accounting import compose_delta
 from dpeigen.stats.rates import subspace_lower_rate
 from dpeigen.stats.threads import single_blas
 
-MODELLED = ("gaussian", "matrix-laplace", "laplace", "spatial-sign", "refined", "kendall", "whitened", "geodesic",
-            "eigenvector-sampling", "kapralov-talwar", "oja", "dp-pca")  # fmt: skip
+MODELLED = tuple(name for name, method in METHODS.items() if method.planned and method.basis == "worst-case")
 _QUANTILES = (0.05, 0.95)
 _MANY = 20  # runs from which on their own quantiles are the interval
 _RUNS = 80, 40, 16  # by columns
-_SLOW = {"oja": 8, "dp-pca": 12, "geodesic": 6, "kapralov-talwar": 4, "eigenvector-sampling": 4}  # fewer runs by
-_SMALL = 200_000  # numbers up to which even these are quick
+_SMALL = 200_000  # numbers up to which even slow methods are quick
 _FEWEST, _FLOOR_RUNS = 5, 8
 Progress = Callable[[str], None]
 
@@ -173,7 +171,7 @@ class Problem:
 
     def runs(self, method: Method) -> int:
         """Fewer where runs of the method are slow."""
-        slow = _SLOW.get(method.name, 1)
+        slow = planned(method).slow
         return max(_FEWEST, self.repetitions // (min(slow, 6) if self.n * self.task.n_features <= _SMALL else slow))
 
 
@@ -186,8 +184,8 @@ class Simulator:
     def errors(self, method: Method, task: Task, repetitions: int) -> Floats:
         metric, samples = self.problem.metric, self._samples
         with single_blas():  # the matrices are small: a second thread costs more than it saves
-            on_table = isinstance(method, Oja) and not isinstance(samples, EllipticalSamples)
-            if isinstance(method, (Geodesic, DPPCA, Spiked)) or on_table:
+            apart = isinstance(method, OnePassMethod) and not samples.in_batches
+            if planned(method).drawn or apart:
                 return table_errors(method, task, samples, repetitions, metric)
             return simulated_errors(method, task, samples, repetitions, metric)
 
@@ -252,7 +250,7 @@ def plan_problem(
     for method in map(modelled_method, MODELLED if methods is None else methods):
         try:
             method.check(task)
-            if not is_modelled(method, covariance=task.n_components is None):
+            if task.n_components is None and not planned(method).covariance:
                 raise ValueError(f"method={method.name!r} has no error model for a whole covariance.")
         except ValueError as error:
             refused[method.name] = str(error)
@@ -296,9 +294,14 @@ def modelled_method(method: str | Method) -> Method:
     if isinstance(method, str):
         check_choice("methods", method, list(METHODS), "plan")
         method = METHODS[method]()
-    if not is_modelled(method):
+    if method.planned is None or method.holds_rows or method.constants != "sharp":
         raise ValueError(complain("methods", "plan", f"among {', '.join(MODELLED)}, sharp", method.name))
     return method
+
+
+def planned(method: Method) -> Planned:
+    """How plans run a method that `modelled_method` has let pass, or that "auto" chose."""
+    return method.planned or Planned()
 
 
 def _interval(errors: Floats, metric: str) -> tuple[float, float]:

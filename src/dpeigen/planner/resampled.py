@@ -90,6 +90,8 @@ def _most(d: int) -> int:
 class TableSamples(Samples):
     """Samples of n rows of a table."""
 
+    in_batches = False
+
     def __init__(self, rows: Resampled, n: int, seed: int = 0) -> None:
         super().__init__(n, seed)
         self.rows = rows

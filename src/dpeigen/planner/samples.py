@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Sample(People, Protocol):
 
 class Samples(ABC):
     """Repetitions of n rows. Deterministic in its seed."""
+
+    in_batches: ClassVar[bool] = True  # whether its samples are cut into batches, for streams
 
     def __init__(self, n: int, seed: int) -> None:
         self.n, self.seed = n, seed

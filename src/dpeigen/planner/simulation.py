@@ -1,6 +1,6 @@
 """Errors of a method on assumed rows: the method itself, asking a simulated curator (`planner.simulated`).
 
-Methods that no simulated curator answers run on drawn tables: `planner.tables`.
+Methods that ask what no population knows without rows (`Planned.drawn`) run on drawn tables: `planner.tables`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.methods import DPPCA, Geodesic, Kendall, Method, Oja, Refined, SpatialSign, Spiked, Task, Whitened
-from dpeigen.methods.moment.base import MomentMethod
-from dpeigen.methods.sampling.base import SamplingMethod
+from dpeigen.methods import Method, Task
 from dpeigen.planner.samples import Sample, Samples
 from dpeigen.planner.simulated import simulate
 from dpeigen.privacy.randomness import made_up_generator
@@ -23,7 +21,6 @@ from dpeigen.stats.pairs import Transform
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
 
 _SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
-_COVARIANCES = (MomentMethod, SamplingMethod, SpatialSign, Whitened)
 DIRECTION_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
@@ -99,12 +96,6 @@ def floor_errors(samples: Samples, task: Task, repetitions: int, metric: str) ->
 def _turned(people: Sample, matrix: Floats) -> Floats:
     """A symmetric matrix from the coordinates of a sample to the true axes."""
     return people.in_eigenbasis(people.in_eigenbasis(matrix).T)
-
-
-def is_modelled(method: Method, *, covariance: bool = False) -> bool:
-    """Whether there is an error model for it, and for the covariance it gives."""
-    kinds = _COVARIANCES if covariance else (*_COVARIANCES, Kendall, Refined, Geodesic, DPPCA, Oja, Spiked)
-    return isinstance(method, kinds) and getattr(method, "constants", "sharp") == "sharp"
 
 
 def _leading(matrix: Floats, k: int) -> Floats:

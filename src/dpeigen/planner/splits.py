@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from dpeigen._validate import complain
-from dpeigen.methods import Kendall, Method
-from dpeigen.planner.planning import Problem, Simulator, modelled_method
+from dpeigen.curator import Purpose
+from dpeigen.methods import Method
+from dpeigen.planner.planning import Problem, Simulator, modelled_method, planned
 from dpeigen.planner.simulation import Found
 
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
-_MAIN = ("second moment", "directions", "Kendall's tau", "eigenvectors")
+_MAIN = Purpose.MOMENT, Purpose.DIRECTIONS, Purpose.TAU, Purpose.EIGENVECTORS
 _WORTH = 0.97  # of the loss: not for less than runs can tell
 _RUNS = 24
 _RANGE = 1 / 8, 8.0  # of factors
@@ -43,9 +44,8 @@ def best_split(
         raise ValueError(complain("method", "best_split", "one whose shares can be emphasised", default.name))
     simulator, best = Simulator(problem), default
     least = split_loss(best, problem, simulator)
-    names = [name for name in default.shares(problem.task) if not name.startswith(_MAIN)]
-    if isinstance(default, Kendall):  # the error model knows the noise of its variances, not their radius
-        names = [name for name in names if not name.startswith("radius")]
+    leave = {*_MAIN, *planned(default).unseen}
+    names = [purpose.value for purpose in default.shares(problem.task) if not (purpose in leave or purpose.is_look)]
     for _ in range(rounds):
         before = best
         for name in names:

@@ -1,10 +1,10 @@
-"""Errors of methods that no simulated curator answers: the library's own runs on tables of moderate size.
+"""Errors of methods that ask what no population knows without rows: runs on tables of moderate size.
 
-`geodesic`, `dp-pca` and `spiked` run on a drawn table of at most a few thousand rows. Where it stands for n rows, the
-budget is raised so that noise is as large beside m rows as it would be beside n, and the larger sampling error of m
-rows, which runs without noise show, is taken off: e² = e_m² − s_m²(1 − m/n). On rows that are not elliptical a method
-may measure something else than what is asked for; that part of the error stays whatever n is, and is not taken off.
-
+Such methods say so themselves (`Planned.drawn`); streams are run like this where the population is a table. The drawn
+table has at most some thousand rows. Where it stands for n rows, the budget is raised so that noise is as large beside
+m rows as it would be beside n, and the larger sampling error of m rows, which runs without noise show, is taken off:
+e² = e_m² − s_m²(1 − m/n). On rows that are not elliptical a method may measure something else than what is asked for;
+that part of the error stays whatever n is, and is not taken off.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.methods import DPPCA, Method, Task
+from dpeigen.methods import Method, Task
 from dpeigen.methods.base import run_method
 from dpeigen.methods.one_pass.streaming import OnePassMethod
+from dpeigen.methods.outline import Planned
 from dpeigen.planner.samples import Samples
 from dpeigen.planner.simulation import DIRECTION_METRICS
 from dpeigen.privacy import Budget, gaussian_epsilon, gaussian_mu
@@ -25,7 +26,6 @@ from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 from dpeigen.sources import ArraySource
 
 _FEWEST, _MOST, _NUMBERS = 2000, 20_000, 300_000  # rows of a table, about so many numbers of them
-_LARGER = 3  # times that for methods whose course depends on how many rows there are
 _WITHOUT_NOISE = 30.0  # times the μ of a run
 _MOST_MU = 20.0  # noise of more is nothing beside a table, and budgets end there
 _FLOOR_RUNS = 3
@@ -33,9 +33,8 @@ _FLOOR_RUNS = 3
 
 def table_errors(method: Method, task: Task, samples: Samples, repetitions: int, metric: str) -> Floats:
     """Errors of the method itself on drawn tables."""
-    n, d = samples.n, task.n_features
-    larger = _LARGER if isinstance(method, DPPCA) else 1
-    m = min(n, larger * int(np.clip(_NUMBERS // d, _FEWEST, _MOST)))
+    n, d, planned = samples.n, task.n_features, method.planned or Planned()
+    m = min(n, planned.larger * int(np.clip(_NUMBERS // d, _FEWEST, _MOST)))
     if m == n:
         return _on_tables(method, task, samples, n, repetitions, metric)
     while True:

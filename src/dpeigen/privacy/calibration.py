@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
@@ -78,6 +79,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
                 "Use a pure method.",
             )
         )
+    return _largest_gaussian_mu(epsilon, delta)
+
+
+@lru_cache(maxsize=512)  # a fit asks for the same several times, a plan very often
+def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
     return largest_mu(lambda mu: log_gaussian_delta(epsilon, mu), math.log(delta))
 
 

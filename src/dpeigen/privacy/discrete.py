@@ -29,7 +29,8 @@ from decimal import Context, Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from dpeigen._types import Integers
+
 Words = NDArray[np.uint64]
 Source = Callable[[int], Words]  # how many words → that many, uniform and independent
 

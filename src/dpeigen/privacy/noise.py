@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen.privacy.budget import Cost, GaussianCost, pure_epsilon
-from dpeigen.privacy.randomness import Integers, Randomness, check_scale
+from dpeigen.privacy.randomness import Randomness, check_scale
 
 T = TypeVar("T")
 

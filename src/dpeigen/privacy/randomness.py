@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen._validate import complain
 from dpeigen.privacy.discrete import sample
 
-Integers = NDArray[np.int64]
 Shape = int | tuple[int, ...]
 _LARGEST_SCALE = 2.0**56
 _WHOLE_STEPS = 2.0**20  # from here on a scale may go up to the next integer: that is a millionth

@@ -18,10 +18,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.noise import noise_scale
+from dpeigen.privacy.noise import noise_scale, perturb, perturb_with_count
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats import BadRowsError, Lattice, Statistic
 from dpeigen.stats.frame import RowView
@@ -131,12 +134,36 @@ def plain_noise(cost: Cost) -> str:
     return "discrete Gaussian" if isinstance(cost, GaussianCost) else "discrete Laplace"
 
 
+def noisy_sums(
+    values: NDArray[Any],
+    terms: int,
+    cost: Cost,
+    relation: Relation,
+    *,
+    l2: float,
+    l1: float,
+    unit: int,
+    rows_per_term: int,
+    rng: Randomness,
+) -> tuple[Floats, float]:
+    """Integer sums with noise worth a cost, and the number of terms: public, or with noise of the same draw.
+
+    ``l2``, ``l1`` are the sensitivities of the sums in grid steps; ``unit``: the grid steps that a term counts.
+    """
+    if relation is Relation.REPLACE:
+        count = public_count(terms, rows_per_term)
+        noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
+    else:
+        noisy, count = perturb_with_count(values, terms, cost, l2=l2, l1=l1, unit=unit, rng=rng)
+    return noisy.astype(np.float64), count
+
+
 def simulated_sums(
     total: Floats, terms: int, cost: Cost, relation: Relation, *, l2: float, l1: float, unit: int, rng: Generator
 ) -> tuple[Floats, float]:
     """Sums with noise in floating point, and the number of terms: with noise too where it is released along with them.
 
-    The twin of `perturb` and `perturb_with_count` for simulations: not private.
+    The twin of `noisy_sums` for simulations: not private.
     """
     joined = relation is Relation.ADD_REMOVE
     scale = noise_scale(cost, l2=math.hypot(l2, unit * joined), l1=l1 + unit * joined)

@@ -96,13 +96,13 @@ class Descent(Question[Floats]):
         grid = continuous_grid(self.deviation * UNIT) / UNIT
         for rate in self.rates:
             part = signs if self.part >= n else signs[rng.permutation(n)[: self.part]]
-            step = with_noise(_gradient(part, v), self.deviation, grid, rng) / len(part)
+            step = noisy_gradient(_gradient(part, v), self.deviation, grid, rng) / len(part)
             left, _, right = np.linalg.svd(v + rate * step, full_matrices=False)
             v = left @ right
         return v
 
 
-def with_noise(gradient: Floats, deviation: float, grid: float, rng: Randomness) -> Floats:
+def noisy_gradient(gradient: Floats, deviation: float, grid: float, rng: Randomness) -> Floats:
     """The released sum of gradients, on a public grid."""
     noisy: Floats = gradient + deviation * rng.normal(gradient.shape)
     return np.rint(noisy / grid) * grid

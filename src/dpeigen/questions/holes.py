@@ -17,9 +17,9 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.privacy.noise import noise_scale, perturb, perturb_with_count
+from dpeigen.privacy.noise import noise_scale
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import People, Question, plain_noise, public_count, simulated_sums
+from dpeigen.questions.base import People, Question, noisy_sums, plain_noise, simulated_sums
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.holes import WHOLE, HoleCounts
 
@@ -65,12 +65,18 @@ class HoleShares(Question[NoisyShares]):
         d, (l2, l1) = self.rows.n_features, self._reach
         values = found.together[np.triu_indices(d, 1)] if self.together else np.diag(found.together)
         values = values.astype(object) * (_UNIT // WHOLE)
-        if relation is Relation.REPLACE:
-            count = public_count(found.count, self.rows.rows_per_term)
-            noisy = perturb(values, cost, l2=l2, l1=l1, rng=rng)
-        else:
-            noisy, count = perturb_with_count(values, found.count, cost, l2=l2, l1=l1, unit=_UNIT, rng=rng)
-        return NoisyShares(noisy.astype(np.float64) / (_UNIT * count), self._deviation(cost, relation) / count)
+        noisy, count = noisy_sums(
+            values,
+            found.count,
+            cost,
+            relation,
+            l2=l2,
+            l1=l1,
+            unit=_UNIT,
+            rows_per_term=self.rows.rows_per_term,
+            rng=rng,
+        )
+        return NoisyShares(noisy / (_UNIT * count), self._deviation(cost, relation) / count)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyShares:
         (l2, l1), terms = self._reach, people.terms(self.rows)  # who have no holes

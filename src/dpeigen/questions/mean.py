@@ -10,15 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import pure_epsilon
-from dpeigen.privacy.noise import perturb, perturb_with_count
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import LatticeSum, People, public_count, simulated_sums
+from dpeigen.questions.base import LatticeSum, People, noisy_sums, simulated_sums
 from dpeigen.stats import RowSums
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.moments import FINER
@@ -44,16 +41,12 @@ class ClippedMean(LatticeSum[NoisyMean]):
 
     def answer(self, found: RowSums, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisyMean:  # noqa: ARG002
         root, reach = math.sqrt(self.lattice.n_columns), self._reach(relation)
-        values = found.fine
-        if relation is Relation.REPLACE:
-            count = public_count(found.count, self.view.rows_per_term)
-            noisy = perturb(values, cost, l2=reach, l1=reach * root, rng=rng)
-        else:
-            noisy, count = perturb_with_count(
-                values, found.count, cost, l2=reach, l1=reach * root, unit=_COUNT_UNIT, rng=rng
-            )
+        noisy, count = noisy_sums(
+            found.fine, found.count, cost, relation, l2=reach, l1=reach * root, unit=_COUNT_UNIT,
+            rows_per_term=self.view.rows_per_term, rng=rng,
+        )  # fmt: skip
         unit = self.lattice.step / FINER / count
-        return NoisyMean(noisy.astype(np.float64) * unit, self._deviation(cost, relation) * root * unit)
+        return NoisyMean(noisy * unit, self._deviation(cost, relation) * root * unit)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyMean:
         root, reach, terms = math.sqrt(self.lattice.n_columns), self._reach(relation), people.terms(self.view)

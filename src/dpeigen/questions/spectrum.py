@@ -33,7 +33,7 @@ from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
 
-GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
+VALUE_GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
 _SLACK = 1 + 1e-9  # of sums of shares in floating point
 
 
@@ -97,13 +97,13 @@ class Eigenvalues(_OfMoment[NoisyEigenvalues]):
         rng: Randomness,
     ) -> NoisyEigenvalues:
         values = np.linalg.eigvalsh(self._inside(found))[::-1]
-        on_grid = np.array([round(float(v) * GRID) for v in values], dtype=object)
+        on_grid = np.array([round(float(v) * VALUE_GRID) for v in values], dtype=object)
         count = public_count(found.count, self.view.rows_per_term) if relation is Relation.REPLACE else None
-        noisy = perturb(on_grid, cost, **self._reach(relation), rng=rng).astype(np.float64) / GRID
+        noisy = perturb(on_grid, cost, **self._reach(relation), rng=rng).astype(np.float64) / VALUE_GRID
         return NoisyEigenvalues(noisy, count)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyEigenvalues:
-        values, scale = np.linalg.eigvalsh(self._made_up(people))[::-1], self.scale(cost, relation) / GRID
+        values, scale = np.linalg.eigvalsh(self._made_up(people))[::-1], self.scale(cost, relation) / VALUE_GRID
         draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
         count = float(people.terms(self.view)) if relation is Relation.REPLACE else None
         return NoisyEigenvalues(values + scale * draw(size=len(values)), count)
@@ -112,10 +112,10 @@ class Eigenvalues(_OfMoment[NoisyEigenvalues]):
         """Sensitivities of the rounded eigenvalues, in grid steps."""
         d = self.lattice.n_columns
         two_sided = relation is Relation.REPLACE and d > 1
-        each = GRID * self.allowance + 1  # what rounding may add to the change of each eigenvalue
+        each = VALUE_GRID * self.allowance + 1  # what rounding may add to the change of each eigenvalue
         return {
-            "l2": (math.sqrt(2) if two_sided else 1.0) * GRID + math.sqrt(d) * each,
-            "l1": (2.0 if two_sided else 1.0) * GRID + d * each,
+            "l2": (math.sqrt(2) if two_sided else 1.0) * VALUE_GRID + math.sqrt(d) * each,
+            "l1": (2.0 if two_sided else 1.0) * VALUE_GRID + d * each,
         }
 
 
@@ -175,14 +175,14 @@ class Rayleigh(_OfMoment[float]):
     @property
     def reach(self) -> float:
         """The sensitivity of the rounded value, in grid steps."""
-        return GRID * (1 + self.allowance) + 1
+        return VALUE_GRID * (1 + self.allowance) + 1
 
     def answer(self, found: SecondMoment, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
-        value = np.array([round(self._value(self._inside(found)) * GRID)], dtype=object)
-        return float(perturb(value, cost, l2=self.reach, l1=self.reach, rng=rng)[0]) / GRID
+        value = np.array([round(self._value(self._inside(found)) * VALUE_GRID)], dtype=object)
+        return float(perturb(value, cost, l2=self.reach, l1=self.reach, rng=rng)[0]) / VALUE_GRID
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:  # noqa: ARG002
-        scale = noise_scale(cost, l2=self.reach, l1=self.reach) / GRID
+        scale = noise_scale(cost, l2=self.reach, l1=self.reach) / VALUE_GRID
         draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
         return self._value(self._made_up(people)) + scale * float(draw())
 

@@ -11,13 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpeigen._types import Floats
 from dpeigen.privacy import Cost, GaussianCost, Randomness, Relation
-from dpeigen.privacy.noise import noise_scale, perturb, perturb_with_count
+from dpeigen.privacy.noise import noise_scale
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import LatticeSum, People, public_count, simulated_sums
+from dpeigen.questions.base import LatticeSum, People, noisy_sums, simulated_sums
 from dpeigen.stats import SquareSums
 from dpeigen.stats.lattice import LEVELS
 
@@ -43,13 +41,12 @@ class MeanSquares(LatticeSum[NoisySquares]):
 
     def answer(self, found: SquareSums, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisySquares:  # noqa: ARG002
         l2, l1 = self._reach(relation)
-        if relation is Relation.REPLACE:
-            count = public_count(found.count, self.view.rows_per_term)
-            noisy = perturb(found.squares, cost, l2=l2, l1=l1, rng=rng)
-        else:
-            noisy, count = perturb_with_count(found.squares, found.count, cost, l2=l2, l1=l1, unit=_COUNT_UNIT, rng=rng)
+        noisy, count = noisy_sums(
+            found.squares, found.count, cost, relation, l2=l2, l1=l1, unit=_COUNT_UNIT,
+            rows_per_term=self.view.rows_per_term, rng=rng,
+        )  # fmt: skip
         unit = self.lattice.step**2 / count
-        return NoisySquares(noisy.astype(np.float64) * unit, count, self._deviation(cost, relation) * unit)
+        return NoisySquares(noisy * unit, count, self._deviation(cost, relation) * unit)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisySquares:
         (l2, l1), unit, terms = self._reach(relation), self.lattice.step**2, people.terms(self.view)

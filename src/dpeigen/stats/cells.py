@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import Frame, exact_scores
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.moments import MOST_ROWS, chunk_rows
 
-Integers = NDArray[np.int64]
 COUNT_WEIGHT = LEVELS // 2
 _FAR = 1e100  # positions beyond this many clip lengths are taken to be there: their quotients cannot overflow
 

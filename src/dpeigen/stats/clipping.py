@@ -15,7 +15,7 @@ from scipy.special import chdtri
 
 from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
-from dpeigen.stats.elliptical import _normal_squares
+from dpeigen.stats.elliptical import normal_squares
 
 _FREEDOMS = (np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
 _PRIOR = 0.25  # by what power of e a step to heavier tails is less likely beforehand
@@ -84,7 +84,7 @@ class _Law:
 
 def _under(clipped: Floats, freedom: float) -> _Law:
     """For rows of Student's t with so many degrees of freedom, in units of the radius."""
-    squares, tails = _normal_squares(len(clipped)), _tails(freedom, len(_normal_squares(len(clipped))))
+    squares, tails = normal_squares(len(clipped)), _tails(freedom, len(normal_squares(len(clipped))))
     values = clipped.copy()
     for _ in range(_ROUNDS):
         lengths = tails * (squares @ values)

@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from dpeigen._types import Floats
 
 _ROUNDS = 500
+_POINTS = np.exp(np.arange(-30.0, 60.0, 0.1))
 
 
 def sign_eigenvalues(variances: ArrayLike) -> Floats:
@@ -31,10 +32,8 @@ def sign_eigenvalues(variances: ArrayLike) -> Floats:
     values = np.asarray(variances, dtype=np.float64)
     scaled = values / values.max()
     # t = e^x and the trapezoidal rule, exponentially accurate for this smooth integrand; in tails it is below 1e-12.
-    x = np.arange(-30.0, 60.0, 0.1)
-    t = np.exp(x)
-    grown = 1.0 + 2.0 * t[:, None] * scaled
-    mass = 0.1 * t * np.exp(-0.5 * np.log(grown).sum(axis=1))
+    grown = 1.0 + 2.0 * _POINTS[:, None] * scaled
+    mass = 0.1 * _POINTS * np.exp(-0.5 * np.log(grown).sum(axis=1))
     phi: Floats = scaled * (mass @ (1.0 / grown))
     return phi / phi.sum()
 
@@ -52,7 +51,7 @@ def relative_variances(phi: ArrayLike) -> Floats:
 def winsorized_eigenvalues(variances: ArrayLike, radius: float) -> Floats:
     """Second moments of Gaussian rows with these variances, winsorised at a radius."""
     values = np.asarray(variances, dtype=np.float64)
-    squares = _normal_squares(len(values))
+    squares = normal_squares(len(values))
     q = squares @ values
     gain = radius**2 / np.maximum(q, radius**2)
     return values * (gain @ squares) / len(squares)
@@ -84,7 +83,7 @@ def _fixed_point(start: Floats, target: Floats, forward: Callable[[Floats], Floa
 
 
 @lru_cache(maxsize=4)
-def _normal_squares(d: int) -> Floats:
+def normal_squares(d: int) -> Floats:
     """Squares of quasi-random Gaussians: Sobol points through the inverse, a fixed set and not a random draw."""
     from scipy.stats import qmc  # slow to load, and rarely needed
 

@@ -15,11 +15,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Bools, Floats
 from dpeigen.stats.products import exact_product
 
 Missing = Literal["refuse", "correct", "drop"]
-Bools = NDArray[np.bool_]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import Frame
-from dpeigen.stats.moments import Integers, chunk_rows
+from dpeigen.stats.moments import chunk_rows
 from dpeigen.stats.products import exact_product
 from dpeigen.stats.units import UnitBlock, terms_of
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, freeze_arrays
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
@@ -43,12 +43,7 @@ class Measured:
     deviations: Floats | None = None  # of the noise, entry by entry, where they differ
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
-            value = getattr(self, name)
-            if value is not None:
-                array = np.array(value, dtype=np.float64)
-                array.setflags(write=False)
-                object.__setattr__(self, name, array)
+        freeze_arrays(self, _ARRAYS)
         self._check()
 
     def _check(self) -> None:

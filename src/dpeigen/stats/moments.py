@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dpeigen._types import Integers
 from dpeigen._validate import check_positive
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats.base import Statistic
@@ -34,7 +35,6 @@ from dpeigen.stats.products import exact_product
 from dpeigen.stats.sums import RowTotals
 from dpeigen.stats.units import terms_of
 
-Integers = NDArray[np.int64]
 FINER = 2**12  # steps in which sums of rows are given, for each of the grid
 MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
 

@@ -54,6 +54,7 @@ class MomentMethod(Method):
 
     whole: ClassVar[bool] = True
     corrects_holes: ClassVar[bool] = True
+    weighs_columns: ClassVar[bool] = True
     tighten: bool = False
     constants: str = "sharp"
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)

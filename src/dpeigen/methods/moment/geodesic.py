@@ -24,7 +24,8 @@ from dpeigen._validate import check_choice, check_count, check_positive, complai
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import frame_rows, location
-from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, Relation, allocate
+from dpeigen.methods.outline import Planned
+from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.calibration import gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.randomness import check_scale
@@ -60,15 +61,14 @@ class Geodesic(Method):
     reference = "Maunu et al. 2022; Kim and Jung 2025"
     needs_bound = False
     needs_delta = True
+    needs_replace = "Use relation='replace', or method='spatial-sign'."
     continuous_noise = True
+    planned = Planned(drawn=True, covariance=False, slow=6)  # every step looks at all signs: no moment tells it
 
     def check(self, task: Task) -> None:
         super().check(task)
         check_blas(self.name)
         owner = type(self).__name__
-        if task.relation is not Relation.REPLACE:
-            remedy = "Use relation='replace', or method='spatial-sign'."
-            raise ValueError(complain("relation", task.owner, "'replace' for method='geodesic'", "add_remove", remedy))
         if task.n_components is None or task.n_components >= task.n_features:
             must = "below the number of columns for method='geodesic', which finds a subspace"
             raise ValueError(complain("n_components", task.owner, must, task.n_components or "a whole covariance"))

@@ -22,14 +22,15 @@ from dpeigen._validate import check_choice, check_count, check_fraction, check_p
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, frame_rows, location
+from dpeigen.methods.outline import Planned
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.sampling.base import any_lattice, rounding_allowance
-from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, allocate, gaussian_epsilon
+from dpeigen.privacy import Budget, Cost, GaussianCost, allocate, gaussian_epsilon
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import Eigenvalues, LeadingProjector, Matrix, ProjectedMoment
-from dpeigen.questions.spectrum import GRID
+from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -70,7 +71,9 @@ class Spiked(Method):
     reference = "Cai, Xia and Zha 2024, Algorithm 1"
     needs_bound = False
     needs_delta = True
+    needs_replace = "Use relation='replace', or method='refined'."
     basis = "distributional"
+    planned = Planned(covariance=False)
 
     def _pays_for_rank(self, task: Task) -> bool:
         return isinstance(self.rank, str) or (self.rank is None and task.n_components is None)
@@ -132,8 +135,6 @@ class Spiked(Method):
         check_fraction("failure", self.failure, "Spiked")
         if check_positive("condition", self.condition, "Spiked") < 1:
             raise ValueError(complain("condition", "Spiked", "at least 1", self.condition))
-        if task.relation is Relation.ADD_REMOVE:
-            raise ValueError(complain("relation", task.owner, "'replace' for method='spiked'", "add_remove"))
         if task.bound is not None:
             remedy = "It clips nothing: its guarantee rests on the model. Use method='refined' for bounded rows."
             raise ValueError(complain("bound", task.owner, "None for method='spiked'", "a bound", remedy))
@@ -176,7 +177,7 @@ class Spiked(Method):
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         question = Eigenvalues(lattice, rounding_allowance(task))
         found = curator.measure(question, purpose=Purpose.MODEL, cost=costs[Purpose.MODEL])
-        deviation = question.scale(costs[Purpose.MODEL], task.relation) / GRID * unit
+        deviation = question.scale(costs[Purpose.MODEL], task.relation) / VALUE_GRID * unit
         values, rank = found.values * unit, self._rank(task)
         if self._pays_for_rank(task):
             rank = max(rank, count_spikes(values, d, int(count), deviation))

@@ -37,6 +37,7 @@ from dpeigen.methods.one_pass.spread import (
     scale_shares,
 )
 from dpeigen.methods.one_pass.streaming import LARGEST_BATCH, OnePassMethod, Stream, components_of, refuse_few_rows
+from dpeigen.methods.outline import Planned
 from dpeigen.privacy import GaussianCost, Spend, gaussian_mu
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.histogram import tail_spend
@@ -72,6 +73,8 @@ class DPPCA(OnePassMethod):
     box: bool = False
 
     name = "dp-pca"
+    # Its histograms are of single gradients, which populations do not draw.
+    planned = Planned(drawn=True, covariance=False, slow=12, larger=3)
     reference = "Liu, Kong, Jain, Oh 2022"
     needs_bound = False
 

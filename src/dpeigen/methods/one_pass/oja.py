@@ -34,6 +34,7 @@ from dpeigen.methods.one_pass.streaming import (
     components_of,
     refuse_few_rows,
 )
+from dpeigen.methods.outline import Planned
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.radius import rows_needed as radius_rows
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_mu
@@ -69,6 +70,7 @@ class Oja(OnePassMethod):
     block: int = 2**16
 
     name = "oja"
+    planned = Planned(covariance=False, slow=8)
     reference = "Liu, Kong, Jain, Oh 2022; Feldman, McMillan, Talwar 2021"
     continuous_noise = True
 

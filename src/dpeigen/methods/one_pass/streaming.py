@@ -19,7 +19,7 @@ from dpeigen._validate import complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import location
-from dpeigen.privacy import ApproximateCost, Cost, Relation, Spend
+from dpeigen.privacy import ApproximateCost, Cost, Spend
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.stats import Frame
 from dpeigen.stats.spectrum import fix_signs, orthonormal
@@ -113,6 +113,7 @@ class OnePassMethod(Method):
     """A method whose estimate is a stream's."""
 
     needs_delta = True
+    needs_replace = "Use relation='replace': one row more or less would move every batch after it."
 
     @abstractmethod
     def start(self, task: Task, start: Floats) -> Stream:
@@ -124,11 +125,6 @@ class OnePassMethod(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
-        if task.relation is Relation.ADD_REMOVE:
-            remedy = "Use relation='replace': one row more or less would move every batch after it."
-            raise ValueError(
-                complain("relation", task.owner, f"'replace' for method={self.name!r}", "add_remove", remedy)
-            )
         if task.n_components is None:
             remedy = "Use PrivatePCA, or method='gaussian' for a whole covariance."
             must = f"other than {self.name!r}, which follows a few directions only"

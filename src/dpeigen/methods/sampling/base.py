@@ -28,7 +28,7 @@ from dpeigen.privacy.noise import noise_scale
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import Count, Eigenvalues
 from dpeigen.questions.radius import OUT_OF
-from dpeigen.questions.spectrum import GRID
+from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
@@ -113,7 +113,7 @@ class SamplingMethod(Method):
         check_radii(task, costs)
         check_scale(self.value_scale(costs[Purpose.EIGENVALUES], task))
         if Purpose.ROWS in costs:
-            check_scale(noise_scale(costs[Purpose.ROWS], l2=GRID, l1=GRID))
+            check_scale(noise_scale(costs[Purpose.ROWS], l2=VALUE_GRID, l1=VALUE_GRID))
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)

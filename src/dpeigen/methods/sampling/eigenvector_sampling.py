@@ -24,11 +24,12 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.outline import Planned
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import Directions, Eigenvalues
-from dpeigen.questions.spectrum import GRID
+from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
 
@@ -53,6 +54,7 @@ class EigenvectorSampling(SamplingMethod):
     reconstruction: str = "expected"
 
     name = "eigenvector-sampling"
+    planned = Planned(slow=4)
     reference = "Amin et al. 2019"
 
     def check(self, task: Task) -> None:
@@ -71,7 +73,7 @@ class EigenvectorSampling(SamplingMethod):
     ) -> tuple[Floats, Floats, float]:
         allowance, cost = self.allowance(task), costs[Purpose.EIGENVALUES]
         noisy = curator.measure(Eigenvalues(lattice, allowance), purpose=Purpose.EIGENVALUES, cost=cost).values
-        scale, cost = self.value_scale(cost, task) / GRID, costs[Purpose.EIGENVECTORS]
+        scale, cost = self.value_scale(cost, task) / VALUE_GRID, costs[Purpose.EIGENVECTORS]
         concentrations = self.concentrations(noisy, scale, cost, task)
         question = Directions(lattice, allowance, tuple(concentrations))
         directions = curator.measure(question, purpose=Purpose.EIGENVECTORS, cost=cost)
@@ -84,7 +86,7 @@ class EigenvectorSampling(SamplingMethod):
     def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats:
         """A direction drawn from exp(c·uᵀMu) turns by an angle of variance 1/2c(λᵢ − λⱼ): (λᵢ − λⱼ)/2c on an entry."""
         d, k, cost = task.n_features, len(values), costs[Purpose.EIGENVALUES]
-        scale = self.value_scale(cost, task) / GRID
+        scale = self.value_scale(cost, task) / VALUE_GRID
         noise = scale if isinstance(cost, GaussianCost) else math.sqrt(2) * scale
         drawn = self.concentrations(values, scale, costs[Purpose.EIGENVECTORS], task)
         levels = np.append(values, np.full(d - k, left))

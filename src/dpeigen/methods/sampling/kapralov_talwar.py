@@ -19,6 +19,7 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.outline import Planned
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance, steps_of
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
@@ -39,6 +40,7 @@ class KapralovTalwar(SamplingMethod):
     """
 
     name = "kapralov-talwar"
+    planned = Planned(slow=4)
     reference = "Kapralov and Talwar 2013"
     halved = (Purpose.EIGENVALUES, Purpose.EIGENVECTORS)
 

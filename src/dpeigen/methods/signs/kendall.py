@@ -29,10 +29,11 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
-from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_epsilon
+from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.randomness import check_scale
@@ -82,8 +83,10 @@ class Kendall(Method):
     name = "kendall"
     reference = "Kim and Jung 2025"
     needs_bound = False
+    needs_replace = "Use relation='replace', or method='spatial-sign'."
     estimand = "Kendall's tau"
     robust = True
+    planned = Planned(covariance=False, unseen=frozenset({Purpose.RADIUS}))  # plans assume spherical differences
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
@@ -111,6 +114,11 @@ class Kendall(Method):
             return BARE * (1.0 if isinstance(task.center, str) else 1.2)
         return 1.0 if task.pairs else PAIRED if task.private_center else 1.2
 
+    def outline(self, task: Task, rows: int) -> Outline:
+        costs = self.shares(task)
+        noise = 2 * entry_noise(costs[Purpose.TAU], task.n_features, task.relation) / rows
+        return Outline("differences", rows, noise, 0.0, Purpose.RADIUS in costs, Purpose.CENTER_RADIUS in costs)
+
     def _pays_for_variances(self, task: Task) -> bool:
         whole = task.n_components is None and self.transform != "winsorized"
         return self.variances == "paid" or (self.variances == "auto" and whole and self.constants == "sharp")
@@ -133,9 +141,6 @@ class Kendall(Method):
         super().check(task)
         check_blas(self.name)
         owner = type(self).__name__
-        if task.relation is not Relation.REPLACE:
-            remedy = "Use relation='replace', or method='spatial-sign'."
-            raise ValueError(complain("relation", task.owner, "'replace' for method='kendall'", "add_remove", remedy))
         check_choice("constants", self.constants, ["sharp", "published"], owner)
         check_choice("variances", self.variances, ["auto", "free", "paid"], owner)
         check_choice("location", self.location, ["auto", "none", "paid"], owner)

@@ -40,6 +40,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs, sign_release
@@ -84,6 +85,7 @@ class Refined(Method):
     needs_bound = False
     estimand = "spatial signs"
     robust = True
+    planned = Planned(covariance=False, slow_search=3)
     needs_delta = True
 
     @property
@@ -115,6 +117,13 @@ class Refined(Method):
         pure, main = self.emphasised(pure), self.emphasised(main)
         coordinates = looks * d * (d + 1) // 2 + d + 1 + center_integers(d)
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
+
+    def outline(self, task: Task, rows: int) -> Outline:
+        costs, pairs = self.shares(task), self.read_as(task).pairs
+        looks = [gaussian_share(cost) ** 2 for purpose, cost in costs.items() if purpose.is_look]
+        together, terms = GaussianCost(math.sqrt(math.fsum(looks))), rows // 2 if pairs else rows
+        d, relation = task.n_features, task.relation
+        return outline_of_signs("stretched", costs, together, terms, d, relation, centered=not pairs, looks=len(looks))
 
     def check(self, task: Task) -> None:
         super().check(task)

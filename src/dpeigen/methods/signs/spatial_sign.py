@@ -24,6 +24,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centered_frame, location
 from dpeigen.methods.location import center_integers, center_shares, within
+from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, measured_signs, sign_release
@@ -79,6 +80,11 @@ class SpatialSign(Method):
         # there are rows enough.
         needed = rows_needed(PureCost(_SCORES_SHARE * task.budget.epsilon))
         return task.n_terms is None or task.n_terms >= needed
+
+    def outline(self, task: Task, rows: int) -> Outline:
+        costs, terms = self.shares(task), rows // 2 if task.pairs else rows
+        directions, about = costs[Purpose.DIRECTIONS], not task.pairs
+        return outline_of_signs("signs", costs, directions, terms, task.n_features, task.relation, centered=about)
 
     def check(self, task: Task) -> None:
         super().check(task)
