@@ -465,7 +465,7 @@ def test_faults_that_leave_people_unprotected_are_caught(fault, subject, monkeyp
     elif fault == "clipped one by one":
         each = lambda self, square, d: np.full(len(self.parts), float(square))  # noqa: E731
         monkeypatch.setattr(Together, "squared_limits", each)
-    pair = _all_alike(([3.0, 0.0, 0.0], [0.0, 3.0, 0.0]))
+    pair = _all_alike(([30.0, 0.0, 0.0], [0.0, 30.0, 0.0]))
     verdict = replay_cases.run_pair(BY_NAME[subject], PLAIN, pair, seed=1)
     assert bool(verdict.fault) != (fault in HARMLESS[subject]), verdict.fault
 
