@@ -196,12 +196,12 @@ source = open_source(path, columns=[f"x{j}" for j in range(WIDTH)], unit=UNIT)
 PrivatePCA(2, epsilon=1.0, delta=1e-6, method="gaussian", bound=9.0, max_rows=MOST).fit(source)
 """
 SCRIPT = """
-import json, resource, time
+import json, time
 import numpy, pyarrow.dataset, sklearn.decomposition, dpeigen, opendp.measurements
 path = PATH
 start = time.process_time()
 CODE
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 print(json.dumps(dict(cpu=time.process_time() - start, peak=peak)))
 """
 

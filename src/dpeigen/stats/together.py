@@ -29,7 +29,7 @@ from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import Together, UnitBlock
 
 _STEPS = 2.0**40
-_ROWS = 2**16  # framed at a time
+_ROWS = 2**16  # summed at a time
 MOST_CAPPED = 2**20  # rows of one person: of more, a row would be less than 2^10 grid steps long
 
 
@@ -67,8 +67,9 @@ def norms_of(rows: Any, views: Sequence[RowView]) -> list[Floats]:
     """Lengths of rows in each view, finite; each row's from that row alone."""
     found: list[list[Floats]] = [[np.empty(0)] for _ in views]
     shared = len(views) > 1 and all(isinstance(view, WhitenedRows) for view in views)  # then along one basis
-    for start in range(0, len(rows), _ROWS):
-        block = np.asarray(rows[start : start + _ROWS])
+    size = max(512, 2**16 // max(1, *(view.n_columns for view in views)))  # small enough for the cache
+    for start in range(0, len(rows), size):
+        block = np.asarray(rows[start : start + size])
         scores = views[0].scores(block) if shared else None  # type: ignore[attr-defined]
         for view, norms in zip(views, found, strict=True):
             image = view.image(block) if scores is None else view.times_factors(scores.copy())  # type: ignore[attr-defined]
