@@ -4,8 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Leave no more threads than cores: the tests run in processes, BLAS inside each stays single-threaded.
 WORKERS ?= 2
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
 
-.PHONY: demo test check docs bench coverage mutants fuzz replay audit oldest format clean supply wheel sbom reproducible
+.PHONY: demo test test-slow test-all needs check docs bench coverage mutants fuzz replay audit oldest format clean supply wheel sbom reproducible
 
 $(VENV)/.core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "dpeigen needs Python 3.10 or newer; set PYTHON=..."; exit 1; }
@@ -21,13 +22,22 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/dpeigen demo --out demo
 
+# All behaviour, without the tests marked slow: long statistical tests, large grids, whole runs of tools and browsers.
+test: needs
+	$(PYTEST) -m "not slow"
+
+test-slow: needs
+	$(PYTEST) -m slow
+
+test-all: needs
+	$(PYTEST)
+
 # Spark needs a Java runtime; without one its tests are left out, and the summary of skipped tests says so too.
-test: $(VENV)/.dev
+needs: $(VENV)/.dev
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || \
 	  echo "No Java runtime found: tests/sources/test_spark.py is left out, because Spark runs on Java (Debian: apt install default-jre-headless)."
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  echo "No PostgreSQL server found: the ledger is tested in files only (Debian: apt install postgresql)."
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -q
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,6 +1,24 @@
-"""Property tests draw the same examples in every run, so that a green run stays green; and they are not timed."""
+"""Property tests draw the same examples in every run, so that a green run stays green; and they are not timed.
 
+Tests marked ``slow`` are left out of `make test`. Of a test marked ``mostly_slow`` the first cases run there, and the
+others count as slow: every behaviour keeps a fast test.
+"""
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    seen: dict[str, int] = {}
+    for item in items:
+        mark = item.get_closest_marker("mostly_slow")
+        if mark is None:
+            continue
+        test = item.nodeid.split("[")[0]
+        seen[test] = seen.get(test, 0) + 1
+        if seen[test] > mark.kwargs.get("fast", 1):
+            item.add_marker(pytest.mark.slow)

@@ -63,7 +63,16 @@ def run(code: str, where: str, namespace: dict[str, object]) -> None:
         pytest.skip(str(absent))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(k == "python" for _, k, _ in blocks(p))], ids=name)
+# Pages that start clusters, or plan and collect at length.
+SLOW = {"docs/scale.md", "docs/planning.md", "docs/tutorials/cluster.md", "docs/tutorials/local-collection.md"}
+RUN = [
+    pytest.param(page, id=name(page), marks=[pytest.mark.slow] if name(page) in SLOW else [])
+    for page in PAGES
+    if any(kind == "python" for _, kind, _ in blocks(page))
+]
+
+
+@pytest.mark.parametrize("page", RUN)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # Spark leaves sockets to the garbage collector
 def test_python_blocks_run(page, tmp_path, monkeypatch, close_figures):
     """In order, in one fresh namespace for a page; warnings are errors."""
@@ -89,11 +98,23 @@ def make_notebook(page: Path) -> dict[str, object]:
     return module.notebook(page)
 
 
-@pytest.mark.parametrize("notebook", ["patients", "genomes"])
-def test_notebooks_are_the_tutorials_and_run(notebook, tmp_path, monkeypatch, close_figures):
+NOTEBOOKS = ["patients", "genomes"]
+
+
+def notebook_of(name: str) -> dict[str, object]:
+    return json.loads((ROOT / "docs" / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_notebooks_are_the_tutorials(notebook):
     """`python docs/notebooks/make.py` writes them again."""
-    made = json.loads((ROOT / "docs" / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8"))
-    assert made == make_notebook(ROOT / "docs" / "tutorials" / f"{notebook}.md")
+    assert notebook_of(notebook) == make_notebook(ROOT / "docs" / "tutorials" / f"{notebook}.md")
+
+
+@pytest.mark.slow  # their code is that of the tutorials, which are run anyway
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_notebooks_run(notebook, tmp_path, monkeypatch, close_figures):
+    made = notebook_of(notebook)
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__notebook__"}
     cells = ["".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "code"]

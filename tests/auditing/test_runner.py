@@ -26,6 +26,7 @@ def audited(name, folder, epsilon, runs, seed=3):
     return result
 
 
+@pytest.mark.mostly_slow(fast=4)
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_planted_fault_is_caught(name, tmp_path):
     fault = FAULTS[name]
@@ -34,6 +35,7 @@ def test_every_planted_fault_is_caught(name, tmp_path):
     assert result.lower > result.epsilon == fault.epsilon
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize(
     ("name", "epsilon", "least"),
     [("gaussian", 4.0, 0.4), ("laplace, one column", 2.0, 0.5), ("direction", 4.0, 0.1), ("local privunit", 2.0, 0.5)],
@@ -77,6 +79,7 @@ def test_draws_in_bulk_are_the_same_law_and_used_once():
         assert abs(values.var() / variance - 1) < 5 * np.sqrt(5 / len(values))
 
 
+@pytest.mark.slow
 def test_the_pair_found_at_the_largest_epsilon_serves_for_all(tmp_path):
     plan = AuditPlan(("laplace, one column",), (1.0, 4.0), 400, rounds=2, quick=True, seed=1)
     results, missing = run_audits(plan, tmp_path, workers=1)

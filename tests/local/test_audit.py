@@ -44,6 +44,7 @@ def test_gaussian_reports_keep_their_promise_and_less_noise_is_caught(client):
     assert audit(reported(weak), E1, E2, runs=5000, confidence=SURE).mu_lower > claim
 
 
+@pytest.mark.slow
 def test_a_site_s_report_keeps_its_promise(client):
     made = client(2, epsilon=5.0, delta=1e-6, seed=3, most_rows=21)
     base = np.tile([0.6, 0.3], (20, 1))
@@ -105,6 +106,7 @@ def in_caps(cap, length=3):
     return many, first, second
 
 
+@pytest.mark.slow
 def test_pure_reports_keep_their_promise_tightly_and_a_wrong_coin_is_caught():
     """Where g lies in the one cap and not in the other, the loss is exactly ε."""
     epsilon = 1.5

@@ -136,6 +136,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_no_audit_proves_more_than_is_claimed_and_less_noise_is_caught(case, tools):
     claim = case.claim(tools)
@@ -143,6 +144,7 @@ def test_no_audit_proves_more_than_is_claimed_and_less_noise_is_caught(case, too
     assert case.prove(tools, RUNS, factor=case.factor) > claim
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("name", ["gaussian", "spatial-sign"])
 def test_sensitivity_one_for_root_two_is_caught(name, tools, monkeypatch):
     (case,) = [c for c in CASES if c.name == name]
@@ -150,6 +152,7 @@ def test_sensitivity_one_for_root_two_is_caught(name, tools, monkeypatch):
     assert case.prove(tools, RUNS) > case.claim(tools)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["matrix-laplace", "laplace-three-columns"])
 def test_a_sensitivity_far_too_small_is_caught(name, tools, monkeypatch):
     """These noises are worst far out in their tails, where no audit gets: it takes a fourth of the sensitivity."""
@@ -180,6 +183,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize(("fit", "purpose", "first", "second"), ESTIMATORS, ids=["covariance", "pca"])
 def test_what_a_fitted_estimator_shows_is_what_its_guarantee_says(fit, purpose, first, second, monkeypatch):
     seen, _ = fit(first, np.random.default_rng(0))

@@ -177,6 +177,7 @@ def prove(tools, method, first, second, *, runs, rng=None, only_directions=False
 WHOLE = {"replace": ((6, 1, 0), (5, 2, 0)), "add_remove": ((4, 1, 0), (3, 1, 0))}
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("split", ["adaptive", "uniform"])
 def test_no_audit_of_the_whole_method_proves_more_than_is_claimed(split, relation, tools):
@@ -186,6 +187,7 @@ def test_no_audit_of_the_whole_method_proves_more_than_is_claimed(split, relatio
     assert 0.1 * claim < proven <= claim
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_audit_of_the_whole_method_catches_values_with_too_little_noise(relation, tools):
     method = EigenvectorSampling(reconstruction="printed")
@@ -194,6 +196,7 @@ def test_the_audit_of_the_whole_method_catches_values_with_too_little_noise(rela
     assert proven > claim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_no_audit_of_a_direction_proves_more_than_its_share(relation, tools, monkeypatch):
     first, second = ((30, 30), (29, 31)) if relation == "replace" else ((30, 30), (31, 30))
@@ -219,6 +222,7 @@ def inverted(beta, count, rng):
     return u, np.log(rng.uniform(count)) < -squares @ beta - (d / 2) * np.log(squares @ omega) + log_bound
 
 
+@pytest.mark.slow
 def test_an_inverted_acceptance_ratio_is_caught_in_the_whole_method(tools, monkeypatch):
     """d = 4, m rows e₁ and as many e₂: the directions between them are equally good, and one row decides."""
     first, second = (200, 200, 0, 0), (199, 201, 0, 0)
@@ -385,6 +389,7 @@ def test_with_noise_each_reconstruction_is_better_than_the_one_before(tools):
     assert not clearly_less(by["printed"], by["projected"], 0.0)  # the test can fail
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("method", [EigenvectorSampling(), KapralovTalwar()], ids=lambda m: m.name)
 def test_delta_buys_accuracy(method, tools):
     pure, approximate = (errors(tools, method, 150, epsilon=1.0, delta=delta) for delta in (0.0, 1e-3))

@@ -177,6 +177,7 @@ def test_a_gradient_is_the_sum_of_its_terms_and_points_downhill():
 # --- audit ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_audit_proves_no_more_than_is_claimed_and_catches_less_noise(tools, monkeypatch):
     """One pair, one step. Confidence 1 − 1e-6: the false-alarm probability. A direction hides most of it: hence 2%."""
     method = Geodesic(steps=1, rate=0.1)

@@ -146,6 +146,7 @@ def prove(tools, first, second, runs, rng=None, **options):
 NEIGHBOURS = {"replace": ((12, 0), (11, 1)), "add_remove": ((12, 0), (11, 0))}
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_no_audit_proves_more_than_is_claimed_and_too_little_noise_is_caught(relation, tools):
     proven, claim = prove(tools, *NEIGHBOURS[relation], runs=1500, epsilon=2.5, relation=relation)
@@ -156,6 +157,7 @@ def test_no_audit_proves_more_than_is_claimed_and_too_little_noise_is_caught(rel
     assert caught > claim
 
 
+@pytest.mark.slow
 def test_the_audit_catches_directions_that_are_too_sharp(tools, monkeypatch):
     right = SamplingMethod.concentration
     monkeypatch.setattr(SamplingMethod, "concentration", lambda self, task: 8 * right(self, task))

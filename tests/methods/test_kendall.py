@@ -118,6 +118,7 @@ def test_five_percent_of_contamination_do_not_turn_it_but_turn_gaussian(d, epsil
     assert np.mean(plain) >= 0.8
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize(("kind", "n"), [("gaussian", 1000), ("t1", 1500)])
 def test_sharp_constants_are_worth_their_name(kind, n, monkeypatch):
     """Mean sinΘ at (0.5, 1e-5), d = 10, at most 0.6 of that with the published constants.
@@ -421,6 +422,7 @@ AUDITS = {
 }
 
 
+@pytest.mark.mostly_slow(fast=1)
 @pytest.mark.parametrize("name", AUDITS)
 def test_audits_prove_no_more_than_is_claimed_and_catch_less_noise(name, tools, monkeypatch):
     """Confidence 1 − 1e-6: the false-alarm probability. The twin has half the noise, or a fifth of the pure one."""
@@ -449,6 +451,7 @@ def test_audits_prove_no_more_than_is_claimed_and_catch_less_noise(name, tools, 
     assert prove(lambda seed: tools.faulty(seed, factor)) > claim
 
 
+@pytest.mark.slow
 def test_an_audit_catches_a_sensitivity_without_its_root_of_two(tools, monkeypatch):
     """Exactly, without runs: on the worst pair the change over the noise is the claimed μ, and not below it."""
     first, second = worst_pair(50)

@@ -88,6 +88,7 @@ def proven(tools, factor, runs=1000):
     return result.mu_lower, claim
 
 
+@pytest.mark.slow
 def test_audit(tools):
     """A false alarm has probability below 1e-6; half of the noise is caught."""
     found, claim = proven(tools, None)

@@ -105,6 +105,7 @@ def test_matrix_laplace_noise_has_its_distribution_in_every_direction(relation, 
             assert (2 * math.exp(-2 * size * distance**2) < ALPHA) is wrong
 
 
+@pytest.mark.mostly_slow(fast=3)
 @pytest.mark.parametrize(("method", "cost"), [(Gaussian(), GaussianCost(0.7)), (Laplace(), PureCost(0.7)),
                                               (MatrixLaplace(), PureCost(0.7))])  # fmt: skip
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])

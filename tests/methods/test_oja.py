@@ -88,6 +88,7 @@ def summed_delta(epsilon, mu, n, delta):
     return best
 
 
+@pytest.mark.mostly_slow(fast=2)
 @pytest.mark.parametrize("n", [1_000, 10_000, 100_000])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_shuffled_calibration_against_independent_bounds(n, epsilon):

@@ -187,6 +187,7 @@ def test_clipping_the_two_parts_apart_would_move_their_cross_moment_by_more_than
     assert np.linalg.norm(np.outer(a, b) - np.outer(-a, b)) == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (0.7, True)])
 def test_an_audit_of_one_stage_on_its_worst_neighbours(tools, factor, caught):
     """A row that stretching puts half inside and half outside, and its mirror image. False alarms: 1e-6.

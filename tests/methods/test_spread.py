@@ -108,6 +108,7 @@ def released_bins(epsilon, delta, factor, tools):
     return run, (1, vectors), (2, changed)
 
 
+@pytest.mark.slow
 def test_audit_of_the_scale(tools):
     """1500 runs; a false alarm has probability below 1e-6. With a tenth of the noise the same audit proves more."""
     run, first, second = released_bins(1.0, 0.01, None, tools)

@@ -181,6 +181,7 @@ def test_no_whitening_makes_a_row_count_more(factors):
     assert largest > 0.6 or factors == [0.0, 0.0]  # the search is not idle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (0.7, True)])
 def test_an_audit_of_the_whitened_moment_on_its_worst_neighbours(tools, factor, caught):
     """Two long rows that whitening makes orthogonal and of full length. False alarms: 1e-6; the twin has 0.7 noise."""

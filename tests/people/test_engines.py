@@ -15,7 +15,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
 from dpeigen.privacy.randomness import randomness
 from dpeigen.sources import BlockSource, open_source
-from dpeigen.stats import Frame, Lattice, RowSums, SecondMoment, SquareSums
+from dpeigen.stats import Frame, Lattice, NormHistogram, RowSums, SecondMoment, SquareSums
 from dpeigen.stats.lattice import LEVELS
 
 from .conftest import NAMES, visits
@@ -58,20 +58,22 @@ ENGINES = {**IN_ORDER, "lazy": lazy, "dask": dask}
 
 
 def integers(source, max_rows=None):
-    """What the sums over all rows are, with weights."""
+    """What the sums over all rows are, with weights; and where they are clipped together, the lengths of people."""
     source.max_rows = max_rows
     source.choose(randomness(None))
     lattice = Lattice(Frame(4), 5.0)
     found = [
         source.reduce(kind) for kind in (SecondMoment(lattice, LEVELS // 3), SquareSums(lattice), RowSums(lattice))
     ]
-    return [found[0].augmented, found[1].squares, found[2].fine, [part.count for part in found]]
+    lengths = [] if max_rows is None else source.reduce(NormHistogram(Frame(4))).counts
+    return [found[0].augmented, found[1].squares, found[2].fine, [part.count for part in found], lengths]
 
 
+@pytest.mark.parametrize("max_rows", [None, 8])  # nobody has more rows: nothing is drawn
 @pytest.mark.parametrize("engine", ENGINES)
-def test_sums_are_the_same_integers(engine, tmp_path):
-    expected = integers(open_source(TABLE, unit="patient_id"))
-    found = integers(open_source(ENGINES[engine](tmp_path), unit="patient_id"))
+def test_sums_are_the_same_integers(engine, max_rows, tmp_path):
+    expected = integers(open_source(TABLE, unit="patient_id"), max_rows)
+    found = integers(open_source(ENGINES[engine](tmp_path), unit="patient_id"), max_rows)
     for one, other in zip(expected, found, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -100,6 +100,7 @@ def test_a_plan_is_ordered_deterministic_and_plain():
     assert {p["method"] for p in plain["predictions"]} | set(plain["refused"]) >= {"gaussian", "refined", "kendall"}
 
 
+@pytest.mark.slow
 def test_what_auto_would_do_is_predicted_with_its_options():
     box = (-4 * np.sqrt(SPECTRUM).max(), 4 * np.sqrt(SPECTRUM).max())
     for facts in ({}, {"bound": box, "delta": 0.0}, {"epsilon": 0.2, "delta": 0.0, "bound": None}):
@@ -299,6 +300,7 @@ def test_the_best_split_is_no_worse_and_fits():
     assert compose_delta(guarantee.split, 1.0) <= 1e-6 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_the_best_split_is_better_in_runs():
     """Squared errors of directions, last variance and centre, summed over 12 paired runs: 40% less is expected here."""
     facts = {"epsilon": 1.0, "delta": 1e-6}

@@ -249,7 +249,11 @@ def stated(answer):
     return {name: value or 0.0 for name, value in values.items() if not isinstance(value, np.ndarray)}
 
 
-@pytest.mark.parametrize("name", CASES)
+# Several seconds each; with plenty of budget they are compared below, quickly.
+SLOW = {"sizes", "octaves", "stretch"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in CASES])
 def test_answers_have_the_mean_and_the_spread_that_are_simulated(name):
     case = CASES[name]
     found = [case.question.statistic().update(table) for table in tables(case.rows)]

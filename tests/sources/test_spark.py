@@ -110,6 +110,22 @@ def test_rows_of_people_are_counted_by_spark(session):
     assert {tuple(row) for row in each} <= {tuple(row) for row in ROWS}
 
 
+def test_rows_of_people_are_clipped_together_by_spark(session):
+    """The integers of pandas, though batches are so small that they cut people in two."""
+    table = pd.DataFrame(ROWS, columns=NAMES).assign(who=[i % 400 for i in range(len(ROWS))])
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "13")
+    try:
+        found = []
+        for source in (open_source(session.createDataFrame(table), unit="who"), open_source(table, unit="who")):
+            source.max_rows = 8  # nobody has more
+            source.choose(randomness(None))
+            found.append([source.reduce(STATISTICS[kind]()) for kind in ("moment", "norms")])
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    for lying, here in zip(*found, strict=True):
+        same(lying, here)
+
+
 def test_rows_can_be_brought_here(frame):
     source = open_source(frame, columns=["a", "sex"], categories={"sex": ["m", "f"]})
     assert source.feature_names == ["a", "sex=m", "sex=f"]

@@ -53,6 +53,7 @@ def test_symmetric_gaussian_off_the_diagonal_is_exactly_as_private_as_claimed():
     assert wrong.violates_gaussian(mu)
 
 
+@pytest.mark.slow
 def test_symmetric_laplace_is_exactly_as_private_as_claimed():
     right = audit(off_diagonal(symmetric_laplace, GRID), 0.0, GRID, runs=120_000, confidence=SURE)
     assert not right.violates(1.0)

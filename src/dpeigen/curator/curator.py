@@ -234,7 +234,8 @@ class DataCurator(Curator):
     """A curator over the rows of a source. ``hands_out_rows``: whether a method may have them; see `unprotected`.
 
     Where rows belong to people, its rows are one of each person, drawn at random: one person, one row, in every batch,
-    part, pair and histogram. Statistics that can share a person's weight among all their rows get those.
+    part, pair and histogram. Statistics that can share a person's weight among all their rows get those, and so do
+    lengths where each row counts alike (`stats.together`).
     """
 
     def __init__(
@@ -286,7 +287,10 @@ class DataCurator(Curator):
         if self.__kept.found is None or self.__kept.reads != question.reads:
             self.__kept = _Kept()  # one statistic at a time is held in memory
             statistic, units = question.statistic(), self.__units
-            if units is not None and statistic.takes_units and question.view.rows_per_term == 1:
+            takes = statistic.takes_units or (
+                statistic.takes_capped and units is not None and units.max_rows is not None
+            )
+            if units is not None and takes and question.view.rows_per_term == 1:
                 self.__checked[0] = True
                 found: Any = units.reduce(statistic)
                 if self.known_terms is not None:

@@ -43,6 +43,7 @@ from dpeigen.sources.progress import rows_are_public
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.measured import Measured
+from dpeigen.stats.together import MOST_CAPPED
 
 Finish = Callable[[Release, Method], Release]
 
@@ -61,7 +62,7 @@ class PrivateEstimator(MissingCells, BaseEstimator):
         """
         owner, unit = type(self).__name__, getattr(self, "unit", None) if unit is None else unit
         max_rows = getattr(self, "max_rows", None)
-        max_rows = None if max_rows is None else check_count("max_rows", max_rows, owner)
+        max_rows = None if max_rows is None else check_count("max_rows", max_rows, owner, high=MOST_CAPPED)
         if unit is None and not isinstance(X, UnitSource):
             if max_rows is not None:
                 remedy = "It limits the rows of one unit."
@@ -241,7 +242,8 @@ def check_robust(method: Method, task: Task) -> None:
 
 def _refuse_second_passes(source: Source, method: Method, task: Task) -> None:
     """Refuse, before anything is spent, a method that reads rows more than once where they come only once."""
-    if source.read_once and not method.holds_rows and rehearse(method, task, counting=False).passes > 1:
+    passes = 0 if method.holds_rows or not source.read_once else rehearse(method, task, counting=False).passes
+    if passes + (task.max_rows is not None) > 1:  # one more where lengths of all rows of a unit must be known first
         raise UnreadableRowsError(
             f"The blocks come from a generator, which can be read only once, and method={method.name!r} takes more "
             "passes. Give BlockSource a function that makes it, or a method that reads once, such as 'gaussian' with a "

@@ -100,8 +100,10 @@ def unit_notes(unit: str, max_rows: int | None) -> tuple[str, ...]:
         return (f"{whose}Each {unit!r} counts one, and its rows share that: results are those of a random row of a "
                 "random one.",)  # fmt: skip
     return (f"{whose}Each row counts alike, and at most {max_rows} rows of one {unit!r}, drawn at random, are used. "
-            "Questions about single columns, lengths and pairs use one row of each. A released number of units is the "
-            "number of rows divided by that.",)  # fmt: skip
+            f"Its rows are clipped together: if their joint length, the root of the sum of their squared lengths "
+            f"divided by {max_rows}, is more than the radius, all of them are shortened by one factor. Questions about "
+            "single columns and pairs use one row of each. A released number of units is the number of rows divided by "
+            f"{max_rows}.",)  # fmt: skip
 
 
 def missing_notes(missing: str) -> tuple[str, ...]:

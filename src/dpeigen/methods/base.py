@@ -6,6 +6,7 @@ with the noisy answers, asks again, and returns an `Estimate`, of which every nu
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from dpeigen.privacy.guarantee import Basis, Numerics
 from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import Source
 from dpeigen.stats import Frame
-from dpeigen.stats.frame import LARGEST_FACT, Missing
+from dpeigen.stats.frame import LARGEST_FACT, Missing, RowView
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
 
@@ -57,6 +58,17 @@ class Task:
     unit: str = "row"  # whom the guarantee protects; n_rows is then the number of these
     max_rows: int | None = None  # of one unit, where each row counts alike; None: every unit counts one
     private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
+    people: float | None = None  # units, where each row counts alike and n_rows is the number of rows over max_rows
+
+    @property
+    def units_per_term(self) -> float:
+        """Units for each term of the sums, at most: more than 1 where each row counts alike."""
+        known = self.people is not None and self.n_rows is not None
+        return max(1.0, self.people / self.n_rows) if known else float(self.max_rows or 1)  # type: ignore[operator]
+
+    def row_radius(self, radius: float, view: RowView) -> float:
+        """The length of rows that a radius stands for on average: longer where rows of a unit are clipped together."""
+        return radius * math.sqrt(self.units_per_term) if view.rows_per_term == 1 else radius
 
     @property
     def pairs(self) -> bool:
@@ -281,7 +293,7 @@ def with_rows_paid(curator: C, method: Method, task: Task) -> tuple[C, Task]:
     rows = curator.measure(question, purpose=Purpose.ROWS, cost=shares[Purpose.ROWS])
     terms = min(rows / task.max_rows, float(task.n_rows or rows))
     left = Budget((1 - _ROWS_MARGIN) * task.budget.epsilon, task.budget.delta)
-    task = replace(task, budget=left, n_rows=max(2, round(terms)))
+    task = replace(task, budget=left, n_rows=max(2, round(terms)), people=task.n_rows)
     part = curator.part(method.shares(task))
     part.known_terms = max(2.0, terms)
     return part, task

@@ -71,7 +71,7 @@ class _Radius(Question[float]):
 
     def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         threshold, each = noise
-        margins = self.margins(found.cumulative, found.count, cost, relation)[self.within]
+        margins = self.margins(found.cumulative, found.people, cost, relation)[self.within]
         return first_passed(GRID[self.within], margins, each, threshold)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:

@@ -293,6 +293,7 @@ _KNOWN = {
     "release_id": "entry in the ledger",
     "covariance_error": "error of the covariance (spectral norm, 95%)",
 }
+_JOINT = "joint length that all rows of one unit were clipped to: √(sum of their squared lengths / rows used, at most)"
 
 
 def _terms(g: Guarantee) -> str:
@@ -303,7 +304,10 @@ def _terms(g: Guarantee) -> str:
 def _data(release: Release) -> list[Block]:
     facts = release.facts
     rows = []
-    for name, words in {**_KNOWN, "n_rows": _terms(release.guarantee)}.items():
+    known = {**_KNOWN, "n_rows": _terms(release.guarantee)}
+    if facts.get("max_rows") is not None:
+        known["radius"] = _JOINT
+    for name, words in known.items():
         value = facts.get(name)
         if value is not None:
             origin = facts.get(f"{name}_is")

@@ -80,6 +80,10 @@ class Source(ABC):
     def blocks(self) -> Iterator[Any]:
         """Blocks of rows, in order; each can be indexed by a slice and turned into an array."""
 
+    def blocks_for(self, statistic: Statistic) -> Iterator[Any]:  # noqa: ARG002
+        """Blocks with what a statistic must know of them beforehand."""
+        return self.blocks()
+
     def count_rows(self) -> int:
         """The number of rows: known, or counted by reading. Only for when it is public."""
         known = self._rows_read if self.n_rows is None else self.n_rows
@@ -105,7 +109,7 @@ class Source(ABC):
     @_counting
     def reduce(self, statistic: S) -> S:
         """The statistic of all rows."""
-        source, lock = self._counted(self.blocks()), threading.Lock()
+        source, lock = self._counted(self.blocks_for(statistic)), threading.Lock()
         with meter(self.n_rows) as advance:
 
             @own_error_state

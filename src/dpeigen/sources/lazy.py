@@ -10,6 +10,7 @@ from dpeigen._validate import complain
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns, check_unit
+from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.units import RowMap, UnitSource, placed
 
 T = TypeVar("T")
@@ -87,7 +88,10 @@ class LazyUnits(LazySource, UnitSource):
             pl.len().over(_WHOSE).alias(_SIZE),
             pl.col(_ORDER).rank("ordinal").over(_WHOSE).alias(_PLACE),
             (pl.int_range(pl.len(), dtype=pl.UInt64).hash(coins) / 2.0**64).alias(_COIN),  # each by itself
+            pl.col(_ORDER).min().over(_WHOSE).alias(_NUMBER),
         )
+        if self.max_rows is not None:
+            self._numbered = self._numbered.sort(_NUMBER)  # all rows of a person come one after the other
         self.n_rows = None if self.thinned else self.n_rows
 
     def _count(self) -> int:
@@ -106,13 +110,22 @@ class LazyUnits(LazySource, UnitSource):
     def _block(self, batch: Any) -> Any:
         rows = self._columns.from_arrow(batch.select(self._columns.names))
         rows = rows if self._function is None else self._function(rows)
-        return placed(rows, self.limits, *(batch.column(name).to_numpy() for name in (_SIZE, _PLACE, _COIN)))
+        return placed(rows, self.limits, *(batch.column(name).to_numpy() for name in (_NUMBER, _SIZE, _PLACE, _COIN)))
+
+    def blocks(self) -> Iterator[Any]:
+        people = WholePeople()
+        for block in super().blocks():
+            found = people(block)
+            if len(found):
+                yield found
+        people.check()
 
     def _query(self) -> Any:
         return self._numbered
 
 
 _WHOSE, _ORDER, _SIZE, _PLACE, _COIN = "__whose__", "__order__", "__size__", "__place__", "__coin__"
+_NUMBER = "__number__"  # of a person
 
 
 def _whose(frame: Any, unit: str) -> Any:

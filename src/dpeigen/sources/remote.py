@@ -37,14 +37,15 @@ class Measurement:
 
 @own_error_state
 def measure(empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any]) -> bytes:
-    """The statistic of one partition's blocks."""
+    """The statistic of one partition's blocks; of those that are converted to None there is none."""
     statistic, count = empty.fresh(), 0
     with single_blas():
         for block in blocks:  # what the engine itself raises here is its own affair
             try:
                 rows = convert(block)
-                statistic.update(rows)
-                count += terms_of(rows)
+                if rows is not None:
+                    statistic.update(rows)
+                    count += terms_of(rows)
                 continue
             except BadRowsError as error:
                 refusal, unreadable = str(error), isinstance(error, UnreadableRowsError)

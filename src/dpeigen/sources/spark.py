@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Categories, Columns, Types, check_unit
+from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result, size_of
 from dpeigen.sources.units import RowMap, UnitLimits, UnitSource, placed
@@ -33,6 +35,11 @@ class SparkSource(Source):
     """A Spark frame, classic or Connect. Its rows have no order."""
 
     fixed_order = False
+
+    @property
+    def _people_whole(self) -> bool:
+        """Whether a statistic gets all rows of a person in one block."""
+        return False
 
     def __init__(
         self,
@@ -60,7 +67,7 @@ class SparkSource(Source):
     def reduce(self, statistic: S) -> S:
         empty = statistic.fresh()
         with meter(None):
-            measured = self._frame.mapInArrow(_Measure(empty, self._converter()), _SCHEMA)
+            measured = self._frame.mapInArrow(_Measure(empty, self._converter(), self._people_whole), _SCHEMA)
             if size_of(empty) > _LARGE:
                 measured = measured.repartition(_GROUPS, "part").mapInArrow(_add, _SCHEMA)
             rows = quietly("Spark", measured.collect)
@@ -86,7 +93,8 @@ class SparkSource(Source):
 class SparkUnits(SparkSource, UnitSource):
     """A Spark frame whose rows belong to people: Spark counts the rows of each by a window over their id.
 
-    Ids stay on the executors. All rows of a person meet in one task.
+    Ids stay on the executors. All rows of a person meet in one task; where they are clipped together, Spark sorts rows
+    by person inside a task, and rows wait there until their person is complete (`sources.joint`).
     """
 
     def __init__(self, data: Any, unit: str, *declared: Any) -> None:
@@ -106,12 +114,14 @@ class SparkUnits(SparkSource, UnitSource):
         # Spark adds the number of a partition to a seed, so the two must have nothing to do with each other.
         seed, coins = (int.from_bytes(rng.token()[:7], "little") for _ in range(2))
         person = Window.partitionBy("whose")
-        self._frame = self._keyed(seed, coins).select(
+        frame = self._keyed(seed, coins).select(
             *[f"c{j}" for j in range(self._width)],
+            f.min("number").over(person).cast("long").alias("person"),
             f.count(f.lit(1)).over(person).cast("long").alias("size"),
             f.row_number().over(person.orderBy("draw")).cast("long").alias("place"),
             "coin",
         )
+        self._frame = frame if self.max_rows is None else frame.sortWithinPartitions("person")
         self.n_rows = None if self.thinned else self.n_rows
 
     def _keyed(self, seed: int = 0, coins: int = 1) -> Any:
@@ -124,10 +134,15 @@ class SparkUnits(SparkSource, UnitSource):
             cell = f.when(~f.isnan(cell), cell + f.lit(0.0))
         text = f.trim(cell.cast("string"))
         known = f.when(f.length(text) > 0, f.concat(f.lit("i"), text))
-        whose = f.coalesce(known, f.concat(f.lit("n"), f.monotonically_increasing_id().cast("string")))
+        number = f.monotonically_increasing_id()
+        whose = f.coalesce(known, f.concat(f.lit("n"), number.cast("string")))
         columns = [f"c{j}" for j in range(self._width)]
         return self._data.select(
-            *columns, whose.alias("whose"), f.rand(seed).alias("draw"), f.rand(coins).alias("coin")
+            *columns,
+            whose.alias("whose"),
+            number.alias("number"),
+            f.rand(seed).alias("draw"),
+            f.rand(coins).alias("coin"),
         )
 
     def _count(self) -> int:
@@ -139,6 +154,10 @@ class SparkUnits(SparkSource, UnitSource):
         other._function = function if before is None else (lambda rows: function(before(rows)))
         other.n_features, other.feature_names = len(feature_names), feature_names
         return other
+
+    @property
+    def _people_whole(self) -> bool:
+        return self.max_rows is not None
 
     def _converter(self) -> Callable[[Any], Any]:
         return _BatchOfPeople(self._columns, self._function, self.limits)
@@ -161,7 +180,7 @@ class _BatchOfPeople:
         width = len(self.columns.names)
         rows = self.columns.from_arrow(batch.select(range(width)))
         rows = rows if self.function is None else self.function(rows)
-        return placed(rows, self.limits, *(batch.column(width + j).to_numpy() for j in range(3)))
+        return placed(rows, self.limits, *(batch.column(width + j).to_numpy() for j in range(4)))
 
 
 def _flat(block: Any) -> Any:
@@ -187,20 +206,37 @@ def _packed(part: int, packed: bytes) -> Any:
 
 
 class _Measure:
-    """Runs on executors: a partition's batches in, one measurement out."""
+    """Runs on executors: a partition's batches in, one measurement out.
 
-    def __init__(self, empty: Statistic, convert: Callable[[Any], Any]) -> None:
-        self._empty, self._convert = empty, convert
+    ``whole``: rows wait until all rows of their person are there.
+    """
+
+    def __init__(self, empty: Statistic, convert: Callable[[Any], Any], whole: bool) -> None:
+        self._empty, self._convert, self._whole = empty, convert, whole
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         part = context.partitionId() if context is not None else 0
-        packed = measure(self._empty, part, batches, self._convert)
+        convert = _WhenComplete(self._convert) if self._whole else self._convert
+        packed = measure(self._empty, part, chain(batches, [None] if self._whole else []), convert)
         for _ in batches:  # to the end, where a refusal stopped early
             pass
         yield _packed(part, packed)
+
+
+class _WhenComplete:
+    """Batches in, rows of complete people out; None says that there are no more."""
+
+    def __init__(self, convert: Callable[[Any], Any]) -> None:
+        self._convert, self._people = convert, WholePeople()
+
+    def __call__(self, batch: Any) -> Any:
+        if batch is not None:
+            return self._people(self._convert(batch))
+        self._people.check()
+        return None
 
 
 def _add(batches: Iterator[Any]) -> Iterator[Any]:

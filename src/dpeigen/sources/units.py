@@ -5,6 +5,8 @@ rows are left out where a person has too many, is drawn without looking at a val
 dropped; the numbers, and how many rows a person has, never leave the source.
 
 For questions that take no shared weights `OneEach` has the rows that stand for their people: one person, one row.
+
+Where each row counts alike, rows of a person are clipped together: `sources.joint`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +25,7 @@ from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import choosing
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.ids import Codes
+from dpeigen.sources.joint import NOTHING_KNOWN, Norms, lengths_of
 from dpeigen.sources.memory import ArraySource, block_rows
 from dpeigen.stats import Statistic
 from dpeigen.stats.units import MOST_SHARED, UnitBlock
@@ -57,22 +60,32 @@ class Chooser:
         people = int(codes.max(initial=-1)) + 1
         # Draws of blocks have nothing to do with each other: no two blocks have the same people.
         token = hashlib.blake2b(names.tobytes(), key=self.token[:64], digest_size=16).digest()
-        sizes, heads, kept = chosen(codes.reshape(-1), people, self.limits, choosing(token))
-        found = UnitBlock(rows, sizes[codes.reshape(-1)], heads, self.limits.max_rows is not None)
+        codes = codes.reshape(-1)
+        sizes, heads, kept = chosen(codes, people, self.limits, choosing(token))
+        found = UnitBlock(rows, sizes[codes], heads, self.limits.max_rows is not None, codes)
         return found if kept is None else found[kept]
 
 
-def placed(rows: Any, limits: UnitLimits, sizes: NDArray[Any], places: NDArray[Any], coins: NDArray[Any]) -> UnitBlock:
+def placed(
+    rows: Any,
+    limits: UnitLimits,
+    whose: NDArray[Any],
+    sizes: NDArray[Any],
+    places: NDArray[Any],
+    coins: NDArray[Any],
+) -> UnitBlock:
     """A block of rows of which an engine has told the size of their people, and their places there from 1 on.
 
-    ``coins``: for each row a number from 0 to 1, used for those in the first place.
+    ``whose``: a number for each row that tells people apart. ``coins``: for each row a number from 0 to 1, used for
+    those in the first place.
     """
     used = np.minimum(sizes.astype(np.int64), limits.most)
     heads = places == 1
     if limits.thinned:
         heads = heads & (coins * limits.most < used)
     shared = used if limits.max_rows is None else np.full(len(used), limits.max_rows)
-    found = UnitBlock(rows, shared, heads, limits.max_rows is not None)
+    capped = limits.max_rows is not None
+    found = UnitBlock(rows, shared, heads, capped, np.column_stack([whose, used]) if capped else None)
     kept = places <= limits.most
     return found if kept.all() else found[kept]
 
@@ -136,6 +149,7 @@ class UnitsByPlace(UnitSource):
         self._rng: Randomness | None = None
         self._heads: NDArray[np.bool_] | None = None
         self._kept: NDArray[np.bool_] | None = None  # None: all rows
+        self._lengths = NOTHING_KNOWN
         self._follow()
 
     def _follow(self) -> None:
@@ -146,7 +160,7 @@ class UnitsByPlace(UnitSource):
     def over(self, rows: Source) -> UnitsByPlace:
         """The same people, with other rows in the same places."""
         other = copy(self)
-        other.plain = rows
+        other.plain, other._lengths = rows, NOTHING_KNOWN
         other._follow()
         return other
 
@@ -181,33 +195,46 @@ class UnitsByPlace(UnitSource):
             self.draw()
             return
         self._sizes = sizes if self.max_rows is None else np.full(people, self.max_rows)
-        self._heads, self._kept = _marked(codes, people, None), None
+        self._heads, self._kept, self._lengths = _marked(codes, people, None), None, NOTHING_KNOWN
 
     def draw(self) -> None:
         """Which rows stand for their people, at random. For counting people any would do, so it waits until needed."""
         if self._rng is not None:
             codes, people = self._people()
             self._sizes, self._heads, self._kept = chosen(codes, people, self.limits, self._rng)
-            self._rng = None
+            self._rng, self._lengths = None, NOTHING_KNOWN
 
     def blocks(self) -> Iterator[UnitBlock]:
         if self._heads is None:
             raise AssertionError("nothing was drawn yet")
-        at = 0
+        at = handed = 0
         for block in self.plain.blocks():
             part = slice(at, at + len(block))
             at += len(block)
             if at > len(self._heads):
                 break
-            sizes = self._sizes[self._codes[part]]
-            found = UnitBlock(block, sizes, self._heads[part], self.max_rows is not None)
-            yield (
-                found
-                if self._kept is None
-                else UnitBlock(np.asarray(block), sizes, found.heads, found.capped)[self._kept[part]]
-            )
+            sizes, capped = self._sizes[self._codes[part]], self.max_rows is not None
+            found = UnitBlock(block, sizes, self._heads[part], capped, start=handed)
+            if self._kept is not None:
+                found = replace(found, rows=np.asarray(block))[self._kept[part]]
+                found = replace(found, start=handed)
+            handed += len(found)
+            yield found
         if at != len(self._heads):
             raise UnreadableRowsError(LENGTHS)
+
+    def blocks_for(self, statistic: Statistic) -> Iterator[UnitBlock]:
+        views = statistic.joint_views
+        if self.max_rows is None or not views:
+            return self.blocks()
+        if not self._lengths.has(views):
+            codes, people = self._people()
+            other = copy(self)  # it is no pass: nothing is drawn from it
+            other.told = None
+            norms = other.reduce(Norms(views))
+            kept = codes if self._kept is None else codes[self._kept]
+            self._lengths = lengths_of(norms, kept, people, self.limits.most)
+        return self._lengths.beside(self.blocks(), views)
 
     def heads_in_memory(self) -> NDArray[Any] | None:
         """The rows that stand for their people, where rows are in memory."""
@@ -229,6 +256,7 @@ class UnitsByPlace(UnitSource):
         other = self.over(ArraySource(rows[inside], self.feature_names))
         other._known, other._heads = (self._codes[inside], len(people)), self._heads[inside]
         other._kept = None if self._kept is None else self._kept[inside]
+        other._lengths = NOTHING_KNOWN
         other._rows_read, other.n_rows = None, int(np.count_nonzero(chosen))
         other.told = self.finished
         return other

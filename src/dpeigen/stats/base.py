@@ -19,9 +19,16 @@ class Statistic(ABC):
     """``update`` with blocks, ``merge`` with others, ``fresh`` for an empty one with the same public parameters.
 
     ``takes_units``: whether blocks may be those of `stats.units`; else one row stands for all rows of a person.
+    ``takes_capped``: the same where each row counts alike. ``joint_views``: the views in which it clips or measures all
+    rows of a person together then (`stats.together`).
     """
 
     takes_units: ClassVar[bool] = False
+    takes_capped: ClassVar[bool] = False
+
+    @property
+    def joint_views(self) -> tuple[Any, ...]:
+        return ()
 
     @abstractmethod
     def fresh(self: S) -> S:

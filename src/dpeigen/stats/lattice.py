@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import RowView, exact_bits, normalised
+from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
 from dpeigen.stats.units import UnitBlock, by_size, squared_limits
 
 LEVELS = 2**20
@@ -51,6 +51,12 @@ class Lattice:
         return (radius - root / 2 - 1) / (1 + root * 2.0 ** -exact_bits(self.n_columns))
 
     @property
+    def clips(self) -> bool:
+        """Whether rows may be longer than the radius, as far as public facts tell."""
+        reach = self.frame.reach if isinstance(self.frame, Frame) else math.inf
+        return self.shape == "ball" and reach * math.sqrt(self.n_columns) > self.radius
+
+    @property
     def step(self) -> float:
         """The length of one grid step in framed units."""
         return self.radius / self.inner
@@ -58,14 +64,15 @@ class Lattice:
     def integers(self, block: Any, out: Floats | None = None) -> Floats:
         """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if it can.
 
-        Rows that share a person with m − 1 others are divided by √m, and so is their ball's radius (`stats.units`).
+        Rows that share a person with m − 1 others are divided by √m, and so is their ball's radius (`stats.units`),
+        unless they are clipped together (`stats.together`).
         """
         scale: Any = 1.0 / self.step
         limits: Any = np.float64(LEVELS**2)
         if isinstance(block, UnitBlock):
             if self.frame.rows_per_term > 1:
                 raise AssertionError("a pair is a pair of people: one row of each")
-            limits = squared_limits(block.sizes, LEVELS**2, self.n_columns)
+            limits = limits_of(block, LEVELS, self.n_columns)
             step = self.step
             scale = by_size(block.sizes, lambda m: 1.0 / step / np.sqrt(m))[:, None]
             block = block.rows
@@ -107,6 +114,13 @@ class Lattice:
                 return lattice
             shorter = np.trunc(lattice[outside] * (1 - 2.0**-12))
             lattice[outside] = np.nan_to_num(shorter, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def limits_of(block: UnitBlock, levels: int, n_columns: int) -> Floats:
+    """The squared lengths that rows of people may have, where one row by itself may have so many steps."""
+    if block.together:
+        return block.together[0].squared_limits(levels**2, n_columns)
+    return squared_limits(block.sizes, levels**2, n_columns)
 
 
 def unit_lattice(frame: RowView) -> Lattice:

@@ -29,10 +29,11 @@ from dpeigen._validate import check_positive
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.exact import ExactSum
-from dpeigen.stats.frame import Frame
+from dpeigen.stats.frame import Frame, RowView
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
 from dpeigen.stats.products import exact_product
 from dpeigen.stats.sums import RowTotals
+from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import terms_of
 
 FINER = 2**12  # steps in which sums of rows are given, for each of the grid
@@ -57,8 +58,13 @@ class _LatticeSum(Statistic):
         self.count = 0  # rows, or people
         self._seen = 0  # rows
 
+    @property
+    def joint_views(self) -> tuple[RowView, ...]:
+        return (self.lattice.frame,) if self.lattice.clips else ()
+
     def update(self, block: Any) -> Any:
         size = chunk_rows(self.lattice.n_columns)
+        block = with_joint_lengths(block, self.joint_views) if self.joint_views else block
         room = np.empty((min(size, len(block)), self.lattice.n_columns))  # one buffer: fresh ones cost page faults
         for start in range(0, len(block), size):
             chunk = block[start : start + size]

@@ -7,7 +7,9 @@ longer than L_r, and the sensitivities are those of `stats.moments` with L_r in 
 than a radius is a sum too, to which a row adds 0 or 1, and no more for a larger radius.
 
 A row that shares a person with m − 1 others comes divided by √m, and so are the grid steps it may have (`stats.units`);
-of the rows of one person only the one that stands for them is counted.
+of the rows of one person only the one that stands for them is counted. Rows that are clipped together
+(`stats.together`) may have the squared length ⌊a·B/S⌋ for every radius, B growing with it; their person counts once, by
+the joint length.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.stats.lattice import LEVELS, Lattice
+from dpeigen.stats.lattice import LEVELS, Lattice, limits_of
 from dpeigen.stats.moments import SecondMoment
 from dpeigen.stats.norms import GRID
-from dpeigen.stats.units import UnitBlock, slack_of, squared_limits
+from dpeigen.stats.units import UnitBlock, slack_of, terms_of
 
 
 def levels_of(radius: float, lattice: Lattice) -> int:
@@ -56,7 +58,9 @@ class NestedMoment(SecondMoment):
     def __init__(self, lattice: Lattice, first: float) -> None:
         super().__init__(lattice, center_weight=1)  # so that rows are summed as well
         self.first = first
+        self.people = 0  # rows, or people, whose lengths are told
         self._longer: list[tuple[Floats, Any]] = []  # lattice rows, and whose they are
+        self._lengths: list[Floats] = []  # joint lengths of people, where they are more than the first radius
 
     def fresh(self) -> NestedMoment:
         return NestedMoment(self.lattice, self.first)
@@ -67,17 +71,30 @@ class NestedMoment(SecondMoment):
         if longer.any():
             sizes = block.sizes[longer] if isinstance(block, UnitBlock) else None
             whose = None if sizes is None else UnitBlock(sizes, sizes, block.heads[longer], block.capped)
+            whose = whose if whose is None else whose.given([each[longer] for each in block.together])
             self._longer.append((rows[longer], whose))
             rows[longer] = 0.0
+        together = block.together if isinstance(block, UnitBlock) else ()
+        for each in together:
+            lengths = each.lengths[each.firsts]
+            self._lengths.append(lengths[lengths > self.first])
+            self.people += len(lengths)
+        self.people += 0 if together else min(len(rows), terms_of(block))
         super()._take(rows, block)
 
     def _join(self, other: SecondMoment) -> None:
         super()._join(other)
-        self._longer += other._longer if isinstance(other, NestedMoment) else []
+        if isinstance(other, NestedMoment):
+            self._longer += other._longer
+            self._lengths += other._lengths
+            self.people += other.people
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
         """The number of rows (or people) within each grid radius from the first one on."""
+        if self._lengths:
+            longer = np.sort(np.concatenate(self._lengths))
+            return np.asarray(self.people - len(longer) + np.searchsorted(longer, GRID, side="right"))
         # z is longer than its limit (L² − s)/m where m·|z|² + s is more than L²: integers below 2^53.
         lengths = [np.empty(0)]
         for rows, whose in self._longer:
@@ -87,7 +104,7 @@ class NestedMoment(SecondMoment):
             lengths.append(squares)
         longer = np.sort(np.concatenate(lengths))
         limits = [float(levels_of(radius, self.lattice) ** 2) for radius in GRID]
-        return np.asarray(self.count - len(longer) + np.searchsorted(longer, limits, side="right"))
+        return np.asarray(self.people - len(longer) + np.searchsorted(longer, limits, side="right"))
 
     def within(self, radius: float, center_weight: int) -> ShortenedMoment:
         """The moment of rows shortened to this radius; no smaller than the first, no larger than the lattice's."""
@@ -109,5 +126,5 @@ class NestedMoment(SecondMoment):
 def _limits(block: Any, levels: int, lattice: Lattice) -> Any:
     """The squared lengths that rows of a block may have where those of a row by itself may have so many steps."""
     if isinstance(block, UnitBlock):
-        return squared_limits(block.sizes, levels**2, lattice.n_columns)
+        return limits_of(block, levels, lattice.n_columns)
     return np.float64(levels**2)

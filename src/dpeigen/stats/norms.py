@@ -1,7 +1,8 @@
 """Counts of row norms on a fixed geometric grid, from which a private radius is chosen.
 
 The grid is public and does not depend on the data: radii 2^(j/4) from 2^−48 to 2^48. One row moves one unit of count,
-and moves every cumulative count in the same direction; that is the sensitivity `questions.radius` relies on.
+and moves every cumulative count in the same direction; that is the sensitivity `questions.radius` relies on. Where each
+row of a person counts alike, a person is counted once, by the joint length of their rows (`stats.together`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import RowView, row_norms
 from dpeigen.stats.moments import chunk_rows
 from dpeigen.stats.stretch import WhitenedRows
+from dpeigen.stats.together import with_joint_lengths
+from dpeigen.stats.units import Together, UnitBlock
 
 GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 4, 48 * 4 + 1) / 4)
 
@@ -23,14 +26,24 @@ GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 4, 48 * 4 + 1) / 4)
 class NormHistogram(Statistic):
     """How many framed rows have their norm in each cell (GRID[j−1], GRID[j]]; the last cell is open above."""
 
+    takes_capped = True
+
     def __init__(self, frame: RowView) -> None:
         self.frame = frame
+        self.count = 0  # terms: rows, or people as far as they count
         self.counts: NDArray[np.int64] = np.zeros(len(GRID) + 1, dtype=np.int64)
 
     def fresh(self) -> NormHistogram:
         return NormHistogram(self.frame)
 
+    @property
+    def joint_views(self) -> tuple[RowView, ...]:
+        return (self.frame,)
+
     def update(self, block: Any) -> NormHistogram:
+        if isinstance(block, UnitBlock):
+            block = with_joint_lengths(block, self.joint_views)
+            return self.tally_people(block, block.together[0])
         size = chunk_rows(self.frame.n_columns)
         for start in range(0, len(block), size):
             self.tally(self.frame.image(block[start : start + size]))
@@ -38,15 +51,27 @@ class NormHistogram(Statistic):
 
     def tally(self, rows: Floats) -> None:
         """Take in framed rows."""
-        cells = np.searchsorted(GRID, row_norms(rows), side="left")
+        self._count(row_norms(rows))
+        self.count += len(rows)
+
+    def tally_people(self, block: UnitBlock, together: Together) -> NormHistogram:
+        """Take in people, once each."""
+        self._count(together.lengths[together.firsts])
+        self.count += block.people
+        return self
+
+    def _count(self, lengths: Floats) -> None:
+        cells = np.searchsorted(GRID, lengths, side="left")
         self.counts += np.bincount(cells, minlength=len(GRID) + 1)
 
     def merge(self, other: NormHistogram) -> NormHistogram:
         self.counts += other.counts
+        self.count += other.count
         return self
 
     @property
-    def count(self) -> int:
+    def people(self) -> int:
+        """Whose lengths were counted: rows, or people."""
         return int(self.counts.sum())
 
     @property
@@ -58,13 +83,24 @@ class NormHistogram(Statistic):
 class NormHistograms(Statistic):
     """Those of several views along one released basis, from one pass."""
 
+    takes_capped = True
+
     def __init__(self, views: tuple[WhitenedRows, ...]) -> None:
         self.views, self._parts = views, [NormHistogram(view) for view in views]
+
+    @property
+    def joint_views(self) -> tuple[WhitenedRows, ...]:
+        return self.views
 
     def fresh(self) -> NormHistograms:
         return NormHistograms(self.views)
 
     def update(self, block: Any) -> NormHistograms:
+        if isinstance(block, UnitBlock):
+            block = with_joint_lengths(block, self.views)
+            for part, together in zip(self._parts, block.together, strict=True):
+                part.tally_people(block, together)
+            return self
         size = chunk_rows(self.views[0].n_columns)
         for start in range(0, len(block), size):
             scores = self.views[0].scores(block[start : start + size])

@@ -8,14 +8,15 @@ many, and whatever is proven of one row with |z| ≤ L holds of one person (docs
 Sums of rows need the weight 1/m where z has 1/√m: the other 1/√m is an integer w = ⌊W/√m⌋ with m·w² ≤ W², and
 |Σwz| ≤ √(Σw²)·√(Σ|z|²) ≤ W·L (Cauchy and Schwarz).
 
-Statistics that take no such blocks are given one row of each person: the ``heads`` of a block, drawn at random.
+Statistics that take no such blocks are given one row of each person: the ``heads`` of a block, drawn at random. Where
+each row counts alike, rows of a person are clipped together instead of one by one: `stats.together`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,23 +30,57 @@ _SLACK = 2**10  # times √d: covers what sums are rounded by when W is taken ou
 
 
 @dataclass(frozen=True, eq=False)
+class Together:
+    """For each row: the integers a and S of its person (`stats.together`), and the person's joint length.
+
+    ``firsts`` marks one row of each person.
+    """
+
+    parts: Floats
+    sums: Floats
+    lengths: Floats
+    firsts: NDArray[np.bool_]
+
+    def __getitem__(self, part: Any) -> Together:
+        return Together(self.parts[part], self.sums[part], self.lengths[part], self.firsts[part])
+
+    def squared_limits(self, squared_radius: int, n_columns: int) -> Floats:
+        """The largest squared lengths of rows on a lattice, integers: those of one person are ≤ the radius squared."""
+        whole = float(squared_radius - slack_of(n_columns))
+        # Six roundings, each by a part of 2^-53 at most, make up for less than the 2^-50 that is taken off.
+        return np.floor(self.parts * (whole / np.maximum(self.sums, 1.0)) * (1 - 2.0**-50))
+
+
+@dataclass(frozen=True, eq=False)
 class UnitBlock:
     """Rows, for each row the number of rows that share its person's weight, and which rows stand for their person.
 
     It is no array on purpose: what does not know of people cannot take it for rows. ``capped``: each row has the
-    weight 1/m for a public m, of which no person has more rows, so a person may count less than one.
+    weight 1/m for a public m, of which no person has more rows, so a person may count less than one; such rows are
+    clipped together. For that a block has all rows of its people, told apart by ``whose``, or comes with what must be
+    known of them: ``together``, for each view of a statistic (`Statistic.joint_views`). ``start``: the number of rows
+    in the blocks before, where rows have an order.
     """
 
     rows: Any
     sizes: NDArray[np.int64]
     heads: NDArray[np.bool_]
     capped: bool = False
+    whose: NDArray[Any] | None = None
+    together: tuple[Together, ...] = ()
+    start: int = 0
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def __getitem__(self, part: Any) -> UnitBlock:
-        return UnitBlock(self.rows[part], self.sizes[part], self.heads[part], self.capped)
+        whose = None if self.whose is None else self.whose[part]
+        together = tuple(each[part] for each in self.together)
+        return UnitBlock(self.rows[part], self.sizes[part], self.heads[part], self.capped, whose, together)
+
+    def given(self, together: Sequence[Together]) -> UnitBlock:
+        """The same rows, with what is known of all rows of their people."""
+        return replace(self, together=tuple(together))
 
     @property
     def people(self) -> int:

@@ -141,7 +141,7 @@ class MomentMethod(Method):
             leaving = RadiusLeaving(frame, max(1.0, count) / OUT_OF if outside is None else outside)
             cost = costs[Purpose.RADIUS]
             left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
-        return replace(estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error))
+        return replace(estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error, task))
 
     def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
         d, n = task.n_features, task.n_terms
@@ -166,7 +166,7 @@ class MomentMethod(Method):
             whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor vanish
             tau = deviation / whole
             values = whole * shrink_eigenvalues(values / whole, self.law.r_transform(d, tau), math.sqrt(d) * tau)
-        values = project_eigenvalues(values, trace=lattice.radius**2)
+        values = project_eigenvalues(values, trace=task.row_radius(lattice.radius, frame) ** 2)
         framed = (vectors * values) @ vectors.T
         error = self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task)
         if holes is not None:
@@ -223,7 +223,12 @@ class MomentMethod(Method):
 
 
 def measured(
-    found: NoisyMoment, count: float, question: Moment, outside: tuple[float | None, float], center_error: float | None
+    found: NoisyMoment,
+    count: float,
+    question: Moment,
+    outside: tuple[float | None, float],
+    center_error: float | None,
+    task: Task,
 ) -> Measured:
     """The moment as it was released, for intervals; ``outside`` rows are longer than the radius, about."""
     lattice, frame = question.lattice, frame_of(question.lattice)
@@ -234,7 +239,7 @@ def measured(
         law=question.law.label,
         deviation=found.deviation * area,
         terms=count,
-        radius=lattice.radius,
+        radius=task.row_radius(lattice.radius, frame),
         weight=question.weight * lattice.step,
         outside=outside[0],
         outside_scale=outside[1],

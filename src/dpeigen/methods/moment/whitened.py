@@ -158,13 +158,15 @@ class Whitened(Method):
             asked = RadiusLeaving(view, outside * share, together=together)
             candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
-        rough = latest if candidates[-1][0] ** 2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
+        longest = task.row_radius(candidates[-1][0], frame)
+        rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
         reach, shown, back = min(candidates, key=lambda each: judged(each[0], each[2], rough))
         start = reach if share < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
             asked = radius_from(shown, outside, start)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
         found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
+        reach = task.row_radius(reach, shown)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         known = columns.known & (quadratic_forms(back, white) > _CLEAR * noise_of_columns)

@@ -129,12 +129,11 @@ class SamplingMethod(Method):
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
         spread = self.spread(values, left / unit, costs, task)
         outside = math.ceil(count / OUT_OF) if task.private_bound else None
+        reach = task.row_radius(radius, frame) * float(frame.unit[0])
         measured = (
             None
             if spread is None
-            else partial(
-                _measured, components, eigenvalues, left, spread * unit, count, radius * float(frame.unit[0]), outside
-            )
+            else partial(_measured, components, eigenvalues, left, spread * unit, count, reach, outside)
         )
         return Estimate(
             components=components,
@@ -186,7 +185,8 @@ def steps_of(task: Task) -> int:
 def rounding_allowance(task: Task) -> float:
     """A bound on what double precision adds to sensitivities: M in doubles, its decompositions, its deflation.
 
-    Each is backward stable with an error of at most 8d·2^−52·‖M‖, and ‖M‖ ≤ n; two neighbours share it.
+    Each is backward stable with an error of at most 8d·2^−52·‖M‖, and ‖M‖ ≤ n, the number of rows or people; two
+    neighbours share it.
     """
-    n = _MOST_ROWS if task.n_terms is None else task.n_terms
+    n = _MOST_ROWS if task.n_terms is None else math.ceil(task.n_terms * task.units_per_term) + 1
     return 32 * task.n_features * n * 2.0**-52

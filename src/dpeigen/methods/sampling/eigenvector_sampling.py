@@ -77,7 +77,7 @@ class EigenvectorSampling(SamplingMethod):
         concentrations = self.concentrations(noisy, scale, cost, task)
         question = Directions(lattice, allowance, tuple(concentrations))
         directions = curator.measure(question, purpose=Purpose.EIGENVECTORS, cost=cost)
-        values = self._values(noisy, concentrations, count)
+        values = self._values(noisy, concentrations, count * task.units_per_term)
         k = len(directions)
         order = np.argsort(-values[:k], kind="stable")
         left = float(values[k:].mean()) if k < len(values) else 0.0
@@ -110,9 +110,9 @@ class EigenvectorSampling(SamplingMethod):
             epsilons = share * (pure_epsilon(cost) / share.sum())
         return np.append(epsilons * self.concentration(task), np.zeros(k - paid))
 
-    def _values(self, noisy: Floats, concentrations: Floats, count: float) -> Floats:
+    def _values(self, noisy: Floats, concentrations: Floats, most: float) -> Floats:
         """One value for each direction and for those left out, in squared radii."""
         if self.reconstruction == "printed":
-            return np.clip(noisy, 0.0, count)
-        decreasing = project_eigenvalues(isotonic_decreasing(noisy), trace=count)
+            return np.clip(noisy, 0.0, most)
+        decreasing = project_eigenvalues(isotonic_decreasing(noisy), trace=most)
         return decreasing if self.reconstruction == "projected" else expected_rayleigh(decreasing, concentrations)

@@ -58,15 +58,15 @@ class KapralovTalwar(SamplingMethod):
         steps, allowance, d = steps_of(task), self.allowance(task), task.n_features
         draw, value = (_one_step(costs[p], steps) for p in (Purpose.EIGENVECTORS, Purpose.EIGENVALUES))
         concentration = draw_epsilon(draw, 1) * self.concentration(task)
-        rebuilt = np.zeros((d, d))
+        rebuilt, most = np.zeros((d, d)), count * task.units_per_term
         for _ in range(steps):
             question = RankOne(lattice, allowance, concentration, Matrix(rebuilt))
             u = curator.measure(question, purpose=Purpose.EIGENVECTORS, cost=draw)
             length = Rayleigh(lattice, allowance, Matrix(u), Matrix(rebuilt))
             noisy = curator.measure(length, purpose=Purpose.EIGENVALUES, cost=value)
-            rebuilt = rebuilt + np.clip(noisy, -count, count) * np.outer(u, u)
+            rebuilt = rebuilt + np.clip(noisy, -most, most) * np.outer(u, u)
         eigenvalues, eigenvectors = np.linalg.eigh(rebuilt)
-        eigenvalues = project_eigenvalues(eigenvalues, trace=count)[::-1]
+        eigenvalues = project_eigenvalues(eigenvalues, trace=most)[::-1]
         return fix_signs(eigenvectors.T[::-1][:steps]), eigenvalues[:steps], 0.0
 
 

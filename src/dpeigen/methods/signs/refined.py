@@ -206,9 +206,8 @@ class Refined(Method):
         found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
         share = _tail(task, gaussian_share(costs[Purpose.VARIANCES]))
         units = np.append(factors**-2.0, 1.0)[: len(found.squares)] * float(frame.unit[0]) ** 2
-        return Paid(
-            basis, found.squares, np.full(len(found.squares), found.deviation), radius, share, units
-        ), found.count
+        noise, reach = np.full(len(found.squares), found.deviation), task.row_radius(radius, scores)
+        return Paid(basis, found.squares, noise, reach, share, units), found.count
 
 
 def next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:

@@ -113,8 +113,8 @@ class SpatialSign(Method):
         question = MeanSquares(Lattice(view, radius))
         found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
         estimate = self._assemble(directions, found.squares, frame, task, count=found.count, radius=radius)
-        unit = float(frame.unit[0])
-        paid = Paid(directions, found.squares, np.full(len(found.squares), found.deviation), radius, HELD, unit**2)
+        unit, reach = float(frame.unit[0]), task.row_radius(radius, view)
+        paid = Paid(directions, found.squares, np.full(len(found.squares), found.deviation), reach, HELD, unit**2)
         measured = partial(
             measured_signs,
             [signs],
