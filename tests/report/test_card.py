@@ -14,16 +14,21 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.plotting import ScreeDisplay
 from dpeigen.report import html, markdown, write_card
-from dpeigen.report.results import asked_regression, noise_floor
+from dpeigen.report.content import make_card
+from dpeigen.report.matrices import asked_regression, regression_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
 
 KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "scaled", "wide", "evil"]
-FIGURES = {
-    "pca": {"loadings", "scree", "biplot"},
-    "covariance": {"correlations", "scree"},
-    "ridge": {"coefficients", "correlations"},
-}
+
+
+def figures_of(release):
+    """Names of the pictures: loadings only of components that can be distinguished from noise."""
+    if release.kind == "pca":
+        told = [i for i in range(len(release.components)) if release.is_resolved(i)]
+        return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if told[:2] == [0, 1] else set())
+    strongest = {"strongest"} if release.usual_intervals is not None else set()
+    return {"correlations", "scree" if release.kind == "covariance" else "coefficients"} | strongest
 
 
 class Page(HTMLParser):
@@ -65,7 +70,7 @@ def page_of(folder):
 
 def test_all_files_are_there(card):
     release, folder = card
-    figures = FIGURES[release.kind]
+    figures = figures_of(release)
     expected = {"release.json", "release.safetensors", "card.html", "card.md", "figures"}
     assert {path.name for path in folder.iterdir()} == expected
     assert {path.name for path in (folder / "figures").iterdir()} == {
@@ -81,13 +86,15 @@ def test_the_page_is_well_formed_and_asks_for_nothing(card):
     page = page_of(card[1])
     assert page.open == []
     tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "iframe", "object", "embed", "form", "img", "base", "audio", "video", "foreignobject"}
+    assert [dict(a) for t, a in page.tags if t == "script"] == [{"type": "application/ld+json"}]  # data, never run
+    assert not tags & {"iframe", "object", "embed", "form", "img", "base", "audio", "video", "foreignobject"}
     for tag, attributes in page.tags:
         assert not [name for name in attributes if name.startswith("on")]
         assert "src" not in attributes
         for name in ("href", "xlink:href"):
             target = attributes.get(name)
-            assert target is None or target.startswith("#") or (tag, target) == ("link", "data:,")
+            followed = tag == "a" and (target or "").startswith("https://doi.org/")  # by a click only
+            assert target is None or target.startswith("#") or (tag, target) == ("link", "data:,") or followed
     source = (card[1] / "card.html").read_text(encoding="utf-8")
     style = "".join(re.findall(r"<style>(.*?)</style>", source, re.DOTALL))
     assert "@import" not in style
@@ -146,8 +153,6 @@ def test_warnings_stand_before_everything_else(cards):
 def test_a_method_without_proof_says_so(cards):
     release = cards("pca")[0]
     bad = replace(release, guarantee=replace(release.guarantee, basis="none", assumptions=("it never was",)))
-    from dpeigen.report.content import make_card
-
     card = make_card(bad, {"release.json": "0" * 64})
     assert [(n.level, n.title) for n in card.notices] == [("danger", "Not private")]
     assert "This release is not private" in markdown.render(card)
@@ -159,15 +164,15 @@ def test_names_of_columns_stay_names(cards):
     folder = cards("evil")[1]
     page = page_of(folder)
     assert "document.title='owned'" in page.text()
-    assert {"script", "img"}.isdisjoint(tag for tag, _ in page.tags)
+    assert "img" not in [tag for tag, _ in page.tags]
+    assert [a for tag, a in page.tags if tag == "script"] == [{"type": "application/ld+json"}]
     tokens = MarkdownIt("commonmark").enable("table").parse((folder / "card.md").read_text(encoding="utf-8"))
     flat = [token for block in tokens for token in [block, *(block.children or [])]]
-    assert not [token for token in flat if token.type in ("html_block", "html_inline", "link_open", "code_inline")]
-    assert {token.attrs["src"] for token in flat if token.type == "image"} == {
-        "figures/loadings.svg",
-        "figures/scree.svg",
-        "figures/biplot.svg",
-    }
+    assert not [token for token in flat if token.type in ("html_block", "html_inline", "code_inline")]
+    links = [token.attrs["href"] for token in flat if token.type == "link_open"]
+    assert all(address.startswith("https://doi.org/") for address in links)
+    pictures = {token.attrs["src"] for token in flat if token.type == "image"}
+    assert pictures == {f"figures/{name}.svg" for name in figures_of(cards("evil")[0])}
     rows_of = [token for token in flat if token.type == "th_open"]
     assert rows_of  # tables are tables, with names that hold pipes and line breaks in them
     text = "".join(token.content for token in flat if token.type == "text")
@@ -215,12 +220,14 @@ def test_numbers_are_those_of_the_release(cards):
     assert fit.target == "y"
     text = page_of(folder).text()
     assert f"{fit.coef[0]:+.4g}" in text
-    assert f"{fit.error_bound:.3g}" in text
+    errors = regression_errors(release, fit)
+    assert f"{errors.intervals[0][0]:+.3g} to {errors.intervals[1][0]:+.3g}" in text
+    assert f"R² is {errors.r_squared:.3f}" in text
 
 
 def test_rescaled_coefficients_come_back_to_their_units(cards):
     """y = 3 + 2a − b with a in [10, 30], b in [0, 4]: rescaled, fitted without noise to speak of, and brought back."""
-    from dpeigen.report.results import _in_own_units
+    from dpeigen.report.matrices import _in_own_units
 
     rng = np.random.default_rng(0)
     a, b = rng.uniform(10, 30, 200_000), rng.uniform(0, 4, 200_000)
@@ -239,20 +246,21 @@ def test_rescaled_coefficients_come_back_to_their_units(cards):
 def test_the_noise_floor_is_where_noise_alone_ends():
     """Rows that are all the same: what the release holds is noise, and it stays below the floor.
 
-    The largest eigenvalue of such noise is 2τ√d to within a few per cent at d = 60; the release's is shrunk.
+    The largest eigenvalue of such noise is 2τ√d to within a few per cent at d = 60; the release's is shrunk. Against a
+    floor that is 30% too low or high, the last line would fail.
     """
     for seed in range(5):
         pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, bound=1.0, center=None, method="gaussian", random_state=seed)
         release = pca.fit(np.zeros((1000, 60))).release_
-        assert release.eigenvalues[0] < noise_floor(release)[0]
+        assert release.eigenvalues[0] < release.noise_floor.value
         signal = np.zeros((1000, 60))
         signal[:, 0] = np.tile([1.0, -1.0], 500)
-        assert pca.fit(signal).release_.eigenvalues[0] > noise_floor(release)[0]
+        assert pca.fit(signal).release_.eigenvalues[0] > release.noise_floor.value
+        edge = 2 * np.sqrt(60) * release.facts["noise_deviation"]
+        assert 0.9 < release.noise_floor.value / edge < 1.15
 
 
 def test_the_choice_of_auto_is_shown(cards):
-    from dpeigen.report.content import make_card
-
     release = cards("pca")[0]
     for choice in (
         "least noise <b>",
@@ -260,7 +268,7 @@ def test_the_choice_of_auto_is_shown(cards):
         ["gaussian <b>", 1.5],
     ):
         card = make_card(replace(release, facts={**release.facts, "choice": choice}), {"release.json": "0" * 64})
-        page = html.render(card, dict.fromkeys(FIGURES["pca"], ""))
+        page = html.render(card, dict.fromkeys((picture.name for picture in card.pictures()), ""))
         assert "Why this method" in page
         assert "&lt;b&gt;" in page
 
