@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from dpeigen.noise_floor import NoiseFloor
     from dpeigen.regression import Regression
 
+_MOST_COLUMNS = 100  # up to which intervals of loadings take seconds
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -134,17 +136,10 @@ class Release:
         description: str | None = None,
         population: str | None = None,
     ) -> Release:
-        """The same release with texts for its card, added to those that it has. Saved with it.
+        """The same release with texts for its card, added to those it has, and saved with it. They are public.
 
-        They are public: write nothing that was read out of the rows.
-
-        Parameters
-        ----------
-        title : of the card.
-        author : who made the release; several are separated by semicolons.
-        contact : where questions go.
-        description : what the data are and how they were collected.
-        population : whom the rows stand for.
+        ``author``: several are separated by semicolons. ``description``: what the data are and how they were
+        collected. ``population``: whom the rows stand for.
         """
         given = {"title": title, "author": author, "contact": contact}
         given |= {"description": description, "population": population}
@@ -201,12 +196,21 @@ class Release:
         return regression.regression(self, target, features, alpha, level, of, scales)
 
     @cached_property
-    def usual_intervals(self) -> Intervals | None:
-        """The intervals that plots, tables and cards show: 95%, of the population. None where there are none."""
+    def _found(self) -> Intervals | None:
         try:
             found = self.intervals()
-            _ = found.resolved, found.components
+            _ = found.resolved
         except (ArithmeticError, ValueError):  # nothing was measured, or it is a file that nobody measured
+            return None
+        return found
+
+    @cached_property
+    def usual_intervals(self) -> Intervals | None:
+        """The 95% intervals of the population, for plots and cards; None without any, or if they take minutes."""
+        try:
+            found = self._found if self.n_features <= _MOST_COLUMNS else None
+            _ = found and found.components
+        except (ArithmeticError, ValueError):
             return None
         return found
 
@@ -223,8 +227,7 @@ class Release:
 
         On rows of independent columns with equal variances it is 0 in at least 95% of releases.
         """
-        found = self.usual_intervals
-        return None if found is None else found.resolved
+        return None if self._found is None else self._found.resolved
 
     def is_resolved(self, component: int) -> bool:
         """Whether a component, counted from 0, can be told from noise, or nothing is known of that."""

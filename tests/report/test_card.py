@@ -13,7 +13,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.plotting import ScreeDisplay
-from dpeigen.report import html, markdown, write_card
+from dpeigen.report import html, markdown, matrices, write_card
 from dpeigen.report.content import make_card
 from dpeigen.report.matrices import asked_regression, regression_errors
 
@@ -27,7 +27,7 @@ def figures_of(release):
     if release.kind == "pca":
         told = [i for i in range(len(release.components)) if release.is_resolved(i)]
         return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if told[:2] == [0, 1] else set())
-    strongest = {"strongest"} if release.usual_intervals is not None else set()
+    strongest = {"strongest"} if release.usual_intervals is not None and matrices.strongest(release) else set()
     return {"correlations", "scree" if release.kind == "covariance" else "coefficients"} | strongest
 
 
@@ -200,8 +200,9 @@ def test_names_are_shown_as_they_are(cards):
 def test_wide_tables_stay_usable(cards):
     release, folder = cards("wide")
     page = page_of(folder)
-    assert "the other 360 are in the file" in page.text()
+    assert "the other 110 are in the file" in page.text()
     assert "the other 4 are in the file" in page.text()
+    assert "they take minutes for so many columns" in page.text()
     assert sum(tag == "tr" for tag, _ in page.tags) < 120
     assert (folder / "card.html").stat().st_size < 2**20
     largest = int(np.abs(release.components[0]).argmax())
@@ -320,3 +321,130 @@ def test_a_correlation_matrix_is_shown_where_it_was_asked_for(tmp_path):
     text = page_of(tmp_path / "card").text()
     assert "The correlation matrix" in text
     assert f"{np.sqrt(release.raw_covariance[2, 2]):.4g}" in text
+
+
+# --- who, when, from whom, how sure ---------------------------------------------------------------------------------
+
+ABOUT = {
+    "title": "Health & <work>",
+    "author": "Ann O'Neil; B. </script><script>alert(1)</script>",
+    "contact": "data@example.org",
+    "description": "Visits to the doctor.",
+    "population": "Adults in 1984.",
+}
+
+
+def data_of(folder):
+    """What the page says to machines."""
+    source = (folder / "card.html").read_text(encoding="utf-8")
+    (text,) = re.findall(r'<script type="application/ld\+json">(.*?)</script>', source, re.DOTALL)
+    assert not set("<>&") & set(text)
+    return json.loads(text)
+
+
+def test_texts_of_a_person_are_kept_with_the_release_and_shown_as_they_are(cards, tmp_path):
+    release = cards("pca")[0].describe(title="old").describe(**ABOUT)
+    write_card(release, tmp_path / "card")
+    again = load_release(tmp_path / "card")
+    assert again.about == ABOUT
+    assert again.date == release.date
+    page, plain = page_of(tmp_path / "card"), (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
+    for said in (*ABOUT.values(), release.date, "Private PCA of 9 columns"):
+        for part in said.split("; "):
+            assert part in page.text()
+            assert markdown.text(part) in plain
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    found = data_of(tmp_path / "card")
+    assert (found["@type"], found["name"], found["dateCreated"]) == ("Dataset", ABOUT["title"], release.date)
+    assert [person["name"] for person in found["creator"]] == ABOUT["author"].split("; ")
+    assert found["creator"][0]["contactPoint"]["name"] == ABOUT["contact"]
+    digest = hashlib.sha256((tmp_path / "card" / "release.json").read_bytes()).hexdigest()
+    assert found["identifier"] == f"sha256:{digest}"
+    assert {part["name"]: part["sha256"] for part in found["distribution"]}["release.json"] == digest
+    assert "author = {{Ann O'Neil} and {B. </script>" in page.text()
+
+
+@pytest.mark.parametrize(("name", "value"), [("title", ""), ("title", "x" * 201), ("author", 3), ("contact", " ")])
+def test_texts_that_are_none_are_refused(cards, name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of Release.describe must be a text"):
+        cards("pca")[0].describe(**{name: value})
+
+
+def test_every_number_stands_with_its_interval(cards):
+    release, folder = cards("pca")
+    text, found = page_of(folder).text(), release.intervals()
+    (low, high), (least, most) = found.eigenvalues, found.components
+    assert release.resolved == 2
+    for i in range(2):
+        assert f"{release.eigenvalues[i]:.4g} {low[i]:.4g} to {high[i]:.4g}" in text
+        for j in range(9):
+            assert f"{release.components[i, j]:+.3f} {least[i, j]:+.2f} to {most[i, j]:+.2f}" in text
+    assert f"Noise floor {release.noise_floor.value:.3g}" in text
+    release, folder = cards("covariance")
+    text, (low, high) = page_of(folder).text(), release.intervals().mean
+    assert f"{release.mean[2]:.4g} {low[2]:.4g} to {high[2]:.4g}" in text
+
+
+def test_noise_is_no_result(tmp_path):
+    rows = np.random.default_rng(3).normal(size=(60, 4))
+    release = PrivatePCA(2, epsilon=0.5, delta=1e-6, bound=5.0, random_state=0).fit(rows).release_
+    assert release.resolved == 0
+    card = make_card(release, {"release.json": "0" * 64})
+    assert [picture.name for picture in card.pictures()] == ["scree"]
+    text = markdown.render(card)
+    assert "No result" in text
+    assert text.count("not distinguishable from noise") >= 2
+    assert "Loadings of" not in text
+    assert f"{release.components[0, 0]:+.3f}" not in text
+
+
+def test_links_lead_to_the_papers_of_the_method(cards):
+    for kind, doi in (("kendall", "10.48550/arXiv.2507.15232"), ("spiked", "10.48550/arXiv.2401.03820")):
+        folder = cards(kind)[1]
+        addresses = [a["href"] for tag, a in page_of(folder).tags if tag == "a" and "doi.org" in a.get("href", "")]
+        assert f"https://doi.org/{doi}" in addresses
+        assert f"<https://doi.org/{doi}>" in (folder / "card.md").read_text(encoding="utf-8")
+        assert f"docs/mechanisms/{kind}.md" in page_of(folder).text()
+        assert data_of(folder)["citation"] == addresses
+
+
+def test_every_method_has_a_proof_page_and_the_papers_it_names():
+    from pathlib import Path
+
+    from dpeigen.methods import METHODS
+    from dpeigen.privacy import Guarantee
+    from dpeigen.report.links import DOIS, papers, proof_page
+
+    docs = Path(__file__).parents[2] / "docs"
+    for name, method in METHODS.items():
+        g = Guarantee(1.0, 0.0, "replace", name, reference=method.reference)
+        page = proof_page(g)[0].split()[1]
+        assert (docs.parent / page).is_file()
+        assert papers(g) or method.reference == "Amin et al. 2019"  # which has no DOI
+    assert all(re.fullmatch(r"10\.\d{4,5}/\S+", doi) for doi in DOIS.values())
+
+
+def test_notebooks_show_releases_guarantees_and_intervals_escaped(cards):
+    release = cards("evil")[0]
+    shown = [release, release.guarantee, release.intervals(), cards("ridge")[0].regression("y")]
+    shown.append(PrivatePCA(1, epsilon=1.0, bound=1.0).explain(np.zeros((50, 2))))
+    for thing in shown:
+        source = thing._repr_html_()
+        page = Page(source)
+        assert page.open == []
+        assert {tag for tag, _ in page.tags} <= {
+            "div",
+            "strong",
+            "p",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+        }
+        assert all(set(attributes) <= {"style", "scope"} for _, attributes in page.tags)
+        assert "url(" not in source
+    assert "document.title='owned'" in Page(release._repr_html_()).text()
+    assert "NOT PRIVATE" in release._repr_html_()

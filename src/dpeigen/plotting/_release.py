@@ -51,7 +51,8 @@ class ReleaseDisplay(Display):
         return self.release.guarantee
 
     def _caption(self) -> str:
-        whiskers = "whiskers: 95% intervals" if self.release.usual_intervals is not None else NO_INTERVALS
+        many = "no intervals: they take minutes for so many columns" if self.release.resolved is not None else ""
+        whiskers = "whiskers: 95% intervals" if self.release.usual_intervals is not None else many or NO_INTERVALS
         return f"{super()._caption()}\n{whiskers}"
 
     def _of_columns(self) -> str:
@@ -86,7 +87,8 @@ def spectrum(release: Release) -> Spectrum:
     """
     k = len(release.eigenvalues)
     if release.usual_intervals is None:  # nothing tells whether the axes after them were measured
-        return Spectrum(release.eigenvalues[:_MOST_BARS], None, np.ones(min(k, _MOST_BARS), dtype=bool))
+        values = release.eigenvalues[:_MOST_BARS]
+        return Spectrum(values, None, np.array([release.is_resolved(i) for i in range(len(values))]))
     wanted = min(_MOST_BARS, max(k, min(release.n_features, _MOST_AXES)))
     whole = _with_axes(release, wanted) if k < wanted else release
     found = variance_intervals(whole)

@@ -17,6 +17,10 @@ def effects(release: Release) -> list[Block]:
             "Intervals: 95% intervals for the population that the rows were drawn from. They allow for privacy noise, "
             f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}."
         )
+    elif release.resolved is not None:
+        said.append(
+            "Intervals: not shown, because they take minutes for so many columns. release.intervals() computes them."
+        )
     else:
         said.append(
             "Intervals: none. The release does not hold what they are computed from, so nothing on this page tells how "

@@ -163,9 +163,9 @@ def _variances(release: Release) -> Table:
     notes = [f"{left} more are in the file."] if left else []
     if floor is not None:
         notes.append(f"Noise floor {floor.value:.3g}: {floor.words}.")
-    if found is None and release.usual_intervals is not None:
+    if found is None and release.resolved is not None:
         notes.append("Intervals of variances take minutes for so many columns: release.intervals().eigenvalues.")
-    known = release.usual_intervals is not None
+    known = release.resolved is not None
     headings = ["component", f"variance{_level(release)}", f"share{_level(release)}"]
     if not known:
         rows = [row[:3] for row in rows]
