@@ -101,8 +101,8 @@ def test_scree_shows_the_released_variances(fitted):
     assert floor.get_ydata()[0] == release.noise_floor.value
     (right,) = axes.child_axes
     axes.figure.canvas.draw()
-    shares = np.array(right.get_ylim()) / np.array(axes.get_ylim())
-    assert shares[1] == pytest.approx(100 / np.trace(release.covariance), rel=1e-6)
+    share = right.get_ylim()[1] / axes.get_ylim()[1]
+    assert share == pytest.approx(100 / np.trace(release.covariance), rel=1e-6)
 
 
 def test_a_scree_plot_has_no_bars_for_what_was_never_measured(source):
@@ -188,8 +188,10 @@ def test_biplot_labels_ten_arrows_over_synthetic_rows(fitted):
 
 
 def test_biplot_labels_do_not_overlap():
-    """Thirty columns that all load the same way: the worst case for labels."""
-    rows = np.random.default_rng(0).normal(size=(5000, 1)) + 0.1 * np.random.default_rng(1).normal(size=(5000, 30))
+    """Thirty columns that load alike on component 1, the worst case for labels, and a second one beside it."""
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(5000, 2)) * [1.0, 0.3]
+    rows = factors @ np.vstack([np.ones(30), np.linspace(-1, 1, 30)]) + 0.05 * rng.normal(size=(5000, 30))
     fit = PrivatePCA(2, epsilon=8.0, delta=1e-6, bound=12.0).fit(ArraySource(rows, [f"name {i}" for i in range(30)]))
     shown = BiplotDisplay.from_estimator(fit)
     shown.figure_.canvas.draw()

@@ -58,12 +58,12 @@ pre{background:var(--panel);border:1px solid var(--line);border-radius:.4rem;pad
 font-size:.85rem;line-height:1.45;overflow-wrap:normal}
 footer{margin-top:3rem;border-top:1px solid var(--line)}
 @media (max-width:30rem){body{padding:0 .8rem 2rem}h1{font-size:1.45rem}td{min-width:4rem}}
-@page{margin:10mm 12mm}
+@page{margin:9mm 11mm}
 @media print{
 :root{color-scheme:light;--bg:#fff;--panel:#fff;--fg:#000;--muted:#444;--line:#bbb;--link:#000;--blue:#0072b2;
 --orange:#b87900;--red:#c24a00;--lightblue:#b8d4e8;--danger-bg:#fff;--danger:#9b1c10;--warning-bg:#fff;
 --warning:#6b4700;--note-bg:#fff;--note:#0b4a73}
-html{font-size:7.3pt}
+html{font-size:7.1pt}
 body{max-width:none;padding:0;line-height:1.3}
 nav,.skip,details,.screen,.hint:empty{display:none}
 h1{font-size:1.9rem;margin:0 0 .3rem}
@@ -92,7 +92,7 @@ td,.numbers td:last-child{min-width:0}
 figure{margin:.3rem 0 0}
 figure h3{margin:.2rem 0}
 figcaption{margin-top:0;line-height:1.2;font-size:.85rem}
-svg{max-width:100%!important;max-height:47mm}
+svg{max-width:100%!important;max-height:44mm}
 pre{padding:.2rem .5rem;font-size:.8rem;line-height:1.25;white-space:pre-wrap;overflow-wrap:anywhere}
 #effects,#conclusions,#promise,#budget,#data,#cite,#check{break-inside:auto}
 figure,tr,pre,.notice,li{break-inside:avoid}
