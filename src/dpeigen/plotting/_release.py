@@ -71,7 +71,7 @@ def unit_of_variances(release: Release) -> str:
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class ScreeBars:
     """Variances along principal axes that were measured, with their intervals."""
 
     values: Floats
@@ -79,7 +79,7 @@ class Spectrum:
     told: NDArray[np.bool_]  # from noise; all where nothing is known of that
 
 
-def spectrum(release: Release) -> Spectrum:
+def spectrum(release: Release) -> ScreeBars:
     """The released components and, where a whole moment was measured, the axes after them: they cost nothing more.
 
     A component is told from noise as `Release.resolved` says. The variance along a further axis is, where its interval
@@ -88,7 +88,7 @@ def spectrum(release: Release) -> Spectrum:
     k = len(release.eigenvalues)
     if release.usual_intervals is None:  # nothing tells whether the axes after them were measured
         values = release.eigenvalues[:_MOST_BARS]
-        return Spectrum(values, None, np.array([release.is_resolved(i) for i in range(len(values))]))
+        return ScreeBars(values, None, np.array([release.is_resolved(i) for i in range(len(values))]))
     wanted = min(_MOST_BARS, max(k, min(release.n_features, _MOST_AXES)))
     whole = _with_axes(release, wanted) if k < wanted else release
     found = variance_intervals(whole)
@@ -99,7 +99,7 @@ def spectrum(release: Release) -> Spectrum:
     interval = None if found is None else (found[0][0][:wanted], found[0][1][:wanted])
     if interval is not None and release.noise_floor is not None:
         told[k:] = interval[0][k:] > release.noise_floor.value
-    return Spectrum(values, interval, told)
+    return ScreeBars(values, interval, told)
 
 
 def _with_axes(release: Release, wanted: int) -> Release:
