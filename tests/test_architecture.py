@@ -19,7 +19,7 @@ FILES = sorted(SRC.rglob("*.py"))
 
 # A unit may import its own layer and those before it. "" is dpeigen/__init__.py, which re-exports what is left of it.
 LAYERS = [
-    {"_arithmetic", "_lazy", "_text", "_types", "_validate", "_version"},
+    {"_arithmetic", "_html", "_lazy", "_text", "_types", "_validate", "_version"},
     {"privacy"},
     {"stats"},
     {"sources"},
@@ -28,7 +28,7 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"exchange", "intervals", "regression", "release", "ridge", "score_map"},
+    {"exchange", "intervals", "noise_floor", "notebook", "regression", "release", "ridge", "score_map"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "__main__"},

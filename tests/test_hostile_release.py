@@ -69,7 +69,7 @@ def read_and_show(folder):
 
 FACTS = ["feature_names", "n_rows", "n_rows_is", "noise_deviation", "covariance_error", "radius", "radius_is", "center",
          "details", "choice", "dpeigen", "units", "rescaled", "ridge", "release_id", "method", "estimand",
-         "other"]  # fmt: skip
+         "about", "date", "other"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["pca", "covariance", "ridge", "kendall"])

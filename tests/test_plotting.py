@@ -12,12 +12,19 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateScoreMap
-from dpeigen.plotting import BiplotDisplay, LedgerDisplay, PrivacyUtilityDisplay, ScoreMapDisplay, ScreeDisplay
-from dpeigen.plotting._release import _spread
+from dpeigen.plotting import (
+    BiplotDisplay,
+    LedgerDisplay,
+    LoadingsDisplay,
+    PrivacyUtilityDisplay,
+    ScoreMapDisplay,
+    ScreeDisplay,
+)
+from dpeigen.plotting._biplot import _spread
 from dpeigen.privacy import Budget
 from dpeigen.sources import ArraySource
 
-DISPLAYS = [ScreeDisplay, BiplotDisplay]
+DISPLAYS = [ScreeDisplay, BiplotDisplay, LoadingsDisplay]
 NAMES = [f"column {i}" for i in range(14)]
 
 
@@ -86,11 +93,90 @@ def test_scree_shows_the_released_variances(fitted):
     axes = ScreeDisplay.from_release(release).ax_
     heights = [bar.get_height() for bar in axes.patches]
     np.testing.assert_allclose(heights[:5], release.eigenvalues)
-    assert len(heights) == 14
-    line = next(other for other in axes.figure.axes if other is not axes).lines[0]
-    shares = line.get_ydata()
-    assert shares[-1] == pytest.approx(100)
-    assert shares[0] == pytest.approx(100 * release.eigenvalues[0] / np.trace(release.covariance), rel=1e-6)
+    assert len(heights) >= 12  # further axes were measured too
+    low, high = release.intervals().eigenvalues
+    whiskers = axes.collections[0].get_segments()
+    np.testing.assert_allclose([[s[0][1], s[1][1]] for s in whiskers[:5]], np.column_stack([low, high]), rtol=1e-9)
+    (floor,) = [line for line in axes.lines if line.get_label().startswith("noise floor")]
+    assert floor.get_ydata()[0] == release.noise_floor.value
+    (right,) = axes.child_axes
+    axes.figure.canvas.draw()
+    share = right.get_ylim()[1] / axes.get_ylim()[1]
+    assert share == pytest.approx(100 / np.trace(release.covariance), rel=1e-6)
+
+
+def test_a_scree_plot_has_no_bars_for_what_was_never_measured(source):
+    """`oja` releases two components and measures nothing of the other twelve axes."""
+    release = PrivatePCA(2, method="oja", epsilon=2.0, delta=1e-6, bound=12.0).fit(source).release_
+    assert release.usual_intervals is None
+    axes = ScreeDisplay.from_release(release).ax_
+    assert len(axes.patches) == 2
+    assert any("no intervals" in text for text in texts(axes))
+
+
+@pytest.fixture(scope="module")
+def noise():
+    """Too few rows: no component stands out."""
+    rows = np.random.default_rng(3).normal(size=(60, 4))
+    release = PrivatePCA(2, epsilon=0.5, delta=1e-6, bound=5.0, random_state=0).fit(rows).release_
+    assert release.resolved == 0
+    return release
+
+
+@pytest.mark.parametrize("display", [BiplotDisplay, LoadingsDisplay])
+def test_noise_is_never_drawn_as_loadings(noise, fitted, display):
+    axes = display.from_release(noise).ax_
+    assert not axes.patches
+    assert not axes.collections
+    assert any("not distinguishable from noise" in text for text in texts(axes))
+    assert not any("not distinguishable" in text for text in texts(display.from_release(fitted[2].release_).ax_))
+
+
+def test_variances_that_are_noise_are_hollow_and_called_so(noise, fitted):
+    axes = ScreeDisplay.from_release(noise).ax_
+    assert all(bar.get_facecolor()[3] == 0 for bar in axes.patches)
+    assert "not distinguishable from noise" in [text.get_text() for text in axes.get_legend().get_texts()]
+    clear = ScreeDisplay.from_release(fitted[2].release_).ax_
+    assert all(bar.get_facecolor()[3] == 1 for bar in clear.patches[:2])
+
+
+def test_loadings_have_whiskers_and_no_bar_where_the_sign_is_not_known(fitted):
+    release = fitted[2].release_
+    axes = LoadingsDisplay.from_release(release, component=1).ax_
+    low, high = (side[1] for side in release.intervals().components)
+    order = [int(label.get_text().split()[1]) for label in axes.get_yticklabels()]
+    segments = axes.collections[0].get_segments()
+    np.testing.assert_allclose([[s[0][0], s[1][0]] for s in segments], np.column_stack([low, high])[order], atol=1e-12)
+    widths = np.array([bar.get_width() for bar in axes.patches])
+    unclear = ((low <= 0) & (high >= 0))[order]
+    assert unclear.any()
+    assert (widths[unclear] == 0).all()
+    np.testing.assert_allclose(widths[~unclear], release.components[1][order][~unclear])
+    with pytest.raises(ValueError, match="'component'"):
+        LoadingsDisplay(release, component=2)
+
+
+def test_colours_follow_a_dark_background(fitted, mapped):
+    import matplotlib.pyplot as plt
+
+    def contrast(colour, face):
+        def light(c):
+            c = [v / 12.92 if v <= 0.03928 else ((v + 0.055) / 1.055) ** 2.4 for v in c[:3]]
+            return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]
+
+        dark, bright = sorted((light(colour), light(face)))
+        return (bright + 0.05) / (dark + 0.05)
+
+    for style in ("default", "dark_background"):
+        with plt.style.context(style):
+            ScoreMapDisplay.from_map(mapped["centroids"].map_).figure_.canvas.draw()
+            axes = LoadingsDisplay.from_estimator(fitted[2]).ax_
+            face = matplotlib.colors.to_rgb(axes.get_facecolor())
+            inks = [c for part in axes.collections for c in part.get_colors()]
+            inks += [matplotlib.colors.to_rgb(text.get_color()) for text in axes.texts]
+            assert min(contrast(ink, face) for ink in inks) >= 4.5
+            bars = [bar.get_facecolor() for bar in axes.patches]
+            assert min(contrast(bar, face) for bar in bars) >= 2  # orange on white
 
 
 def test_biplot_labels_ten_arrows_over_synthetic_rows(fitted):
@@ -102,8 +188,10 @@ def test_biplot_labels_ten_arrows_over_synthetic_rows(fitted):
 
 
 def test_biplot_labels_do_not_overlap():
-    """Thirty columns that all load the same way: the worst case for labels."""
-    rows = np.random.default_rng(0).normal(size=(5000, 1)) + 0.1 * np.random.default_rng(1).normal(size=(5000, 30))
+    """Thirty columns that load alike on component 1, the worst case for labels, and a second one beside it."""
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(5000, 2)) * [1.0, 0.3]
+    rows = factors @ np.vstack([np.ones(30), np.linspace(-1, 1, 30)]) + 0.05 * rng.normal(size=(5000, 30))
     fit = PrivatePCA(2, epsilon=8.0, delta=1e-6, bound=12.0).fit(ArraySource(rows, [f"name {i}" for i in range(30)]))
     shown = BiplotDisplay.from_estimator(fit)
     shown.figure_.canvas.draw()
@@ -114,8 +202,9 @@ def test_biplot_labels_do_not_overlap():
 
 def test_one_component_is_a_bar_chart(fitted):
     axes = BiplotDisplay.from_estimator(fitted[1]).ax_
-    widths = sorted(abs(bar.get_width()) for bar in axes.patches)
-    np.testing.assert_allclose(widths, np.sort(np.abs(fitted[1].components_[0])))
+    low, high = (side[0] for side in fitted[1].release_.intervals().components)
+    shown = np.where((low > 0) | (high < 0), fitted[1].components_[0], 0.0)
+    np.testing.assert_allclose(np.sort([bar.get_width() for bar in axes.patches]), np.sort(shown))
 
 
 @pytest.mark.parametrize("display", DISPLAYS)

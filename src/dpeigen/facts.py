@@ -6,9 +6,15 @@ kept, and shown as text. `ValueError` says which fact is wrong, and shows no mor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
+from dpeigen._validate import complain
+from dpeigen._version import __version__
+
+ABOUT = {"title": 200, "author": 400, "contact": 400, "description": 4000, "population": 1000}  # most characters
 KINDS = ("pca", "covariance", "ridge")
 _LARGEST = 1e100  # of a number: its square is a number too
 _DEEPEST = 40  # levels of lists and objects in each other
@@ -65,6 +71,14 @@ def _ridge(value: Any, d: int) -> bool:
     return value.get("alpha") == "auto" or _size(value.get("alpha"))
 
 
+def _about(value: Any, _: int) -> bool:
+    return isinstance(value, Mapping) and set(value) <= set(ABOUT) and all(map(_text, value.values()))
+
+
+def _date(value: Any, _: int) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None
+
+
 def _choice(value: Any, _: int) -> bool:
     return isinstance(value, (str, list, Mapping))
 
@@ -73,7 +87,8 @@ _FACTS: dict[str, Check] = {
     "method": _text, "n_rows": _number, "n_rows_is": _text, "noise_deviation": _size, "covariance_error": _size,
     "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
     "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
-    "estimand": _text, "max_rows": _number, "missing": _text, "missing_shares": _shares,
+    "estimand": _text, "max_rows": _number, "missing": _text, "missing_shares": _shares, "about": _about,
+    "date": _date,
 }  # fmt: skip
 _TAU: dict[str, Check] = {"tau_bound": _positive, "tau_noise_norm": _size, "tau_share": _size}
 
@@ -85,6 +100,20 @@ def _deep(value: Any, left: int = _DEEPEST) -> bool:
 
 def _wrong(name: str, value: Any) -> ValueError:
     return ValueError(f"its {name!r} is not what a release holds there ({type(value).__name__})")
+
+
+def made_now() -> dict[str, str]:
+    """The version of this software, and the date (UTC), for a release that is made now."""
+    return {"dpeigen": __version__, "date": datetime.now(timezone.utc).date().isoformat()}
+
+
+def check_about(given: Mapping[str, Any], owner: str) -> dict[str, str]:
+    """Texts about a release that a person wrote; those that are None are left out."""
+    for name, value in given.items():
+        if value is not None and (not isinstance(value, str) or not value.strip() or len(value) > ABOUT[name]):
+            shown = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
+            raise ValueError(complain(name, owner, f"a text of 1 to {ABOUT[name]} characters", shown))
+    return {name: value.strip() for name, value in given.items() if value is not None}
 
 
 def check_description(description: Any, d: int) -> None:

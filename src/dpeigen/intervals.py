@@ -307,6 +307,11 @@ class Intervals:
         values = {"loading": self.release.components, "low": low, "high": high}
         return pd.DataFrame({name: np.ravel(value) for name, value in values.items()}, index=index)
 
+    def _repr_html_(self) -> str:
+        from dpeigen import notebook
+
+        return notebook.intervals_html(self)
+
     def __repr__(self) -> str:
         k = len(self.release.components)
         return f"Intervals(level={self.level:g}, of={self.of!r}, {self.resolved} of {k} components told from noise)"

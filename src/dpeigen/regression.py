@@ -105,6 +105,11 @@ class Regression:
     def __str__(self) -> str:
         return self.summary()
 
+    def _repr_html_(self) -> str:
+        from dpeigen import notebook
+
+        return notebook.regression_html(self)
+
     def __repr__(self) -> str:
         return f"Regression({self.target!r} on {len(self.coef)} columns, R² = {self.r_squared:.3f})"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from dpeigen import exchange, io
 from dpeigen._types import Floats, freeze_arrays
 from dpeigen._validate import check_count
-from dpeigen.facts import check_description
+from dpeigen.facts import check_about, check_description
 from dpeigen.privacy import Guarantee, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
 from dpeigen.stats.measured import Measured
@@ -27,7 +27,10 @@ from dpeigen.stats.ridge import RidgeFit
 
 if TYPE_CHECKING:
     from dpeigen.intervals import Intervals
+    from dpeigen.noise_floor import NoiseFloor
     from dpeigen.regression import Regression
+
+_MOST_COLUMNS = 100  # up to which intervals of loadings take seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,35 @@ class Release:
         return None if found is None else np.array(found, dtype=np.float64)
 
     @property
+    def about(self) -> dict[str, str]:
+        """What `describe` was told: title, author, contact, description and population, those that were given."""
+        return dict(self.facts.get("about") or {})
+
+    @property
+    def date(self) -> str | None:
+        """The day (UTC) on which it was made, as 2026-01-31; None for releases of older versions."""
+        return self.facts.get("date")
+
+    def describe(
+        self,
+        *,
+        title: str | None = None,
+        author: str | None = None,
+        contact: str | None = None,
+        description: str | None = None,
+        population: str | None = None,
+    ) -> Release:
+        """The same release with texts for its card, added to those it has, and saved with it. They are public.
+
+        ``author``: several are separated by semicolons. ``description``: what the data are and how they were
+        collected. ``population``: whom the rows stand for.
+        """
+        given = {"title": title, "author": author, "contact": contact}
+        given |= {"description": description, "population": population}
+        texts = check_about(given, "Release.describe")
+        return replace(self, facts={**self.facts, "about": {**self.about, **texts}})  # type: ignore[arg-type]
+
+    @property
     def unit(self) -> str:
         """Whom the guarantee protects: "row", or the name of the column by which rows belong together."""
         return self.guarantee.unit
@@ -159,17 +191,38 @@ class Release:
         return regression.regression(self, target, features, alpha, level, of, scales)
 
     @cached_property
+    def _found(self) -> Intervals | None:
+        try:
+            found = self.intervals()
+            _ = found.resolved
+        except (ArithmeticError, ValueError):  # nothing was measured, or it is a file that nobody measured
+            return None
+        return found
+
+    @cached_property
+    def usual_intervals(self) -> Intervals | None:
+        """The 95% intervals of the population, for plots and cards; None without any, or if they take minutes."""
+        try:
+            found = self._found if self.n_features <= _MOST_COLUMNS else None
+            _ = found and found.components
+        except (ArithmeticError, ValueError):
+            return None
+        return found
+
+    @cached_property
+    def noise_floor(self) -> NoiseFloor | None:
+        """The largest variance that privacy noise alone would show; None where nothing is known of the noise."""
+        from dpeigen.noise_floor import noise_floor
+
+        return noise_floor(self)
+
+    @cached_property
     def resolved(self) -> int | None:
         """How many components, from the first on, can be told from noise; None where that is not known.
 
         On rows of independent columns with equal variances it is 0 in at least 95% of releases.
         """
-        if self.measured is None:
-            return None
-        try:
-            return self.intervals().resolved
-        except (ArithmeticError, ValueError):  # of a file that nobody measured
-            return None
+        return None if self._found is None else self._found.resolved
 
     def is_resolved(self, component: int) -> bool:
         """Whether a component, counted from 0, can be told from noise, or nothing is known of that."""
@@ -311,6 +364,11 @@ class Release:
             f"Release({self.kind}, {len(self.components)} components of {self.n_features} columns, "
             f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {g.mechanism}{stamp})"
         )
+
+    def _repr_html_(self) -> str:
+        from dpeigen import notebook
+
+        return notebook.release_html(self)
 
 
 def load_release(path: str | Path) -> Release:

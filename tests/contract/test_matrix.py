@@ -47,6 +47,7 @@ FACTS = {
     "choice",
     "estimand",
     "dpeigen",
+    "date",
 }
 
 

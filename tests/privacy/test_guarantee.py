@@ -73,13 +73,13 @@ def test_words_say_what_a_reader_must_know():
         "under the assumptions below ONLY",
     ):
         assert part in text
-    assert "nobody guesses" not in text  # no promise to people that holds under a model only
+    assert "guesses" not in text  # no promise to people that holds under a model only
     plain = dataclasses.replace(full(), basis="worst-case", assumptions=())
     assert f"{100 * plain.best_attack():.1f}%" in str(plain)
-    assert "whether a row is there or not" in str(plain)
+    assert "knows every other row guesses whether a given row is in the table correctly at most" in str(plain)
     replaced = str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace"))
     assert "one row replaced" in replaced
-    assert "whether a row is one thing or another" in replaced
+    assert "guesses the values of the remaining one (between two candidates) correctly at most 73.1%" in replaced
     assert "not private" in str(Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", numerics="seeded"))
 
 

@@ -44,8 +44,9 @@ def make(kind):
     if kind == "kendall":
         return PrivatePCA(2, method="kendall", **budget).fit(few)
     if kind == "wide":
-        wide = np.random.default_rng(0).normal(size=(1000, 400))
-        return PrivatePCA(12, bound=30.0, **budget).fit(ArraySource(wide, [f"snp {j}" for j in range(400)]))
+        wide = np.random.default_rng(0).normal(size=(1000, 150))  # more columns than tables and intervals show
+        wide[:, :12] *= np.linspace(12, 6, 12)
+        return PrivatePCA(12, epsilon=50.0, delta=1e-6).fit(ArraySource(wide, [f"snp {j}" for j in range(150)]))
     if kind == "evil":
         return PrivatePCA(3, bound=12.0, random_state=0, **budget).fit(ArraySource(rows(4000, 9), EVIL))
     return PrivatePCA(2, bound=12.0, **budget).fit(few)

@@ -13,17 +13,22 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.plotting import ScreeDisplay
-from dpeigen.report import html, markdown, write_card
-from dpeigen.report.results import asked_regression, noise_floor
+from dpeigen.report import html, markdown, matrices, write_card
+from dpeigen.report.content import make_card
+from dpeigen.report.matrices import asked_regression, regression_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
 
 KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "scaled", "wide", "evil"]
-FIGURES = {
-    "pca": {"loadings", "scree", "biplot"},
-    "covariance": {"correlations", "scree"},
-    "ridge": {"coefficients", "correlations"},
-}
+
+
+def figures_of(release):
+    """Names of the pictures: loadings only of components that can be distinguished from noise."""
+    if release.kind == "pca":
+        told = [i for i in range(len(release.components)) if release.is_resolved(i)]
+        return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if told[:2] == [0, 1] else set())
+    strongest = {"strongest"} if release.usual_intervals is not None and matrices.strongest(release) else set()
+    return {"correlations", "scree" if release.kind == "covariance" else "coefficients"} | strongest
 
 
 class Page(HTMLParser):
@@ -65,7 +70,7 @@ def page_of(folder):
 
 def test_all_files_are_there(card):
     release, folder = card
-    figures = FIGURES[release.kind]
+    figures = figures_of(release)
     expected = {"release.json", "release.safetensors", "card.html", "card.md", "figures"}
     assert {path.name for path in folder.iterdir()} == expected
     assert {path.name for path in (folder / "figures").iterdir()} == {
@@ -81,13 +86,15 @@ def test_the_page_is_well_formed_and_asks_for_nothing(card):
     page = page_of(card[1])
     assert page.open == []
     tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "iframe", "object", "embed", "form", "img", "base", "audio", "video", "foreignobject"}
+    assert [dict(a) for t, a in page.tags if t == "script"] == [{"type": "application/ld+json"}]  # data, never run
+    assert not tags & {"iframe", "object", "embed", "form", "img", "base", "audio", "video", "foreignobject"}
     for tag, attributes in page.tags:
         assert not [name for name in attributes if name.startswith("on")]
         assert "src" not in attributes
         for name in ("href", "xlink:href"):
             target = attributes.get(name)
-            assert target is None or target.startswith("#") or (tag, target) == ("link", "data:,")
+            followed = tag == "a" and (target or "").startswith("https://doi.org/")  # by a click only
+            assert target is None or target.startswith("#") or (tag, target) == ("link", "data:,") or followed
     source = (card[1] / "card.html").read_text(encoding="utf-8")
     style = "".join(re.findall(r"<style>(.*?)</style>", source, re.DOTALL))
     assert "@import" not in style
@@ -146,8 +153,6 @@ def test_warnings_stand_before_everything_else(cards):
 def test_a_method_without_proof_says_so(cards):
     release = cards("pca")[0]
     bad = replace(release, guarantee=replace(release.guarantee, basis="none", assumptions=("it never was",)))
-    from dpeigen.report.content import make_card
-
     card = make_card(bad, {"release.json": "0" * 64})
     assert [(n.level, n.title) for n in card.notices] == [("danger", "Not private")]
     assert "This release is not private" in markdown.render(card)
@@ -159,15 +164,15 @@ def test_names_of_columns_stay_names(cards):
     folder = cards("evil")[1]
     page = page_of(folder)
     assert "document.title='owned'" in page.text()
-    assert {"script", "img"}.isdisjoint(tag for tag, _ in page.tags)
+    assert "img" not in [tag for tag, _ in page.tags]
+    assert [a for tag, a in page.tags if tag == "script"] == [{"type": "application/ld+json"}]
     tokens = MarkdownIt("commonmark").enable("table").parse((folder / "card.md").read_text(encoding="utf-8"))
     flat = [token for block in tokens for token in [block, *(block.children or [])]]
-    assert not [token for token in flat if token.type in ("html_block", "html_inline", "link_open", "code_inline")]
-    assert {token.attrs["src"] for token in flat if token.type == "image"} == {
-        "figures/loadings.svg",
-        "figures/scree.svg",
-        "figures/biplot.svg",
-    }
+    assert not [token for token in flat if token.type in ("html_block", "html_inline", "code_inline")]
+    links = [token.attrs["href"] for token in flat if token.type == "link_open"]
+    assert all(address.startswith("https://doi.org/") for address in links)
+    pictures = {token.attrs["src"] for token in flat if token.type == "image"}
+    assert pictures == {f"figures/{name}.svg" for name in figures_of(cards("evil")[0])}
     rows_of = [token for token in flat if token.type == "th_open"]
     assert rows_of  # tables are tables, with names that hold pipes and line breaks in them
     text = "".join(token.content for token in flat if token.type == "text")
@@ -195,8 +200,9 @@ def test_names_are_shown_as_they_are(cards):
 def test_wide_tables_stay_usable(cards):
     release, folder = cards("wide")
     page = page_of(folder)
-    assert "the other 360 are in the file" in page.text()
+    assert "the other 110 are in the file" in page.text()
     assert "the other 4 are in the file" in page.text()
+    assert "they take minutes for so many columns" in page.text()
     assert sum(tag == "tr" for tag, _ in page.tags) < 120
     assert (folder / "card.html").stat().st_size < 2**20
     largest = int(np.abs(release.components[0]).argmax())
@@ -215,12 +221,14 @@ def test_numbers_are_those_of_the_release(cards):
     assert fit.target == "y"
     text = page_of(folder).text()
     assert f"{fit.coef[0]:+.4g}" in text
-    assert f"{fit.error_bound:.3g}" in text
+    errors = regression_errors(release, fit)
+    assert f"{errors.intervals[0][0]:+.3g} to {errors.intervals[1][0]:+.3g}" in text
+    assert f"R² is {errors.r_squared:.3f}" in text
 
 
 def test_rescaled_coefficients_come_back_to_their_units(cards):
     """y = 3 + 2a − b with a in [10, 30], b in [0, 4]: rescaled, fitted without noise to speak of, and brought back."""
-    from dpeigen.report.results import _in_own_units
+    from dpeigen.report.matrices import _in_own_units
 
     rng = np.random.default_rng(0)
     a, b = rng.uniform(10, 30, 200_000), rng.uniform(0, 4, 200_000)
@@ -239,20 +247,21 @@ def test_rescaled_coefficients_come_back_to_their_units(cards):
 def test_the_noise_floor_is_where_noise_alone_ends():
     """Rows that are all the same: what the release holds is noise, and it stays below the floor.
 
-    The largest eigenvalue of such noise is 2τ√d to within a few per cent at d = 60; the release's is shrunk.
+    The largest eigenvalue of such noise is 2τ√d to within a few per cent at d = 60; the release's is shrunk. Against a
+    floor that is 30% too low or high, the last line would fail.
     """
     for seed in range(5):
         pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, bound=1.0, center=None, method="gaussian", random_state=seed)
         release = pca.fit(np.zeros((1000, 60))).release_
-        assert release.eigenvalues[0] < noise_floor(release)[0]
+        assert release.eigenvalues[0] < release.noise_floor.value
         signal = np.zeros((1000, 60))
         signal[:, 0] = np.tile([1.0, -1.0], 500)
-        assert pca.fit(signal).release_.eigenvalues[0] > noise_floor(release)[0]
+        assert pca.fit(signal).release_.eigenvalues[0] > release.noise_floor.value
+        edge = 2 * np.sqrt(60) * release.facts["noise_deviation"]
+        assert 0.9 < release.noise_floor.value / edge < 1.15
 
 
 def test_the_choice_of_auto_is_shown(cards):
-    from dpeigen.report.content import make_card
-
     release = cards("pca")[0]
     for choice in (
         "least noise <b>",
@@ -260,7 +269,7 @@ def test_the_choice_of_auto_is_shown(cards):
         ["gaussian <b>", 1.5],
     ):
         card = make_card(replace(release, facts={**release.facts, "choice": choice}), {"release.json": "0" * 64})
-        page = html.render(card, dict.fromkeys(FIGURES["pca"], ""))
+        page = html.render(card, dict.fromkeys((picture.name for picture in card.pictures()), ""))
         assert "Why this method" in page
         assert "&lt;b&gt;" in page
 
@@ -312,3 +321,130 @@ def test_a_correlation_matrix_is_shown_where_it_was_asked_for(tmp_path):
     text = page_of(tmp_path / "card").text()
     assert "The correlation matrix" in text
     assert f"{np.sqrt(release.raw_covariance[2, 2]):.4g}" in text
+
+
+# --- who, when, from whom, how sure ---------------------------------------------------------------------------------
+
+ABOUT = {
+    "title": "Health & <work>",
+    "author": "Ann O'Neil; B. </script><script>alert(1)</script>",
+    "contact": "data@example.org",
+    "description": "Visits to the doctor.",
+    "population": "Adults in 1984.",
+}
+
+
+def data_of(folder):
+    """What the page says to machines."""
+    source = (folder / "card.html").read_text(encoding="utf-8")
+    (text,) = re.findall(r'<script type="application/ld\+json">(.*?)</script>', source, re.DOTALL)
+    assert not set("<>&") & set(text)
+    return json.loads(text)
+
+
+def test_texts_of_a_person_are_kept_with_the_release_and_shown_as_they_are(cards, tmp_path):
+    release = cards("pca")[0].describe(title="old").describe(**ABOUT)
+    write_card(release, tmp_path / "card")
+    again = load_release(tmp_path / "card")
+    assert again.about == ABOUT
+    assert again.date == release.date
+    page, plain = page_of(tmp_path / "card"), (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
+    for said in (*ABOUT.values(), release.date, "Private PCA of 9 columns"):
+        for part in said.split("; "):
+            assert part in page.text()
+            assert markdown.text(part) in plain
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    found = data_of(tmp_path / "card")
+    assert (found["@type"], found["name"], found["dateCreated"]) == ("Dataset", ABOUT["title"], release.date)
+    assert [person["name"] for person in found["creator"]] == ABOUT["author"].split("; ")
+    assert found["creator"][0]["contactPoint"]["name"] == ABOUT["contact"]
+    digest = hashlib.sha256((tmp_path / "card" / "release.json").read_bytes()).hexdigest()
+    assert found["identifier"] == f"sha256:{digest}"
+    assert {part["name"]: part["sha256"] for part in found["distribution"]}["release.json"] == digest
+    assert "author = {{Ann O'Neil} and {B. </script>" in page.text()
+
+
+@pytest.mark.parametrize(("name", "value"), [("title", ""), ("title", "x" * 201), ("author", 3), ("contact", " ")])
+def test_texts_that_are_none_are_refused(cards, name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of Release.describe must be a text"):
+        cards("pca")[0].describe(**{name: value})
+
+
+def test_every_number_stands_with_its_interval(cards):
+    release, folder = cards("pca")
+    text, found = page_of(folder).text(), release.intervals()
+    (low, high), (least, most) = found.eigenvalues, found.components
+    assert release.resolved == 2
+    for i in range(2):
+        assert f"{release.eigenvalues[i]:.4g} {low[i]:.4g} to {high[i]:.4g}" in text
+        for j in range(9):
+            assert f"{release.components[i, j]:+.3f} {least[i, j]:+.2f} to {most[i, j]:+.2f}" in text
+    assert f"Noise floor {release.noise_floor.value:.3g}" in text
+    release, folder = cards("covariance")
+    text, (low, high) = page_of(folder).text(), release.intervals().mean
+    assert f"{release.mean[2]:.4g} {low[2]:.4g} to {high[2]:.4g}" in text
+
+
+def test_noise_is_no_result(tmp_path):
+    rows = np.random.default_rng(3).normal(size=(60, 4))
+    release = PrivatePCA(2, epsilon=0.5, delta=1e-6, bound=5.0, random_state=0).fit(rows).release_
+    assert release.resolved == 0
+    card = make_card(release, {"release.json": "0" * 64})
+    assert [picture.name for picture in card.pictures()] == ["scree"]
+    text = markdown.render(card)
+    assert "No result" in text
+    assert text.count("not distinguishable from noise") >= 2
+    assert "Loadings of" not in text
+    assert f"{release.components[0, 0]:+.3f}" not in text
+
+
+def test_links_lead_to_the_papers_of_the_method(cards):
+    for kind, doi in (("kendall", "10.48550/arXiv.2507.15232"), ("spiked", "10.48550/arXiv.2401.03820")):
+        folder = cards(kind)[1]
+        addresses = [a["href"] for tag, a in page_of(folder).tags if tag == "a" and "doi.org" in a.get("href", "")]
+        assert f"https://doi.org/{doi}" in addresses
+        assert f"<https://doi.org/{doi}>" in (folder / "card.md").read_text(encoding="utf-8")
+        assert f"docs/mechanisms/{kind}.md" in page_of(folder).text()
+        assert data_of(folder)["citation"] == addresses
+
+
+def test_every_method_has_a_proof_page_and_the_papers_it_names():
+    from pathlib import Path
+
+    from dpeigen.methods import METHODS
+    from dpeigen.privacy import Guarantee
+    from dpeigen.report.links import DOIS, papers, proof_page
+
+    docs = Path(__file__).parents[2] / "docs"
+    for name, method in METHODS.items():
+        g = Guarantee(1.0, 0.0, "replace", name, reference=method.reference)
+        page = proof_page(g)[0].split()[1]
+        assert (docs.parent / page).is_file()
+        assert papers(g) or method.reference == "Amin et al. 2019"  # which has no DOI
+    assert all(re.fullmatch(r"10\.\d{4,5}/\S+", doi) for doi in DOIS.values())
+
+
+def test_notebooks_show_releases_guarantees_and_intervals_escaped(cards):
+    release = cards("evil")[0]
+    shown = [release, release.guarantee, release.intervals(), cards("ridge")[0].regression("y")]
+    shown.append(PrivatePCA(1, epsilon=1.0, bound=1.0).explain(np.zeros((50, 2))))
+    for thing in shown:
+        source = thing._repr_html_()
+        page = Page(source)
+        assert page.open == []
+        assert {tag for tag, _ in page.tags} <= {
+            "div",
+            "strong",
+            "p",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+        }
+        assert all(set(attributes) <= {"style", "scope"} for _, attributes in page.tags)
+        assert "url(" not in source
+    assert "document.title='owned'" in Page(release._repr_html_()).text()
+    assert "NOT PRIVATE" in release._repr_html_()

@@ -39,6 +39,11 @@ SETTINGS = (
     "on_bad_row",
     "ledger",
     "require_ledger",
+    "title",  # from here on texts for the card
+    "author",
+    "contact",
+    "description",
+    "population",
     "separator",  # from here on what open_source takes about files
     "decimal",
     "thousands",

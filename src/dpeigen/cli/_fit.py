@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpeigen.cli._config import Column, Study, read_study
 from dpeigen.cli._errors import UnreadableError
 from dpeigen.cli._reading import reading_of, without_skipped
+from dpeigen.facts import ABOUT, check_about
 
 if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import FitPlan
@@ -41,6 +42,7 @@ class Fit:
     target: str | None
     units: Box | None  # what every column was rescaled by, if it was
     counts: bool  # whether a release has to read the rows once more, to count them
+    about: dict[str, str]  # texts for the card
 
     def _data(self) -> tuple[Any, ...]:
         return (self.source,) if self.target is None else (self.source, self.target)
@@ -55,9 +57,10 @@ class Fit:
         self.estimator.fit(*self._data())
 
     def completed(self, release: Release) -> Release:
-        """The release with what the columns were rescaled by."""
+        """The release with what the columns were rescaled by, and the texts for its card."""
         from dataclasses import replace
 
+        release = release.describe(**self.about) if self.about else release
         if self.rescaled is None:
             return release
         return replace(release, facts={**release.facts, "rescaled": self.rescaled})  # type: ignore[arg-type]
@@ -85,6 +88,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         value = given.get(name)
         return value if value is not None else study.settings.get(name, _DEFAULTS.get(name))
 
+    about = check_about({name: setting(name) for name in ABOUT}, f"dpeigen {command}")
     shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "missing", "robust")}
     shared |= _older_name(given, study)
     shared["units"] = None if setting("units") == "none" else setting("units")
@@ -120,9 +124,9 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     if command == "pca":
         k = _required("components", setting("components"), "how many, for example 2, or 'private'")
         k = int(k) if isinstance(k, str) and k.lstrip("-").isdecimal() else k
-        return Fit(PrivatePCA(k, bound=bound, **shared), source, None, units, counts)
+        return Fit(PrivatePCA(k, bound=bound, **shared), source, None, units, counts, about)
     if command == "covariance":
-        return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts)
+        return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
     target = _required("target", setting("target"), "the name of the column to explain")
     if target not in names:
         raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. They are {names}.")
@@ -133,7 +137,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     alpha = setting("alpha")
     if isinstance(alpha, str) and alpha != "auto":
         alpha = number("alpha", alpha, "a number ≥ 0 or 'auto'")
-    return Fit(PrivateRidge(alpha, bound=bound, **shared), source, target, units, counts)
+    return Fit(PrivateRidge(alpha, bound=bound, **shared), source, target, units, counts, about)
 
 
 def _older_name(given: Mapping[str, Any], study: Study) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-_BUDGET, _DATA, _OUTPUT = "Privacy", "Data", "Output"
+_BUDGET, _DATA, _OUTPUT, _CARD = "Privacy", "Data", "Output", "Card"
 
 
 def _methods(incomplete: str) -> list[str]:
@@ -196,6 +196,18 @@ Json = Annotated[
     typer.Option("--json", help="Print JSON, and nothing else, on standard output.", rich_help_panel=_OUTPUT),
 ]
 
+
+def _text(help: str) -> typer.models.OptionInfo:
+    return typer.Option(help=help, rich_help_panel=_CARD)
+
+
+# Texts for the card: public, written by a person, kept with the release.
+Title = Annotated[str | None, _text("Title of the card.")]
+Author = Annotated[str | None, _text("Who makes the release; several are separated by semicolons.")]
+Contact = Annotated[str | None, _text("Where questions about the release go.")]
+Description = Annotated[str | None, _text("What the data are and how they were collected.")]
+Population = Annotated[str | None, _text("Whom the rows stand for.")]
+
 # What `pca`, `covariance` and `ridge` share, in the order of their help.
 FITTING: dict[str, Any] = {
     "epsilon": Epsilon,
@@ -219,6 +231,11 @@ FITTING: dict[str, Any] = {
     "rescale": Rescale,
     "missing": Missing,
     "on_bad_row": OnBadRow,
+    "title": Title,
+    "author": Author,
+    "contact": Contact,
+    "description": Description,
+    "population": Population,
     "out": Out,
     "dry_run": DryRun,
     "rows": Rows,

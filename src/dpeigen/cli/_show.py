@@ -11,9 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from dpeigen._text import clean
+from dpeigen.notebook import NOISE
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
-from dpeigen.report.results import NOISE, asked_regression, unknown_columns
+from dpeigen.report.matrices import asked_regression
+from dpeigen.report.results import unknown_columns
 from dpeigen.stats.ridge import RidgeFit
 
 _LARGEST_LOADINGS = 6

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dpeigen.cli import _options as option
 from dpeigen.cli._errors import UNREADABLE, fail, one_line_errors
+from dpeigen.facts import ABOUT
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a release.")]
 
@@ -30,8 +32,19 @@ def check(folder: Folder) -> None:
         console.print("Compare these with the ones that were published: whoever can write the folder can write both.")
 
 
-def card(folder: Folder) -> None:
-    """Write card.html, card.md and the figures of a saved release again. Costs nothing."""
+def card(
+    folder: Folder,
+    title: option.Title = None,
+    author: option.Author = None,
+    contact: option.Contact = None,
+    description: option.Description = None,
+    population: option.Population = None,
+) -> None:
+    """Write card.html, card.md and the figures of a saved release again. Costs nothing.
+
+    Texts that are given here are kept with the release, so release.json and its digest change.
+    """
+    given = {name: value for name, value in locals().items() if name in ABOUT and value is not None}
     with one_line_errors():
         from dpeigen import load_release
         from dpeigen.io import DamagedReleaseError
@@ -41,4 +54,8 @@ def card(folder: Folder) -> None:
             release = load_release(folder)
         except DamagedReleaseError as error:
             fail(UNREADABLE, f"{error} Give the folder of a release.")
+        if given:
+            release = release.describe(**given)
+            release.save(folder, overwrite=True)
+            typer.echo("release.json holds these texts now. Its digest has changed: publish the new one.")
         typer.echo(f"Wrote {write_card(release, folder)}")

@@ -23,6 +23,13 @@ _HEAD = """\
 # Made from the names{types} of the columns. No value was read, and none may be used to fill this in:
 # bounds and categories come from what is public (a questionnaire, an instrument, a protocol), never from the table.
 
+# --- for the card: public texts -----------------------------------------------------------------------------------
+# title = "…"
+# author = "…"             # several are separated by semicolons
+# contact = "…"
+# description = "…"        # what the data are and how they were collected
+# population = "…"         # whom the rows stand for
+
 # --- the promise -----------------------------------------------------------------------------------------------
 # epsilon = 1.0            # privacy loss; there is no default. Below 1 is strong, above 4 is weak.
 delta = 0.0                # 0: pure privacy. Else well below 1 / number of rows, such as 1e-6.

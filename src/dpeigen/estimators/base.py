@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_flag, complain
-from dpeigen._version import __version__
 from dpeigen.estimators.course import PaidCourse, refusal
 from dpeigen.estimators.missing import MissingCells
 from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
 from dpeigen.estimators.surroundings import look_around
+from dpeigen.facts import made_now
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
@@ -383,7 +383,7 @@ def _describe(
         **({} if task.missing == "refuse" else {"missing": task.missing}),
         **({} if estimate.holes is None else {"missing_shares": estimate.holes.tolist()}),
         "choice": choice and choice.to_dict(),
-        "dpeigen": __version__,
+        **made_now(),
     }
     return Release(
         kind=kind,

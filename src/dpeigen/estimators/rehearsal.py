@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpeigen import _html
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
@@ -45,6 +46,18 @@ class FitPlan:
     passes: int
     counting: bool  # whether a fit reads once more, to count the rows
     guarantee: Guarantee  # what a fit would promise
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        reads = self.passes + self.counting
+        return _html.box(
+            f"Plan of a fit by {self.method}",
+            _html.paragraph(
+                f"It would cost (ε, δ) = ({self.cost.epsilon:g}, {self.cost.delta:g}) and read the data {reads} "
+                f"time{'' if reads == 1 else 's'}. Nothing has been read or spent."
+            ),
+            self.guarantee._repr_html_(),
+        )
 
 
 def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:

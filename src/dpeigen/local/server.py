@@ -31,7 +31,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, complain
-from dpeigen._version import __version__
+from dpeigen.facts import made_now
 from dpeigen.io import DamagedReleaseError
 from dpeigen.local.client import LocalParameters, LocalRandomizer
 from dpeigen.local.clip import Clip
@@ -357,7 +357,7 @@ class LocalAggregator:
                 "refused": dict(self.refused),
                 "shuffled_guarantee": None if shuffled is None else shuffled.to_dict(),
             },
-            "dpeigen": __version__,
+            **made_now(),
         }
         mean = np.zeros(self.n_features)
         return Release(kind, components, values, covariance, mean, rest, self.guarantee, facts)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from dpeigen import _html
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
 from dpeigen.methods import METHODS, Method, OnePassMethod, Task, check_bound, check_center
@@ -79,6 +80,20 @@ class Plan:
 
     def __getitem__(self, method: str) -> Prediction:
         return next(p for p in self.predictions if p.method == method)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [
+            [p.method, f"{p.error:.3g}", f"{p.low:.3g} to {p.high:.3g}", f"{100 * p.success:.1f}%"]
+            for p in self.predictions
+        ]
+        headings = ["method", f"predicted {self.metric}", "90% of runs", "best attack on one row"]
+        chosen = self.choice.to_dict()["method"]
+        return _html.box(
+            "Plan, from public facts and assumptions only",
+            _html.table("Best first", headings, rows),
+            _html.paragraph(f"Without privacy: {self.floor:.3g}. method='auto' would choose {chosen}."),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

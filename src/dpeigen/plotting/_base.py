@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpeigen.privacy import Guarantee
@@ -13,11 +14,47 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound="Display")
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart.
-BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
-GREY, LIGHT = "#595959", "#B8D4E8"
-PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, "#56B4E9", GREY)
 MARKERS = "osD^vPX"
+
+
+@dataclass(frozen=True)
+class Colours:
+    """Okabe and Ito's palette, which colour-blind readers can tell apart, for a light or a dark background."""
+
+    blue: str = "#0072B2"
+    light: str = "#B8D4E8"
+    orange: str = "#E69F00"
+    vermillion: str = "#D55E00"
+    green: str = "#009E73"
+    purple: str = "#CC79A7"
+    sky: str = "#56B4E9"
+    grey: str = "#595959"
+    grid: str = "#DDDDDD"
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """For one line after another."""
+        return (self.blue, self.vermillion, self.green, self.orange, self.purple, self.sky, self.grey)
+
+
+_DARK = Colours(
+    blue="#56B4E9", light="#2B5875", orange="#F0B429", vermillion="#FF9466", green="#4FD0A5", purple="#E5A5CB",
+    sky="#A6DBFF", grey="#B4B4B4", grid="#444444",
+)  # fmt: skip
+
+
+def colours(ax: Axes) -> Colours:
+    """Those that fit the background of the axes: ``plt.style.use("dark_background")`` gives a dark figure."""
+    from matplotlib.colors import to_rgba
+
+    face, whole = to_rgba(ax.get_facecolor()), to_rgba(ax.figure.get_facecolor())
+    seen = face if face[3] > 0 else whole if whole[3] > 0 else (1.0, 1.0, 1.0, 1.0)
+    return _DARK if 0.2126 * seen[0] + 0.7152 * seen[1] + 0.0722 * seen[2] < 0.4 else Colours()
+
+
+def ink(ax: Axes) -> Any:
+    """The colour of text on these axes."""
+    return ax.xaxis.label.get_color()
 
 
 class Display(ABC):
@@ -44,14 +81,14 @@ class Display(ABC):
                 textcoords="offset points",
                 annotation_clip=False,
                 fontsize=9,
-                color=GREY,
+                color=colours(ax).grey,
                 va="top",
             )
         guarantee = self._guarantee()
         if guarantee is not None and not guarantee.is_private:
             words = "seeded: not private" if guarantee.numerics == "seeded" else "not private"
             mark = ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", rotation=24)
-            mark.set(fontsize=30, weight="bold", color=VERMILLION, alpha=0.6, zorder=10)
+            mark.set(fontsize=30, weight="bold", color=colours(ax).vermillion, alpha=0.6, zorder=10)
         never_formulas(ax)
         self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
         return self

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_count, complain
-from dpeigen.plotting._base import BLUE, GREY, LIGHT, MARKERS, PALETTE, VERMILLION, Display, must_be, short
+from dpeigen.plotting._base import MARKERS, Display, colours, must_be, short
 from dpeigen.privacy import Budget
 from dpeigen.privacy.ledger import Ledger
 
@@ -70,8 +70,9 @@ class PrivacyUtilityDisplay(Display):
         return cls(lines).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
+        palette = colours(ax)
         for number, (name, (x, low, middle, high)) in enumerate(self.curves.items()):
-            colour = PALETTE[number % len(PALETTE)]
+            colour = palette.series[number % len(palette.series)]
             ax.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
             ax.plot(
                 x, middle, color=colour, marker=MARKERS[number % len(MARKERS)], markersize=5, linewidth=1.6, label=name
@@ -85,7 +86,7 @@ class PrivacyUtilityDisplay(Display):
             ax.xaxis.set_major_formatter(_plain)
         ax.yaxis.set_major_formatter(_plain)
         ax.yaxis.set_minor_formatter(_plain if self._narrow() else "")
-        ax.grid(visible=True, which="major", color="#DDDDDD", linewidth=0.6)
+        ax.grid(visible=True, which="major", color=palette.grid, linewidth=0.6)
         ax.set_axisbelow(True)
         ax.set_title("Error against privacy", loc="left")
         ax.legend(frameon=False, fontsize=9)
@@ -162,13 +163,17 @@ class LedgerDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         entries = self.history[-_MOST_ENTRIES:]
         earlier = self.history[: len(self.history) - len(entries)]
+        palette = colours(ax)
         spent = sum(entry["epsilon"] for entry in earlier if entry["state"] != "cancelled")
         names = []
         for row, entry in enumerate(entries):
             counts = entry["state"] != "cancelled"
-            style: dict[str, Any] = {"facecolor": BLUE if counts else "none", "edgecolor": BLUE if counts else GREY}
+            style: dict[str, Any] = {
+                "facecolor": palette.blue if counts else "none",
+                "edgecolor": palette.blue if counts else palette.grey,
+            }
             if entry["state"] == "reserved":
-                style |= {"facecolor": LIGHT, "hatch": "///"}
+                style |= {"facecolor": palette.light, "hatch": "///"}
             ax.barh(row, entry["epsilon"], left=spent, height=0.62, linestyle="-" if counts else "--", **style)
             note = f"{entry['epsilon']:g}" + ("" if entry["state"] == "committed" else f", {entry['state']}")
             ax.annotate(
@@ -178,11 +183,11 @@ class LedgerDisplay(Display):
             names.append(f"{str(entry['at'])[:16].replace('T', ' ')}  {short(str(entry['what']), 34)}")
         left = 0.0 if self.remaining is None else self.remaining.epsilon
         total = spent + left
-        ax.barh(len(entries), left, left=spent, height=0.62, facecolor="none", edgecolor=VERMILLION)
+        ax.barh(len(entries), left, left=spent, height=0.62, facecolor="none", edgecolor=palette.vermillion)
         ax.annotate(
             f"{left:.4g} left", (spent, len(entries)), (5, 0), textcoords="offset points", va="center", fontsize=9
         )
-        ax.axvline(total, color=VERMILLION, linewidth=1.4)
+        ax.axvline(total, color=palette.vermillion, linewidth=1.4)
         ax.set_yticks(range(len(entries) + 1), [*names, "left"], fontsize=9)
         ax.set(xlabel="ε spent", xlim=(0, 1.18 * total if total > 0 else 1.0), ylim=(len(entries) + 0.6, -0.6))
         ax.set_title(f"Ledger: {spent:.4g} of ε = {total:.4g} spent", loc="left")

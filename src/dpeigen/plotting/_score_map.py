@@ -10,12 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpeigen._types import Floats
 from dpeigen.plotting._base import (
-    BLUE,
-    GREY,
-    ORANGE,
-    PALETTE,
-    VERMILLION,
     Display,
+    colours,
     must_be,
     neighbours,
     never_formulas,
@@ -79,7 +75,9 @@ class ScoreMapDisplay(Display):
         return self.axes_on(plt.figure(figsize=self._size, layout="constrained"))
 
     def _draw(self, ax: Axes) -> None:
-        found = self.score_map
+        from matplotlib.colors import LinearSegmentedColormap
+
+        found, palette = self.score_map, colours(ax)
         density = found.density
         (x0, x1), (y0, y1) = found.window.tolist()
         image = ax.imshow(
@@ -87,7 +85,7 @@ class ScoreMapDisplay(Display):
             origin="lower",
             extent=(x0, x1, y0, y1),
             aspect="auto",
-            cmap="Blues",
+            cmap=LinearSegmentedColormap.from_list("density", [ax.get_facecolor(), palette.blue]),
             vmin=0,
             vmax=max(1.5 * float(density.sum(axis=0).max()), 1e-9),
             interpolation="bicubic",
@@ -96,14 +94,23 @@ class ScoreMapDisplay(Display):
         bar.set_label("rows in a cell, private and smoothed", fontsize=_FONT)
         bar.outline.set_visible(False)
         centroids = found.centroids()
-        colours = cycle(PALETTE)
+        lines = cycle(palette.series)
         if found.by_class:
-            self._draw_contours(ax, density, centroids, colours)
+            self._draw_contours(ax, density, centroids, lines)
         shown = np.flatnonzero(centroids.shown)
         for at in shown:
             (x, y), (width, height) = centroids.points[at], centroids.errors[at]
             ax.errorbar(
-                x, y, height, width, fmt="o", color=VERMILLION, markersize=4.5, elinewidth=0.8, alpha=0.9, zorder=4
+                x,
+                y,
+                height,
+                width,
+                fmt="o",
+                color=palette.vermillion,
+                markersize=4.5,
+                elinewidth=0.8,
+                alpha=0.9,
+                zorder=4,
             )
         ax.set(xlim=(x0, x1), ylim=(y0, y1))
         _name(ax, centroids.points[shown], [short(centroids.labels[at]) for at in shown])
@@ -113,12 +120,12 @@ class ScoreMapDisplay(Display):
         some = f" ({hidden} of {len(found.labels)} labels lost in the noise)" if hidden else ""
         ax.set_title("Private score map" + some, loc="left")
 
-    def _draw_contours(self, ax: Axes, density: Floats, centroids: Centroids, colours: Any) -> None:
+    def _draw_contours(self, ax: Axes, density: Floats, centroids: Centroids, lines: Any) -> None:
         from scipy.ndimage import zoom
 
         fine = [_FINER * len(edges[1:]) for edges in self.score_map.edges]
         x, y = (np.linspace(e[0], e[-1], 2 * n + 1)[1::2] for e, n in zip(self.score_map.edges, fine, strict=True))
-        for coarse, shown, colour in zip(density, centroids.shown, colours, strict=False):
+        for coarse, shown, colour in zip(density, centroids.shown, lines, strict=False):
             group = np.maximum(zoom(coarse, _FINER, order=3, mode="nearest", grid_mode=True), 0.0)
             ordered = np.sort(group, axis=None)[::-1]
             if shown and ordered[0] > 0:
@@ -129,11 +136,11 @@ class ScoreMapDisplay(Display):
     def _draw_loadings(self, ax: Axes) -> None:
         components, names = self.score_map.components, self.score_map.feature_names
         largest = np.argsort(-np.linalg.norm(components, axis=0), kind="stable")[:_MOST_LOADINGS][::-1]
-        place = np.arange(len(largest))
+        place, palette = np.arange(len(largest)), colours(ax)
         first, second = (int(axis) + 1 for axis in self.score_map.facts["axes"])
-        ax.barh(place + 0.2, components[0, largest], height=0.38, color=BLUE, label=f"component {first}")
-        ax.barh(place - 0.2, components[1, largest], height=0.38, color=ORANGE, label=f"component {second}")
-        ax.axvline(0, color=GREY, linewidth=0.8)
+        ax.barh(place + 0.2, components[0, largest], height=0.38, color=palette.blue, label=f"component {first}")
+        ax.barh(place - 0.2, components[1, largest], height=0.38, color=palette.orange, label=f"component {second}")
+        ax.axvline(0, color=palette.grey, linewidth=0.8)
         ax.set_yticks(place, [short(names[i], 18) for i in largest], fontsize=_FONT)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
@@ -141,7 +148,8 @@ class ScoreMapDisplay(Display):
         some = f" ({left_out} smaller left out)" if left_out else ""
         of = " of scaled columns" if self.score_map.facts.get("scale") else ""
         ax.set_title(f"Loadings{of}{some}", loc="left", fontsize=10)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=2, frameon=False, fontsize=_FONT)
+        ax.set_xlabel("loading (no unit)", fontsize=_FONT)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False, fontsize=_FONT)
 
     def _share(self, axis: int) -> str:
         total = float(self.score_map.facts["total_variance"])
@@ -179,8 +187,8 @@ def _name(ax: Axes, points: Floats, names: list[str]) -> None:
             textcoords="offset points",
             fontsize=_FONT,
             zorder=6,
-            path_effects=[withStroke(linewidth=2.2, foreground="white", alpha=0.8)],
-            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.5} if far else None,
+            path_effects=[withStroke(linewidth=2.2, foreground=ax.get_facecolor(), alpha=0.8)],
+            arrowprops={"arrowstyle": "-", "color": colours(ax).grey, "linewidth": 0.5} if far else None,
         )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from dpeigen import _html
 from dpeigen._validate import check_choice, check_delta, check_epsilon, complain
 from dpeigen.privacy.accounting import compose, compose_delta
 from dpeigen.privacy.attack import best_guess
@@ -98,9 +99,24 @@ class Guarantee:
         return f"{self.protected} {'replaced' if self.relation is Relation.REPLACE else 'added or removed'}"
 
     @property
-    def secret(self) -> str:
-        """What the guarantee is about: under add/remove other values are a removal and an addition, two steps away."""
-        return "one thing or another" if self.relation is Relation.REPLACE else "there or not"
+    def attack_words(self) -> str:
+        """The best attack in one sentence; "" where there is no guarantee without assumptions.
+
+        Under add/remove it is about presence: other values are a removal and an addition, two steps away.
+        """
+        if not self.is_private or self.basis != "worst-case":
+            return ""
+        replaced, by_row = self.relation is Relation.REPLACE, self.unit == "row"
+        knows = "every other row" if by_row else f"all rows of every other {self.unit!r}"
+        guesses = (
+            f"the {'values' if by_row else 'rows'} of the remaining one (between two candidates)"
+            if replaced
+            else f"whether {'a given row' if by_row else f'a given {self.unit!r}'} is in the table"
+        )
+        return (
+            f"Even someone who knows {knows} guesses {guesses} correctly at most {100 * self.best_attack():.1f}% of "
+            "the time (a coin: 50%)."
+        )
 
     @property
     def spent_epsilon(self) -> float:
@@ -161,10 +177,31 @@ class Guarantee:
             f"basis      {self.basis}" + "".join(f"\n             - {a}" for a in self.assumptions),
             f"numerics   {_NUMERICS_WORDS[self.numerics]}",
         ]
-        if self.is_private and self.basis == "worst-case":
-            success = f"{100 * self.best_attack():.1f}% (50% is a coin)"
-            whose = "a row is" if self.unit == "row" else f"the rows of a {self.unit!r} are"
-            lines.append(f"attack     nobody guesses whether {whose} {self.secret} with success above {success}")
+        if self.attack_words:
+            lines.append(f"attack     {self.attack_words}")
         lines += [f"spent on   {spend.purpose}: {spend.cost} ({spend.mechanism})" for spend in self.split]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        promise = f"({self.epsilon:g}, {self.delta:g})-differential privacy, {self.neighbours}"
+        rows = [
+            *([("about", self.about)] if self.estimand else []),
+            ("mechanism", self.mechanism + (f" [{self.reference}]" if self.reference else "")),
+            ("trust", self.trust),
+            ("basis", self.basis),
+            ("numerics", _NUMERICS_WORDS[self.numerics]),
+            *([("attack", self.attack_words)] if self.attack_words else []),
+            *(("assumption", text) for text in self.assumptions),
+            *(("note", text) for text in self.notes),
+        ]
+        spends = [(spend.purpose, str(spend.cost), spend.mechanism) for spend in self.split]
+        return _html.box(
+            promise,
+            ""
+            if self.is_private
+            else _html.paragraph("NOT PRIVATE: this is only the noise of that promise.", loud=True),
+            _html.table("", (), rows),
+            _html.table("What the budget is spent on", ("purpose", "cost", "mechanism"), spends) if spends else "",
+        )

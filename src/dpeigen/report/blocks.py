@@ -5,13 +5,14 @@ Every text is plain text. Names of columns come from users, so renderers escape 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from dpeigen._text import clean as clean  # what renderers put all text through
 
 Level = Literal["danger", "warning", "note"]
+Cell = str | tuple[str, str]  # a text, or a number and its interval
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,11 @@ class Formula:
 
 @dataclass(frozen=True)
 class Table:
-    """Text in the first column, numbers or text in the others."""
+    """Text in the first column, numbers or text in the others. Without headings it is a list of facts."""
 
     title: str
     headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     numbers: bool = True  # whether the other columns are numbers
     note: str = ""
 
@@ -68,11 +69,27 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Gallery:
+    """Pictures beside each other where there is room."""
+
+    pictures: Sequence[Picture]
+
+
+@dataclass(frozen=True)
 class Code:
     """Lines to copy."""
 
     title: str
     text: str
+    on_paper: bool = True
+
+
+@dataclass(frozen=True)
+class Links:
+    """Texts with addresses (ours, never users'), or without where there is none."""
+
+    title: str
+    items: Sequence[tuple[str, str | None]]
 
 
 @dataclass(frozen=True)
@@ -83,7 +100,7 @@ class More:
     blocks: Sequence[Block]
 
 
-Block = Text | Notice | Items | Formula | Table | Picture | Code | More
+Block = Text | Notice | Items | Formula | Table | Picture | Gallery | Code | Links | More
 
 
 @dataclass(frozen=True)
@@ -103,12 +120,16 @@ class Card:
     tiles: Sequence[tuple[str, str]]  # a few key facts: what, and how much
     notices: Sequence[Notice]
     sections: Sequence[Section]
-    made_by: str = field(default="")
+    made_by: str = ""
+    subtitle: str = ""
+    byline: Sequence[tuple[str, str]] = ()  # who, when
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # for machines
 
     def pictures(self) -> Iterator[Picture]:
         """All pictures, in order."""
         for section in self.sections:
-            yield from (block for block in section.blocks if isinstance(block, Picture))
+            for block in section.blocks:
+                yield from block.pictures if isinstance(block, Gallery) else ()
 
 
 def short(text: str, most: int = 26) -> str:

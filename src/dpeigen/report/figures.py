@@ -8,22 +8,26 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpeigen.plotting import BiplotDisplay, ScreeDisplay
+from dpeigen._types import Floats
+from dpeigen.plotting import BiplotDisplay, LoadingsDisplay, ScreeDisplay
+from dpeigen.plotting._release import whiskers
 from dpeigen.release import Release
-from dpeigen.report import results
+from dpeigen.report import matrices, results
 from dpeigen.report.blocks import Picture, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_INK, _BLUE, _ORANGE, _VERMILLION, _WHITE = "#1f2328", "#0072b2", "#e69f00", "#d55e00", "#fefefe"
+_INK, _BLUE, _ORANGE, _VERMILLION = "#1f2328", "#0072b2", "#e69f00", "#d55e00"
 # What a colour is called in the page, where it changes in the dark.
 _IN_PAGE = {
     _INK: "currentColor",
@@ -36,8 +40,8 @@ _IN_PAGE = {
     "#ffffff": "none",
 }
 _STYLE = {
-    "font.size": 11.5,
-    "axes.titlesize": 12.5,
+    "font.size": 11,
+    "axes.titlesize": 12,
     "text.color": _INK,
     "axes.labelcolor": _INK,
     "axes.edgecolor": _INK,
@@ -49,7 +53,8 @@ _STYLE = {
     "text.usetex": False,
     "axes.unicode_minus": True,
 }
-_MOST_BARS = 20
+_MOST_BARS = 15
+_WIDTH = 4.7  # inches: readable on a phone, two beside each other on a desk, three on paper
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def draw(release: Release, picture: Picture) -> Drawn:
         mpl.rcParams.update(_STYLE)
         figure = Figure(layout="constrained")
         shown = {**release.facts, "feature_names": results.names_of(release)}
-        _DRAWERS[picture.name](figure, replace(release, facts=shown))  # type: ignore[arg-type]
+        _drawer(picture.name)(figure, replace(release, facts=shown))  # type: ignore[arg-type]
         if (engine := figure.get_layout_engine()) is not None:  # once, not for every file
             engine.execute(figure)
         figure.set_layout_engine("none")
@@ -115,93 +120,101 @@ def _axes(figure: Figure, width: float, height: float) -> Axes:
 
 
 def _scree(figure: Figure, release: Release) -> None:
-    ax = _axes(figure, 6.4, 4.6)
+    ax = _axes(figure, _WIDTH, 3.6)
     ScreeDisplay.from_release(release, ax)
-    ax.set_title("", loc="left")  # the page has one, and says below the picture what the line is
-    for mark in [*ax.lines, *(text for text in ax.texts if text.get_text() == "noise alone")]:
-        mark.remove()
-    top = 1.05 * max(float(bar.get_height()) for bar in ax.patches) or 1.0  # type: ignore[attr-defined]
-    ax.set_ylim(0, top)
-    floor = results.noise_floor(release)
-    if floor is None:
-        return
-    inside = floor[0] <= 1.5 * top
-    words = f"noise floor {floor[0]:.3g}" + ("" if inside else ", above the picture")
-    ax.axhline(floor[0], color=_INK, linestyle=(0, (5, 3)), linewidth=1.3, zorder=3, label=words)
-    ax.set_ylim(0, max(top, 1.1 * floor[0]) if inside else top)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize=10, borderaxespad=0.2)
+    ax.set_title("", loc="left")  # the page has one
 
 
 def _biplot(figure: Figure, release: Release) -> None:
-    BiplotDisplay.from_release(release, _axes(figure, 6.8, 5.0))
+    ax = _axes(figure, _WIDTH, 3.9)
+    BiplotDisplay.from_release(release, ax)
+    ax.set_title("", loc="left")
 
 
-def _loadings(figure: Figure, release: Release) -> None:
-    shown = results.largest_columns(release, results.MOST_CELLS)
-    cells = release.components[: results.MOST_COMPONENTS, shown].T
-    names = [results.names_of(release)[j] for j in shown]
-    _heat(figure, cells, names, [f"{i + 1}" for i in range(cells.shape[1])], "component", "loading")
+def _loadings(figure: Figure, release: Release, component: int) -> None:
+    ax = _axes(figure, _WIDTH, 1.3 + 0.24 * min(release.n_features, 15))
+    LoadingsDisplay.from_release(release, ax, component=component)
+    ax.set_title("", loc="left")
 
 
 def _correlations(figure: Figure, release: Release) -> None:
+    """Cells by colour, whose strength is their opacity, so that they fit a light and a dark page."""
+    from matplotlib.patches import Rectangle
+
     shown = results.widest_columns(release, results.MOST_CELLS)
-    cells = results.correlations(release)[np.ix_(shown, shown)]
-    names = [results.names_of(release)[j] for j in shown]
-    _heat(figure, cells, names, names, "", "correlation")
-
-
-def _heat(figure: Figure, cells: Any, rows: list[str], columns: list[str], label: str, what: str) -> None:
-    """A matrix by colour, with numbers where they fit."""
-    height, width = cells.shape
-    square = what == "correlation"
-    side = min(7.2, 3.4 + 0.45 * width)
-    ax = _axes(figure, *((side, 0.92 * side) if square else (min(7.2, 3.4 + 0.55 * width), 1.7 + 0.3 * height)))
-    most = 1.0 if square else max(float(np.abs(cells).max()), 1e-12)
-    import matplotlib as mpl
-
-    colours = mpl.colormaps["RdBu"].resampled(21)
-    mesh = ax.pcolormesh(cells, cmap=colours, vmin=-most, vmax=most, edgecolors=_WHITE, linewidth=0.4)
-    ax.set_yticks(np.arange(height) + 0.5, [short(name) for name in rows])
-    ax.set_xticks(
-        np.arange(width) + 0.5,
-        [short(name, 16) for name in columns],
-        rotation=0 if label else 60,
-        ha="center" if label else "right",
-        rotation_mode="anchor",
-    )
-    ax.invert_yaxis()
-    ax.set_xlabel(label)
-    ax.tick_params(length=0, labelsize=9 if square and height > 16 else None)
-    if square:
-        ax.set_aspect("equal")
+    cells, found = results.correlations(release)[np.ix_(shown, shown)], matrices.correlation_intervals(release)
+    told = np.ones(cells.shape, dtype=bool) if found is None else matrices.clear(found)[np.ix_(shown, shown)]
+    names, d = [results.names_of(release)[j] for j in shown], len(shown)
+    side = min(_WIDTH + 1.6, 3.2 + 0.25 * d)
+    ax = _axes(figure, side, 0.92 * side)
+    for (i, j), value in np.ndenumerate(cells):
+        if not told[i, j]:
+            continue
+        colour = _BLUE if value >= 0 else _ORANGE
+        ax.add_patch(Rectangle((j, i), 0.96, 0.96, facecolor=colour, alpha=0.05 + 0.5 * abs(value), linewidth=0))
+        if d <= results.MOST_COMPONENTS:
+            cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center", fontsize=9.5)
+            cell.set_in_layout(False)  # it is inside its cell
+    size = 9 if d > 16 else None
+    ax.set_yticks(np.arange(d) + 0.5, [short(name) for name in names], fontsize=size)
+    ax.set_xticks(np.arange(d) + 0.5, [short(name, 16) for name in names], rotation=60, ha="right", fontsize=size)
+    ax.tick_params(length=0)
+    ax.set(xlim=(0, d), ylim=(d, 0), aspect="equal")
     for spine in ax.spines.values():
         spine.set_visible(False)
-    if width <= results.MOST_COMPONENTS:
-        for (i, j), value in np.ndenumerate(cells):
-            ink = _WHITE if abs(value) > 0.6 * most else "#101010"
-            cell = ax.text(j + 0.5, i + 0.5, f"{value:+.2f}", ha="center", va="center", fontsize=9.5, color=ink)
-            cell.set_in_layout(False)  # it is inside its cell
-    figure.colorbar(
-        mesh, ax=ax, label=what, shrink=0.8 if square else min(1.0, 6 / (0.3 * height + 1)), aspect=22, pad=0.02
-    )
+
+
+def _strongest(figure: Figure, release: Release) -> None:
+    """The strongest correlations as points with whiskers."""
+    pairs, found = matrices.strongest(release), matrices.correlation_intervals(release)
+    matrix, names = results.correlations(release), results.names_of(release)
+    values = np.array([matrix[i, j] for i, j in pairs])
+    ends = None if found is None else tuple(np.array([side[i, j] for i, j in pairs]) for side in found)
+    labels = [f"{short(names[j], 14)}, {short(names[i], 14)}" for i, j in pairs]
+    ax = _points(figure, values, ends, labels)
+    ax.set(xlabel="correlation (no unit)", xlim=(-1.04, 1.04))
 
 
 def _coefficients(figure: Figure, release: Release) -> None:
-    fit = results.asked_regression(release)
-    largest = np.argsort(-np.abs(fit.coef), kind="stable")[:_MOST_BARS][::-1]
-    ax = _axes(figure, 6.4, 1.2 + 0.3 * len(largest))
-    ax.barh(np.arange(len(largest)), fit.coef[largest], color=[_BLUE if fit.coef[j] >= 0 else _ORANGE for j in largest])
+    """Coefficients in deviations of the target for one deviation of a column, so that units do not matter."""
+    fit = matrices.asked_regression(release)
+    errors = matrices.regression_errors(release, fit)
+    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    units = deviations[:-1] / deviations[-1] if deviations[-1] > 0 else np.zeros(len(fit.coef))
+    order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
+    ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
+    ax = _points(figure, (fit.coef * units)[order], ends, [short(fit.feature_names[j]) for j in order])
+    ax.set_xlabel(f"deviations of {short(fit.target, 20)} per deviation")
+
+
+def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, labels: list[str]) -> Axes:
+    """Points with whiskers, the first at the top; none where the interval holds 0."""
+    ax = _axes(figure, _WIDTH, 1.1 + 0.25 * len(values))
+    place = np.arange(len(values))[::-1]
+    clear = np.ones(len(values), dtype=bool)
+    if ends is not None:
+        finite = np.isfinite(ends[0]) & np.isfinite(ends[1])
+        clear = matrices.clear((ends[0], ends[1]))
+        whiskers(ax, place[finite], ends[0][finite], ends[1][finite])
+    colours = [_BLUE if value >= 0 else _ORANGE for value in values[clear]]
+    ax.scatter(values[clear], place[clear], color=colours, s=34, zorder=5)
     ax.axvline(0, color=_INK, linewidth=0.8)
-    ax.set_yticks(np.arange(len(largest)), [short(fit.feature_names[j]) for j in largest])
-    ax.set_xlabel("coefficient")
+    ax.set_yticks(place, labels)
+    ax.set_ylim(-0.7, len(values) - 0.3)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+    return ax
 
 
 _DRAWERS = {
     "scree": _scree,
     "biplot": _biplot,
-    "loadings": _loadings,
     "correlations": _correlations,
+    "strongest": _strongest,
     "coefficients": _coefficients,
 }
+
+
+def _drawer(name: str) -> Callable[[Figure, Release], None]:
+    kind, _, number = name.rpartition("-")
+    return partial(_loadings, component=int(number) - 1) if kind == "loadings" else _DRAWERS[name]

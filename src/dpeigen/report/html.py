@@ -1,18 +1,38 @@
-"""A card as one HTML page without scripts: it asks for nothing from anywhere, and says so to the browser.
+"""A card as one HTML page: it asks for nothing from anywhere, and says so to the browser.
 
-Every text is escaped. Tables that are wider than a phone scroll by themselves, colours follow the reader's choice of
-light or dark, and everything can be reached by keyboard.
+No script runs in it; what stands in the head for machines is data. Every text is escaped. Tables that are wider than a
+phone scroll by themselves, colours follow the reader's choice of light or dark, and everything can be reached by
+keyboard. On paper the words stand in two columns.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from itertools import count
+from typing import Any
 
-from dpeigen.report.blocks import Block, Card, Code, Formula, Items, More, Notice, Picture, Table, Text, clean
+from dpeigen._text import json_text
+from dpeigen.report.blocks import (
+    Block,
+    Card,
+    Cell,
+    Code,
+    Formula,
+    Gallery,
+    Items,
+    Links,
+    More,
+    Notice,
+    Picture,
+    Table,
+    Text,
+    clean,
+)
 from dpeigen.report.style import CSS
 
+_MANY = 6  # columns of a table beside whose numbers no interval fits on paper
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -22,11 +42,17 @@ def render(card: Card, pictures: Mapping[str, str]) -> str:
     links = "".join(f'<li><a href="#{s.key}">{text(s.title)}</a></li>' for s in card.sections)
     tiles = "".join(f"<div><dt>{text(what)}</dt><dd>{text(much)}</dd></div>" for what, much in card.tiles)
     notices = "".join(page.block(notice) for notice in card.notices)
-    sections = "".join(
+    made = [
         f'<section id="{s.key}" aria-labelledby="{s.key}-title"><h2 id="{s.key}-title">{text(s.title)}</h2>'
         f"{''.join(page.block(block) for block in s.blocks)}</section>\n"
         for s in card.sections
-    )
+    ]
+    wide = 1 + max((i for i, s in enumerate(card.sections) if s.key == "result"), default=len(made) - 1)
+    sections = f'{"".join(made[:wide])}<div class="words">{"".join(made[wide:])}</div>'
+    subtitle = f'<p class="subtitle">{text(card.subtitle)}</p>' if card.subtitle else ""
+    said = " · ".join(f"{text(what)} {text(who)}".strip() for what, who in card.byline)
+    byline = f'<p class="byline">{said}</p>' if said else ""
+    metadata = f'<script type="application/ld+json">{_json(card.metadata)}</script>\n' if card.metadata else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -38,10 +64,10 @@ def render(card: Card, pictures: Mapping[str, str]) -> str:
 <title>{text(card.title)}</title>
 <link rel="icon" href="data:,">
 <style>{CSS}</style>
-</head>
+{metadata}</head>
 <body>
 <a class="skip" href="#result">Skip to the result</a>
-<header><h1>{text(card.title)}</h1><dl class="tiles">{tiles}</dl></header>
+<header><h1>{text(card.title)}</h1>{subtitle}{byline}<dl class="tiles">{tiles}</dl></header>
 <nav aria-label="On this page"><ul>{links}</ul></nav>
 <main>{f'<div class="notices" role="group" aria-label="Notices">{notices}</div>' if notices else ""}
 {sections}</main>
@@ -49,6 +75,12 @@ def render(card: Card, pictures: Mapping[str, str]) -> str:
 </body>
 </html>
 """
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    """JSON that no text inside can end: every character that means something to HTML is written by its number."""
+    raw = json_text(value)
+    return re.sub(r"[<>&'\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", raw)
 
 
 def text(raw: str) -> str:
@@ -77,6 +109,11 @@ class _Page:
             return f'<div class="formula scroll" {label}>{block.mathml}</div>'
         if isinstance(block, Code):
             return self._code(block)
+        if isinstance(block, Links):
+            items = "".join(f"<li>{_link(*item)}</li>" for item in block.items)
+            return f"<h{level}>{text(block.title)}</h{level}><ul>{items}</ul>"
+        if isinstance(block, Gallery):
+            return f'<div class="gallery">{"".join(self.block(picture, level) for picture in block.pictures)}</div>'
         if isinstance(block, Picture):
             return (
                 f'<figure id="figure-{block.name}"><h{level}>{text(block.title)}</h{level}>{self._pictures[block.name]}'
@@ -90,23 +127,37 @@ class _Page:
     def _code(self, block: Code) -> str:
         name = f"code-{next(self._numbers)}"
         lines = escape("\n".join(clean(line) for line in block.text.splitlines()))
+        screen = "" if block.on_paper else ' class="screen"'
         return (
-            f'<p class="label" id="{name}">{text(block.title)}</p>'
-            f'<pre class="scroll" role="region" tabindex="0" aria-labelledby="{name}"><code>{lines}</code></pre>'
+            f'<div{screen}><p class="label" id="{name}">{text(block.title)}</p>'
+            f'<pre class="scroll" role="region" tabindex="0" aria-labelledby="{name}"><code>{lines}</code></pre></div>'
         )
 
     def _table(self, table: Table) -> str:
         name = f"table-{next(self._numbers)}"
         heads = "".join(f'<th scope="col">{text(heading)}</th>' for heading in table.headings)
         rows = "".join(
-            f'<tr><th scope="row">{text(row[0])}</th>{"".join(f"<td>{text(cell)}</td>" for cell in row[1:])}</tr>'
-            for row in table.rows
+            f'<tr><th scope="row">{text(str(row[0]))}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in table.rows
         )
         note = f'<p class="hint">{text(table.note)}</p>' if table.note else ""
-        kind = ' class="numbers"' if table.numbers else ""
+        many = " many" if len(table.headings) > _MANY else ""
+        kind = f' class="numbers{many}"' if table.numbers else ' class="facts"' if not table.headings else ""
+        head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
         return (
             f'<p class="label" id="{name}">{text(table.title)}</p>'
             f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{name}">'
-            f'<table{kind} aria-labelledby="{name}"><thead><tr>{heads}</tr></thead>'
+            f'<table{kind} aria-labelledby="{name}">{head}'
             f"<tbody>{rows}</tbody></table></div>{note}"
         )
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return f"<td>{text(cell)}</td>"
+    return f'<td>{text(cell[0])} <span class="interval">{text(cell[1])}</span></td>'
+
+
+def _link(words: str, address: str | None) -> str:
+    if address is None:
+        return text(words)
+    return f'{text(words)} <a href="{text(address)}" rel="noreferrer">{text(address)}</a>'

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import re
 
-from dpeigen.report.blocks import Block, Card, Code, Formula, Items, More, Notice, Picture, Table, Text, clean
+from dpeigen.report.blocks import (
+    Block,
+    Card,
+    Cell,
+    Code,
+    Formula,
+    Gallery,
+    Items,
+    Links,
+    More,
+    Notice,
+    Picture,
+    Table,
+    Text,
+    clean,
+)
 
 
 def render(card: Card) -> str:
     """The whole file."""
-    parts = [f"# {text(card.title)}", " · ".join(f"{text(what)} **{text(much)}**" for what, much in card.tiles)]
+    parts = [f"# {text(card.title)}"]
+    parts += [f"*{text(card.subtitle)}*"] if card.subtitle else []
+    parts += [" · ".join(f"{text(what)} {text(who)}".strip() for what, who in card.byline)] if card.byline else []
+    parts += [" · ".join(f"{text(what)} **{text(much)}**" for what, much in card.tiles)]
     parts += [_block(notice) for notice in card.notices]
     for section in card.sections:
         parts.append(f"## {text(section.title)}")
@@ -41,6 +59,10 @@ def _block(block: Block) -> str:
         return f"> {text(block.plain)}"
     if isinstance(block, Code):
         return f"{text(block.title)}:\n\n" + "\n".join(f"    {line}" for line in block.text.splitlines())
+    if isinstance(block, Links):
+        return f"### {text(block.title)}\n\n" + "\n".join(f"- {_link(*item)}" for item in block.items)
+    if isinstance(block, Gallery):
+        return "\n\n".join(map(_block, block.pictures))
     if isinstance(block, Picture):
         caption = text(block.caption)
         return f"![{text(block.alt)}](figures/{block.name}.svg)\n\n*{caption}*"
@@ -50,12 +72,21 @@ def _block(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    rule = ["---", *(["---:" if table.numbers else "---"] * (len(table.headings) - 1))]
-    lines = [_line([text(heading) for heading in table.headings]), _line(rule)]
-    lines += [_line([text(cell) for cell in row]) for row in table.rows]
+    rule = ["---", *(["---:" if table.numbers else "---"] * (max(len(table.headings), 2) - 1))]
+    headings = table.headings or ["", ""]
+    lines = [_line([text(heading) for heading in headings]), _line(rule)]
+    lines += [_line([_cell(cell) for cell in row]) for row in table.rows]
     note = f"\n\n{text(table.note)}" if table.note else ""
     return f"**{text(table.title)}**\n\n" + "\n".join(lines) + note
 
 
 def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    return text(cell) if isinstance(cell, str) else f"{text(cell[0])} ({text(cell[1])})"
+
+
+def _link(words: str, address: str | None) -> str:
+    return text(words) if address is None else f"{text(words)} <{address}>"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpeigen.release import Release
-from dpeigen.report.blocks import Block, Table, Text, count
+from dpeigen.report.blocks import Block, Table, Text, count, short
 
 SHOWN_ROWS = 40  # of a table
+_IN_WORDS = 12  # columns up to which a sentence does
 
 
 def about_missing(release: Release, names: list[str]) -> list[Block]:
@@ -26,10 +27,14 @@ def about_missing(release: Release, names: list[str]) -> list[Block]:
     left = len(shares) - len(shown)
     note = f"{count(left, 'column')} with fewer missing cells: in release.json." if left else ""
     rows = [[names[j], f"{100 * shares[j]:.1f}%"] for j in shown]
+    assumed = (
+        "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing depends "
+        "on no value. If that is wrong, the results are those of the cells that are there."
+    )
+    if len(rows) <= _IN_WORDS:
+        told = ", ".join(f"{short(name)} {share}" for name, share in rows)
+        return [Text(f"{assumed} Missing cells (shares released with noise): {told}.")]
     return [
-        Text(
-            "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing "
-            "depends on no value. If that is wrong, the results are those of the cells that are there."
-        ),
+        Text(assumed),
         Table("Missing cells", ["column", "share (released, with noise)"], rows, note=note),
     ]

@@ -19,6 +19,8 @@ a{color:var(--link)}
 a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--blue);outline-offset:2px}
 .skip{position:absolute;left:-999rem;background:var(--bg);padding:.5rem 1rem;z-index:2}
 .skip:focus{left:.5rem;top:.5rem}
+.subtitle{font-size:1.1rem;margin:-.4rem 0 .3rem;color:var(--muted)}
+.byline{margin:.2rem 0 .9rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.6rem;margin:0}
 .tiles div{flex:1 1 auto;background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.5rem .8rem}
 .tiles dt{color:var(--muted);font-size:.85rem}
@@ -40,7 +42,11 @@ td:nth-child(n+3):last-child{min-width:9rem}
 .numbers td:last-child{min-width:4.5rem}
 .numbers td,.numbers thead th+th{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .numbers thead th+th{white-space:normal}
-figure{margin:1.4rem 0}
+.interval{display:block;color:var(--muted);font-size:.85em;white-space:nowrap}
+.facts{min-width:100%}
+.gallery{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,21rem),1fr));gap:0 1.6rem;
+align-items:start}
+figure{margin:1.2rem 0 .4rem;min-width:0}
 figure h3{margin-bottom:.5rem}
 svg{display:block;width:100%;height:auto;max-width:46rem;fill:currentColor}
 figcaption,.hint,footer{color:var(--muted);font-size:.9rem}
@@ -52,6 +58,47 @@ pre{background:var(--panel);border:1px solid var(--line);border-radius:.4rem;pad
 font-size:.85rem;line-height:1.45;overflow-wrap:normal}
 footer{margin-top:3rem;border-top:1px solid var(--line)}
 @media (max-width:30rem){body{padding:0 .8rem 2rem}h1{font-size:1.45rem}td{min-width:4rem}}
-@media print{body{max-width:none}nav,.skip{display:none}section{break-inside:auto}figure,table,pre{break-inside:avoid}}
+@page{margin:9mm 11mm}
+@media print{
+:root{color-scheme:light;--bg:#fff;--panel:#fff;--fg:#000;--muted:#444;--line:#bbb;--link:#000;--blue:#0072b2;
+--orange:#b87900;--red:#c24a00;--lightblue:#b8d4e8;--danger-bg:#fff;--danger:#9b1c10;--warning-bg:#fff;
+--warning:#6b4700;--note-bg:#fff;--note:#0b4a73}
+html{font-size:7.1pt}
+body{max-width:none;padding:0;line-height:1.3}
+nav,.skip,details,.screen,.hint:empty{display:none}
+h1{font-size:1.9rem;margin:0 0 .3rem}
+h2{font-size:1.2rem;margin:.7rem 0 .25rem;padding-top:.25rem;break-after:avoid}
+h3{font-size:1rem;margin:.4rem 0 .15rem;break-after:avoid}
+p,ul{margin:.25rem 0}
+ul{padding-left:1.3rem}
+.byline{margin:.1rem 0 .4rem}
+.tiles div{padding:.15rem .6rem}
+.notice{padding:0 .8rem;margin:.4rem 0}
+.scroll{overflow:visible}
+.label{margin:.4rem 0 .1rem}
+table{font-size:.95rem;margin:0 0 .2rem;width:100%}
+th,td,.numbers td,.numbers thead th+th{padding:.08rem .7rem .08rem 0}
+tbody th{min-width:5rem}
+td,.numbers td:last-child{min-width:0}
+.interval{display:inline}
+.many .interval{display:block}
+.facts tbody th{width:11rem}
+.gallery{grid-template-columns:repeat(3,1fr);gap:0 1rem}
+.words{columns:2;column-gap:7mm}
+.words table{font-size:.92rem}
+.words .facts tbody th{width:9rem}
+.words td{min-width:3rem}
+#short .label{display:none}
+figure{margin:.3rem 0 0}
+figure h3{margin:.2rem 0}
+figcaption{margin-top:0;line-height:1.2;font-size:.85rem}
+svg{max-width:100%!important;max-height:44mm}
+pre{padding:.2rem .5rem;font-size:.8rem;line-height:1.25;white-space:pre-wrap;overflow-wrap:anywhere}
+#effects,#conclusions,#promise,#budget,#data,#cite,#check{break-inside:auto}
+figure,tr,pre,.notice,li{break-inside:avoid}
+a{text-decoration:none}
+footer{margin-top:.3rem}
+footer p{margin:0}
+}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 """

@@ -1,0 +1,97 @@
+"""What notebooks show of releases, intervals and regressions: small tables, escaped, that load nothing.
+
+What cannot be distinguished from noise is marked so, as on the card (`dpeigen.report`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpeigen import _html
+
+if TYPE_CHECKING:
+    from dpeigen.intervals import Intervals
+    from dpeigen.regression import Regression
+    from dpeigen.release import Release
+    from dpeigen.stats.intervals import Interval
+
+NOISE = "not distinguishable from noise"
+_COMPONENTS, _LOADINGS, _COEFFICIENTS = 20, 3, 60
+_MOST_COLUMNS = 60  # up to which intervals of variances take seconds; those of loadings are quick anyway
+_KINDS = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
+
+
+def variance_intervals(release: Release) -> tuple[Interval, Interval] | None:
+    """Intervals of the variances along components and of their shares, where they are there within seconds."""
+    found = release.usual_intervals
+    if found is None or release.n_features > _MOST_COLUMNS:
+        return None
+    try:
+        return found.eigenvalues, found.shares
+    except (ArithmeticError, ValueError):  # of a file that nobody measured
+        return None
+
+
+def release_html(release: Release) -> str:
+    """A release: the promise and the components."""
+    g = release.guarantee
+    name = release.about.get("title") or f"{_KINDS.get(release.kind, release.kind)} of {release.n_features} columns"
+    return _html.box(
+        name,
+        "" if g.is_private else _html.paragraph("NOT PRIVATE", loud=True),
+        _html.paragraph(f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {g.neighbours}; method {g.mechanism}."),
+        _components(release, release.usual_intervals, variance_intervals(release)),
+    )
+
+
+def intervals_html(found: Intervals) -> str:
+    """Intervals of components."""
+    whose = "the population that the rows were drawn from" if found.of == "population" else "these rows"
+    return _html.box(
+        f"{100 * found.level:g}% intervals for {whose}",
+        _components(found.release, found, (found.eigenvalues, found.shares)),
+    )
+
+
+def regression_html(fit: Regression) -> str:
+    """A regression."""
+    low, high = fit.r_squared_interval
+    numbers = zip(fit.feature_names, fit.coef, fit.standard_errors, *fit.intervals, strict=True)
+    rows = []
+    for name, value, error, below, above in list(numbers)[:_COEFFICIENTS]:
+        if math.isfinite(error):
+            rows.append([name, f"{value:+.4g}", f"{error:.3g}", f"{below:+.4g} to {above:+.4g}"])
+        else:
+            rows.append([name, NOISE, "", ""])
+    headings = ["column", "coefficient", "standard error", f"{100 * fit.level:g}% interval"]
+    return _html.box(
+        f"Regression of {fit.target}",
+        _html.paragraph(
+            f"R² {fit.r_squared:.3f} ({low:.3f} to {high:.3f}), {fit.n_rows:,.0f} rows, penalty α = {fit.alpha:g}. "
+            "Errors account for privacy noise"
+            + (" and sampling." if fit.of == "population" else ".")
+        ),
+        _html.table("", headings, rows),
+    )  # fmt: skip
+
+
+def _components(release: Release, found: Intervals | None, variances: tuple[Interval, Interval] | None) -> str:
+    names, rows = release.feature_names, []
+    for i, component in enumerate(release.components[:_COMPONENTS]):
+        largest = np.argsort(-np.abs(component), kind="stable")[:_LOADINGS]
+        variance = f"{release.eigenvalues[i]:.4g}"
+        parts = [f"{names[j]} {component[j]:+.2f}" for j in largest]
+        if found is not None:
+            low, high = found.components
+            if variances is not None:
+                variance += f" ({variances[0][0][i]:.4g} to {variances[0][1][i]:.4g})"
+            ends = [f" ({low[i, j]:+.2f} to {high[i, j]:+.2f})" for j in largest]
+            parts = [part + end for part, end in zip(parts, ends, strict=True)]
+        told = found is None or i < found.resolved
+        rows.append([f"{i + 1}", variance, "; ".join(parts) if told else NOISE])
+    level = "" if found is None else f" ({100 * found.level:g}% interval)"
+    table = _html.table("Principal components", ["component", f"variance{level}", f"largest loadings{level}"], rows)
+    return table if found is not None else table + _html.paragraph("This release has no intervals.")

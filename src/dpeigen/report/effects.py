@@ -1,0 +1,75 @@
+"""How noise and clipping changed the numbers of a release, in plain words."""
+
+from __future__ import annotations
+
+from dpeigen.release import Release
+from dpeigen.report.blocks import Block, Items, clean
+
+_SHRUNK = ("whitened", "gaussian", "matrix-laplace", "laplace", "kendall", "spatial-sign", "refined")
+_ELLIPTICAL = "rows are distributed like a normal distribution, perhaps with longer tails (elliptical)"
+
+
+def effects(release: Release) -> list[Block]:
+    """What noise did, what clipping did, and what the intervals know of it."""
+    said = [*_noise(release), *_clipping(release)]
+    if release.usual_intervals is not None:
+        said.append(
+            "Intervals: 95% intervals for the population that the rows were drawn from. They allow for privacy noise, "
+            f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}."
+        )
+    elif release.resolved is not None:
+        said.append(
+            "Intervals: not shown, because they take minutes for so many columns. release.intervals() computes them."
+        )
+    else:
+        said.append(
+            "Intervals: none. The release does not hold what they are computed from, so nothing on this page tells how "
+            "far its numbers may be off."
+        )
+    return [Items("Noise, clipping, intervals", said)]
+
+
+def _noise(release: Release) -> list[str]:
+    floor = release.noise_floor
+    size = (
+        "This method does not state how large its noise is."
+        if floor is None
+        else f"The noise floor is {floor.value:.3g}: {floor.words}. The largest released variance is "
+        f"{float(release.eigenvalues.max(initial=0.0)):.3g}."
+    )
+    bias = "Noise turns components, makes large variances larger and small ones smaller, and weakens correlations."
+    method = clean(release.facts.get("method") or release.guarantee.mechanism)
+    if method in _SHRUNK or method.startswith("local"):
+        bias += " The released variances are shrunk to correct for that on average. What is left is random."
+    else:
+        bias += " This method does not correct for that."
+    return [f"Noise: {size} {bias}"]
+
+
+def _clipping(release: Release) -> list[str]:
+    measured, facts = release.measured, release.facts
+    if measured is not None and measured.kind == "signs":
+        return [
+            "Clipping: none. Each row counts by its direction and not by its length, so outliers have little "
+            f"influence. The components are those of the covariance if {_ELLIPTICAL}."
+        ]
+    if facts.get("estimand") in ("spatial signs", "Kendall's tau"):
+        return ["Clipping: none. Each row counts by its direction and not by its length."]
+    smaller = (
+        "Clipping makes variances too small, most for columns with rare large values, and weakens their correlations."
+    )
+    if measured is not None and measured.outside is not None:
+        share = 100 * measured.outside / measured.terms
+        return [
+            "Clipping: rows far from the centre were moved towards it, so that no row changes the result much: about "
+            f"{measured.outside:,.0f} of {measured.terms:,.0f} ({share:.2g}%; this number is not exact). {smaller}"
+        ]
+    if facts.get("radius_is") == "released":
+        return [
+            "Clipping: rows far from the centre were moved towards it, so that no row changes the result much. "
+            f"{smaller}"
+        ]
+    return [
+        "Clipping: values beyond the public bounds were moved to the bounds. How many were is not known. If there "
+        f"were any: {smaller[0].lower()}{smaller[1:]}"
+    ]

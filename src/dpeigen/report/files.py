@@ -1,0 +1,143 @@
+"""What a card says about the files: public facts, how to cite, where the proof is, and how to check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dpeigen._version import __version__
+from dpeigen.privacy import Guarantee
+from dpeigen.release import Release
+from dpeigen.report.blocks import Block, Code, Links, More, Table, Text, clean, count
+from dpeigen.report.links import papers, proof_page
+from dpeigen.report.metadata import authors
+from dpeigen.report.promise import facts_rows, plain
+
+_KNOWN = {
+    "n_rows": "rows",
+    "max_rows": "rows of one unit that are used, at most",
+    "radius": "length that rows were clipped to",
+    "center": "centre of the rows",
+    "noise_deviation": "standard deviation of the noise on an entry of the covariance, at most",
+    "release_id": "entry in the ledger",
+    "covariance_error": "error of the covariance (spectral norm, 95%)",
+    "date": "date (UTC)",
+    "dpeigen": "dpeigen version",
+}
+_JOINT = "joint length that all rows of one unit were clipped to: √(sum of their squared lengths / rows used, at most)"
+
+
+def terms(g: Guarantee) -> str:
+    """What a number of rows is one of, where rows belong to units."""
+    return "rows" if g.unit == "row" else f"different {clean(g.unit)!r}"
+
+
+def data(release: Release) -> list[Block]:
+    """What is known about the data."""
+    facts = release.facts
+    rows = []
+    known = {**_KNOWN, "n_rows": terms(release.guarantee)}
+    if facts.get("max_rows") is not None:
+        known["radius"] = _JOINT
+    for name, words in known.items():
+        value = facts.get(name)
+        if value is not None:
+            origin = facts.get(f"{name}_is")
+            rows.append((words, plain(value) + (f" ({origin})" if origin else "")))
+    blocks: list[Block] = [Text("These facts are public, or were released with noise. Nothing else was read out of "
+                                "the data.")]  # fmt: skip
+    if rows:
+        blocks.append(Table("Facts", [], rows, numbers=False))
+    units = facts.get("rescaled")
+    if units:
+        bounds = list(zip(release.feature_names, units["lower"], units["upper"], strict=True))
+        table = [(clean(name), f"{low:g}", f"{high:g}") for name, low, high in bounds[:_MOST_BOUNDS]]
+        left = len(bounds) - len(table)
+        note = f"{count(left, 'column')} more: in release.json." if left else ""
+        blocks.append(
+            Text("Every column was brought to [0, 1] by its public bounds first. All results are in these units.")
+        )
+        blocks.append(
+            More("The public bounds", [Table("Bounds", ["column", "lower (now 0)", "upper (now 1)"], table, note=note)])
+        )
+    if release.scale is not None:
+        pairs = list(zip(release.feature_names, release.scale, strict=True))[:_MOST_BOUNDS]
+        left = release.n_features - len(pairs)
+        note = f"{count(left, 'column')} more: in release.safetensors." if left else ""
+        divided = [(clean(name), f"{scale:.4g}") for name, scale in pairs]
+        blocks.append(
+            More("What columns were divided by", [Table("Scale", ["column", "divided by"], divided, note=note)])
+        )
+    details = facts.get("details")
+    if details:
+        blocks.append(
+            More(
+                "Numbers of the method itself",
+                [Table("Details", ["what", "value"], facts_rows(details), numbers=False)],
+            )
+        )
+    return blocks
+
+
+_MOST_BOUNDS = 60
+
+
+def cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Block]:
+    """How to cite the release, and where the proof, the papers and the software are."""
+    g = release.guarantee
+    digest = digests["release.json"]
+    version = str(release.facts.get("dpeigen") or __version__)
+    private = "" if g.is_private else "NOT PRIVATE; the noise is that of "
+    neighbours = _latex(g.neighbours)
+    names = " and ".join(f"{{{_latex(name)}}}" for name in authors(release))
+    optional = f"  author = {{{names}}},\n" if names else ""
+    optional += f"  year   = {{{release.date[:4]}}},\n" if release.date else ""
+    text = f"""\
+@misc{{release-{digest[:8]},
+{optional}  title  = {{{{{_latex(title)}}}}},
+  note   = {{{private}$(\\varepsilon, \\delta) = ({g.epsilon:g}, {g.delta:g})$-differential privacy,
+            {neighbours}, mechanism {_latex(g.mechanism)}; SHA-256 of release.json:
+            {digest}}}
+}}
+@software{{dpeigen,
+  author  = {{{{The dpeigen developers}}}},
+  title   = {{dpeigen: differentially private {{PCA}} and covariance estimation}},
+  version = {{{_latex(version)}}}
+}}"""
+    links: list[tuple[str, str | None]] = [proof_page(g)]
+    links += [(f"{clean(name)}:", address) for name, address in papers(g)]
+    if g.reference and len(links) == 1:
+        links.append((f"Method: {clean(g.reference)}", None))
+    links.append((f"Software: dpeigen {clean(version)}, as released by its developers", None))
+    return [
+        Text("The digest names this release and no other."),
+        Code("BibTeX", text),
+        Links("Proof, papers and software", links),
+    ]
+
+
+def _latex(text: object) -> str:
+    """Text that TeX prints as it is."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in clean(text))
+
+
+def check(digests: Mapping[str, str]) -> list[Block]:
+    """How to check the files."""
+    sums = "\n".join(f"{digest}  {name}" for name, digest in digests.items())
+    return [
+        Text(
+            "The release is in two files beside this page. Compare their SHA-256 digests with those published "
+            "somewhere that the sender of the files cannot change."
+        ),
+        Code("Digests", sums),
+        Code(
+            "On the command line, in this folder",
+            "sha256sum release.safetensors release.json\ndpeigen check .",
+            on_paper=False,
+        ),
+        Code(
+            "In Python",
+            'from dpeigen import load_release\nrelease = load_release(".")  # refuses damaged files',
+            on_paper=False,
+        ),
+    ]

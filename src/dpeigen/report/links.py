@@ -1,0 +1,63 @@
+"""Where a reader finds the proof, the paper and the software: the addresses on a card.
+
+Addresses are written here and never come from a release. A page that is opened follows none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from dpeigen._version import __version__
+from dpeigen.privacy import Guarantee
+
+# Names of authors as `reference` has them, and the DOI of the paper. (Amin et al. 2019 has none.)
+DOIS = {
+    "Asi, Feldman, Talwar 2022": "10.48550/arXiv.2205.02466",
+    "Balle and Wang 2018": "10.48550/arXiv.1805.06530",
+    "Bhowmick et al. 2018": "10.48550/arXiv.1812.00984",
+    "Biswas, Dong, Kamath and Ullman 2020": "10.48550/arXiv.2006.06618",
+    "Cai, Xia and Zha 2024": "10.48550/arXiv.2401.03820",
+    "Dong, Liang and Yi 2022": "10.48550/arXiv.2205.14324",
+    "Dwork et al. 2006": "10.1007/11681878_14",
+    "Dwork et al. 2014": "10.1145/2591796.2591883",
+    "Feldman, McMillan, Talwar 2021": "10.1109/FOCS52979.2021.00096",
+    "Kapralov and Talwar 2013": "10.1137/1.9781611973105.101",
+    "Kim and Jung 2025": "10.48550/arXiv.2507.15232",
+    "Liu, Kong, Jain, Oh 2022": "10.48550/arXiv.2205.13709",
+    "Maunu et al. 2022": "10.48550/arXiv.2203.09276",
+    "Wang and Xu 2019": "10.1016/j.tcs.2019.12.019",
+    "d'Orsi and Novikov 2025": "10.48550/arXiv.2510.26717",
+}
+_PAGES = {
+    "spatial-sign": "mechanisms/spatial-sign", "refined": "mechanisms/refined", "kendall": "mechanisms/kendall",
+    "geodesic": "mechanisms/geodesic", "eigenvector-sampling": "mechanisms/eigenvector-sampling",
+    "kapralov-talwar": "mechanisms/kapralov-talwar", "oja": "mechanisms/one-pass", "dp-pca": "mechanisms/one-pass",
+    "spiked": "mechanisms/spiked", "whitened": "mechanisms/whitened", "matrix-laplace": "mechanisms/matrix-laplace",
+    "laplace": "mechanisms/laplace", "gaussian": "mechanisms/gaussian", "privunit": "local", "local": "local",
+}  # fmt: skip
+
+
+def papers(g: Guarantee) -> list[tuple[str, str]]:
+    """The papers that the mechanism comes from, with their addresses."""
+    return [(name, f"https://doi.org/{doi}") for name, doi in DOIS.items() if name in g.reference]
+
+
+def proof_page(g: Guarantee) -> tuple[str, str | None]:
+    """The page of the documentation with the proof, and its address where the package states one."""
+    page = next((page for name, page in _PAGES.items() if name in g.mechanism), "sensitivity")
+    home = _documentation()
+    words = f"Proof: docs/{page}.md of dpeigen {__version__}"
+    return words, None if home is None else f"{home.rstrip('/')}/{page}.html"
+
+
+def _documentation() -> str | None:
+    """The address of the documentation that the installed package declares (``Project-URL: Documentation``)."""
+    try:
+        declared = metadata.metadata("dpeigen").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for line in declared:
+        name, _, address = (part.strip() for part in line.partition(","))
+        if name == "Documentation" and address.startswith("https://"):
+            return address
+    return None
