@@ -34,6 +34,7 @@ _DRAWS = 400  # of errors; a fraction of them for what takes a decomposition eac
 _DECOMPOSED = 160
 _DOUBT = 0.4  # of what is added for clipping, in each direction
 _LONG = 0.8  # a loading from which on its own square takes part in its error
+_OWN = 1.0  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
 _DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
 _TOLD = 3.0  # deviations of its error that a variance has to be larger than
@@ -96,11 +97,26 @@ def errors_of(release: Release, of: str, draws: int = _DRAWS) -> Errors:
     terms = measured.terms
     if of == "population" or release.facts.get("center") == "pairs":
         again = 1.0 if of == "population" else 2.0  # pairs of the same rows vary half as much as pairs of others
-        noise = noise + sampling_errors(covariance, terms * again, cut.kurtosis, draws, rng)
+        units = _units_of_components(release, covariance)
+        noise = noise + sampling_errors(covariance, terms * again, cut.kurtosis, draws, rng, own=_OWN, units=units)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, shift, covariance if of == "population" else None, draws, rng)
     return Errors(seen, covariance, noise, mean, np.asarray(back.any(axis=1)))
+
+
+def is_correlated(release: Release) -> bool:
+    """Whether columns were divided by released deviations: then variances are 1 by definition."""
+    own = np.diag(release.covariance)
+    return release.scale is not None and bool(np.allclose(own[own > 0], 1.0, rtol=1e-9))
+
+
+def _units_of_components(release: Release, covariance: Floats) -> Floats:
+    """What columns are divided by before components are taken."""
+    if release.scale is None:
+        return np.ones(len(covariance))
+    deviations = np.sqrt(np.diag(covariance)) if is_correlated(release) else release.scale
+    return np.where(deviations > 0, deviations, 1.0)
 
 
 def _doubt(covariance: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
@@ -116,7 +132,7 @@ def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> 
     outside = None
     if measured.outside is not None:
         outside = min(measured.outside / measured.terms, 0.5), measured.outside_scale / measured.terms
-    return clipping(values, measured.radius, outside, draws, rng)
+    return clipping(values, measured.radius, outside, draws, rng, measured.outside_radius)
 
 
 def generator_of(measured: Measured) -> Generator:
@@ -195,9 +211,7 @@ class Intervals:
 
     @property
     def _correlated(self) -> bool:
-        """Whether columns were divided by released deviations: then variances are 1 by definition."""
-        own = np.diag(self.release.covariance)
-        return self.release.scale is not None and bool(np.allclose(own[own > 0], 1.0, rtol=1e-9))
+        return is_correlated(self.release)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:

@@ -38,6 +38,7 @@ class Measured:
     weight: float = 0.0
     outside: float | None = None  # rows longer than the radius, about; None where it is public
     outside_scale: float = 0.0  # of the Laplace noise that the radius was found with, in rows
+    outside_radius: float | None = None  # that they are longer than; None: the radius that rows are clipped to
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a centre that was paid for apart, in the units of the data
     deviations: Floats | None = None  # of the noise, entry by entry, where they differ
@@ -54,7 +55,7 @@ class Measured:
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
         numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale]
-        numbers += [value for value in (self.outside, self.center_deviation) if value is not None]
+        numbers += [value for value in (self.outside, self.outside_radius, self.center_deviation) if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
         fits = (
             self.moment.shape == (m, m)

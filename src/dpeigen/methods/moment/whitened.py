@@ -51,6 +51,7 @@ from dpeigen.methods.columns import (
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.moment.base import center_weight, noise_size
+from dpeigen.methods.moment.reach import grid_from_length, widened
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
@@ -155,7 +156,9 @@ class Whitened(Method):
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + (share < 1))
-            asked = RadiusLeaving(view, outside * share, together=together)
+            length = math.sqrt(max(float(quadratic_forms(np.linalg.inv(back), latest).sum()), 0.0))
+            within = grid_from_length(length)
+            asked = RadiusLeaving(view, outside * share, together=together, within=within)
             candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         rough = latest if candidates[-1][0] ** 2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
@@ -164,6 +167,11 @@ class Whitened(Method):
         if start is not None:  # of all rows fewer have to be clipped than of a part
             asked = radius_from(shown, outside, start)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
+        leaving, asked_radius = RadiusLeaving(shown, outside), reach
+        left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
+        if start is None:
+            law_noise = _law(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
+            reach = widened(reach, left[0] / count, law_noise, task.n_features)
         found = _ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
@@ -182,9 +190,7 @@ class Whitened(Method):
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
         if holes is not None:
             return replace(estimate, holes=holes.shares)
-        leaving = RadiusLeaving(shown, outside)
-        left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
-        measured = partial(found.measured, back, reach, left, _law(task))
+        measured = partial(found.measured, back, reach, left, asked_radius, _law(task))
         return replace(estimate, measured=measured)
 
     def _whiten(
@@ -321,10 +327,15 @@ class _Seen:
     weight: float
     count: float
 
-    def measured(self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw) -> Measured:
-        """For intervals."""
+    def measured(
+        self, back: Floats, radius: float, outside: tuple[float, float], asked: float, law: SymmetricLaw
+    ) -> Measured:
+        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for."""
         rows, scale = outside
-        return Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
+        return Measured(
+            self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale,
+            outside_radius=asked,
+        )  # fmt: skip
 
 
 def _ask_moment(
