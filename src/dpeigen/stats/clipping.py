@@ -31,12 +31,14 @@ class Clipping:
     """``gains``: what the variances along the eigenvectors of a clipped moment are multiplied by to be whole.
 
     ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the mean gain, as far as
-    it is known, relative to that of the ``gains``.
+    it is known, relative to that of the ``gains``. ``shortened`` is by how much rows are shortened on average, in
+    radii.
     """
 
     gains: Floats
     kurtosis: float
     sizes: Floats
+    shortened: float = 0.0
 
 
 def whole_rows(d: int, draws: int) -> Clipping:
@@ -63,7 +65,7 @@ def clipping(
     squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
     if outside is None:
         normal = _under(clipped, _FREEDOMS[0], squares)
-        return Clipping(normal.gains, normal.kurtosis, np.ones(draws))
+        return Clipping(normal.gains, normal.kurtosis, np.ones(draws), normal.shortened)
     laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
     weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * np.exp(-_PRIOR * np.arange(len(laws)))
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
@@ -73,7 +75,8 @@ def clipping(
     means = np.interp(heaviness, steps, [float(law.gains.mean()) for law in laws])
     gains = np.array([np.interp(heaviness, steps, [law.gains[j] for law in laws]).mean() for j in range(len(values))])
     kurtosis = np.interp(heaviness, steps, [law.kurtosis for law in laws])
-    return Clipping(gains, float(kurtosis.mean()), means / means.mean())
+    shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
+    return Clipping(gains, float(kurtosis.mean()), means / means.mean(), float(shortened.mean()))
 
 
 def _likelihood(shares: list[float], allowed: float, scale: float) -> float:
@@ -97,6 +100,7 @@ class _Law:
     gains: Floats
     kurtosis: float
     shares: list[float]
+    shortened: float
 
 
 def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
@@ -114,7 +118,8 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
     kurtosis = float(np.average(fourth / 3 / ((weights @ squares) / len(squares)) ** 2 - 1, weights=values))
     normal = float((squares**2).mean() / 3)  # of the points, 1 but for their number
     shares = [float((lengths > square).mean()) for square in radii]
-    return _Law(values / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares)
+    shortened = float(np.maximum(np.sqrt(lengths) - 1, 0.0).mean())
+    return _Law(values / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 
 @lru_cache(maxsize=32)

@@ -31,6 +31,7 @@ from dpeigen.stats.spectrum import isotonic_decreasing
 
 Interval = tuple[Floats, Floats]
 _ROUNDS = 12  # of the fixed point for eigenvalues
+_OF_VALUES = 0.5  # of their spread that eigenvalues are drawn with for eigenvectors: the errors hold the rest
 _STEPS = 5  # of the search for the end of an interval
 
 
@@ -163,7 +164,7 @@ class Spectrum:
     def directions(self, debiased: Floats, rng: Generator, count: int) -> Floats:
         """Draws × count × d of the leading eigenvectors of C, as rows, with the signs of those of Y."""
         around = self.noisy(debiased)
-        drawn = debiased - (around - around.mean(axis=0))
+        drawn = debiased - _OF_VALUES * (around - around.mean(axis=0))
         drawn = np.maximum(np.apply_along_axis(isotonic_decreasing, 1, drawn), self.least)
         order = rng.permutation(len(self.errors))
         matrices = self.errors[order].copy()

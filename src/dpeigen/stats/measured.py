@@ -17,7 +17,7 @@ from dpeigen._types import Floats
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "deviations")
+_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations")
 _MOST = 1e300
 
 
@@ -42,6 +42,8 @@ class Measured:
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a centre that was paid for apart, in the units of the data
     deviations: Floats | None = None  # of the noise, entry by entry, where they differ
+    present: Floats | None = None  # released shares of rows with cells in both columns, where missing ones count as 0
+    present_deviations: Floats | None = None  # of their noise
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -62,6 +64,9 @@ class Measured:
             and self.back.ndim == 2
             and self.back.shape[1] == m - sides
             and (self.deviations is None or self.deviations.shape == (m, m))
+            and all(part is None or part.shape == 2 * (len(self.back),) for part in self._shares)
+            and (self.present is None) == (self.present_deviations is None)
+            and (self.present is None or bool((self.present > 0).all()))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0
@@ -70,6 +75,10 @@ class Measured:
         )
         if not fits:
             raise ValueError("The parts of a measured moment do not fit together.")
+
+    @property
+    def _shares(self) -> tuple[Floats | None, Floats | None]:
+        return self.present, self.present_deviations
 
     def scaled(self, factors: Floats) -> Measured:
         """The same with columns in units that make their numbers this much smaller."""

@@ -7,9 +7,13 @@ clipping takes from rows that are not elliptical is not known at all.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from dpeigen._types import Floats
 from dpeigen.stats.norms import GRID
+from dpeigen.stats.whitening import quadratic_forms
 
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
 _SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
@@ -28,7 +32,8 @@ def widened(radius: float, outside: float, noise: float, d: int) -> float:
     return radius * max(1.0, factor) ** 0.5
 
 
-def grid_from_length(length: float) -> slice:
-    """The part of the grid of radii that is not absurdly short for rows of this root mean square."""
-    first = int(np.searchsorted(GRID, _SHORTEST * length))
+def grid_for(back: Floats, covariance: Floats) -> slice:
+    """The part of the grid of radii that is not absurdly short for rows z with covariance back·E[zzᵀ]·backᵀ."""
+    square = float(quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), covariance).sum())
+    first = int(np.searchsorted(GRID, _SHORTEST * math.sqrt(max(square, 0.0))))
     return slice(min(first, len(GRID) - 1), None)

@@ -49,9 +49,9 @@ from dpeigen.methods.columns import (
     unknown_note,
 )
 from dpeigen.methods.framing import location
-from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
+from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares, known_shares
 from dpeigen.methods.moment.base import center_weight, noise_size
-from dpeigen.methods.moment.reach import grid_from_length, widened
+from dpeigen.methods.moment.reach import grid_for, widened
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
@@ -156,9 +156,7 @@ class Whitened(Method):
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(_POWERS) + (share < 1))
-            length = math.sqrt(max(float(quadratic_forms(np.linalg.inv(back), latest).sum()), 0.0))
-            within = grid_from_length(length)
-            asked = RadiusLeaving(view, outside * share, together=together, within=within)
+            asked = RadiusLeaving(view, outside * share, together=together, within=grid_for(back, latest))
             candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         rough = latest if candidates[-1][0] ** 2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
@@ -181,6 +179,7 @@ class Whitened(Method):
         if holes is not None:
             framed, mean = holes.covariance(framed, mean), None if mean is None else holes.mean(mean)
             known = known & holes.seen
+            back = back * known[:, None]
         columns = replace(columns, known=known, frame=frame)
         covariance = framed * np.outer(frame.unit, frame.unit)
         estimate = self._assemble(covariance, None if mean is None else frame.unit * mean, columns, count, task)
@@ -188,10 +187,8 @@ class Whitened(Method):
         if task.private_rank:
             size = noise_size(_law(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
-        if holes is not None:
-            return replace(estimate, holes=holes.shares)
-        measured = partial(found.measured, back, reach, left, asked_radius, _law(task))
-        return replace(estimate, measured=measured)
+        measured = partial(found.measured, back, reach, left, asked_radius, _law(task), holes)
+        return replace(estimate, measured=measured, holes=None if holes is None else holes.shares)
 
     def _whiten(
         self,
@@ -328,14 +325,18 @@ class _Seen:
     count: float
 
     def measured(
-        self, back: Floats, radius: float, outside: tuple[float, float], asked: float, law: SymmetricLaw
+        self,
+        back: Floats,
+        radius: float,
+        outside: tuple[float, float],
+        asked: float,
+        law: SymmetricLaw,
+        holes: Holes | None,
     ) -> Measured:
         """For intervals; so many rows are ``outside`` the radius that was ``asked`` for."""
         rows, scale = outside
-        return Measured(
-            self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale,
-            outside_radius=asked,
-        )  # fmt: skip
+        found = Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
+        return replace(found, outside_radius=asked, **known_shares(holes))
 
 
 def _ask_moment(
