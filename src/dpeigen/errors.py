@@ -38,11 +38,11 @@ DECOMPOSED = 160
 CLEAR = 0.98  # level of the tests that tell a component from noise
 _DOUBT = 0.4  # of what is added for clipping, in each direction
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
-_OWN = 1.0  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
+_OWN = 0.8  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
 _DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
 _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
-_DOUBT_OF_NOISE = 3.0  # of the noise on it, at most
+_DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
 _DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
 _FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
 _TOLD = 3.0  # deviations of its error that a variance has to be larger than
@@ -90,8 +90,12 @@ class _Noisy:
     shift: Floats | None
 
 
-def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS) -> Errors:
-    """Draws of the error of what was measured; ``of`` is "population" or "table"."""
+def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS, *, tails: float = 1.0) -> Errors:
+    """Draws of the error of what was measured; ``of`` is "population" or "table".
+
+    ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
+    whose residuals do not depend on the features have the error of normal rows, whatever their tails.
+    """
     rng = generator_of(measured)
     found = _noise(measured, release, draws, rng)
     # Eigenvalues of what was seen are too far apart, but their sum is right.
@@ -104,16 +108,15 @@ def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS)
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    noise += _doubt(positive, cut, signs, draws, rng)
-    if signs:
-        noise += _doubt_of_rest(found.second, noise, rng)
+    doubt = _doubt(positive, cut, signs, draws, rng)
+    noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
     back = measured.back
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
-    sampled = _sampled(release, measured, errors, cut, of, draws, rng)
+    sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
@@ -121,17 +124,31 @@ def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS)
 
 
 def _sampled(
-    release: Release, measured: Measured, errors: Errors, cut: Clipping, of: str, draws: int, rng: Generator
+    release: Release,
+    measured: Measured,
+    errors: Errors,
+    kurtosis: float,
+    own: float,
+    of: str,
+    draws: int,
+    rng: Generator,
 ) -> Floats:
     """Draws of the sampling error, in the data's own units; 0 where there is none."""
-    if of == "table" and release.facts.get("center") != "pairs":
+    factor = _sampling_factor(measured, of, pairs=release.facts.get("center") == "pairs")
+    if not np.any(factor):
         return np.zeros_like(errors.seen)
-    again = 1.0 if of == "population" else 2.0  # pairs of the same rows vary half as much as pairs of others
     units = _units_of_components(release, errors.covariance)
-    drawn = sampling_errors(
-        errors.covariance, measured.terms * again, cut.kurtosis, draws, rng, own=_OWN, units=units
-    )  # fmt: skip
-    return drawn if measured.present is None else drawn / np.sqrt(measured.present)  # fewer rows have both cells
+    drawn = sampling_errors(errors.covariance, measured.terms, kurtosis, draws, rng, own=own, units=units)
+    return np.asarray(drawn * np.sqrt(factor))
+
+
+def _sampling_factor(measured: Measured, of: str, *, pairs: bool = False) -> Floats:
+    """Of the variance of sampling error, entry by entry, relative to that of complete rows."""
+    present = np.ones_like(measured.back[:1, :1]) if measured.present is None else measured.present
+    if of == "population":
+        return np.asarray(1 / present)
+    # These rows as they would be without holes; pairs of the same rows vary half as much as pairs of others.
+    return np.asarray(1 / present - (0.5 if pairs else 1.0))
 
 
 def _without_holes(errors: Errors, measured: Measured, mean: Floats | None, draws: int, rng: Generator) -> Errors:
@@ -234,8 +251,9 @@ def _mean_errors(
     else:
         moved = _DOUBT_OF_MEAN * cut.shortened * measured.radius / math.sqrt(measured.back.shape[1])
         errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
-    if of == "population":
+    factor = np.diag(_sampling_factor(measured, of))
+    if factor.any():
         values, vectors = np.linalg.eigh(covariance / measured.terms)
         drawn = (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        errors = errors + drawn * np.sqrt(present)  # divided by the share below
+        errors = errors + drawn * np.sqrt(factor) * present  # divided by the share below
     return np.asarray(errors / present)

@@ -18,7 +18,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import _normal_squares
 
 _FREEDOMS = (np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
-_PRIOR = 0.1  # by what power of e a step to heavier tails is less likely beforehand
+_PRIOR = 0.2  # by what power of e a step to heavier tails is less likely beforehand
 _ROUNDS = 60
 _STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
 _FULL = 0.95  # of the squared radius: rows whose mean square is larger could have any length
