@@ -30,7 +30,7 @@ from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
-from dpeigen.methods.foreseen import OnlyNoiseWarning, only_noise
+from dpeigen.methods.foreseen import warn_of_noise
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.guarantee import UnitWarning
@@ -205,8 +205,7 @@ class PrivateEstimator(MissingCells, BaseEstimator):
         cost = method.price(task)
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
-        if text := only_noise(method, task):
-            warnings.warn(f"{text} Nothing has been spent yet.", OnlyNoiseWarning, stacklevel=4)
+        warn_of_noise(method, task)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         what += per_unit(task.unit)
@@ -216,9 +215,8 @@ class PrivateEstimator(MissingCells, BaseEstimator):
 
         def describe(estimate: Estimate) -> Release:
             release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
-            release = counted(release, method)
             ticket = {"release_id": course.ticket} if ledger else {}
-            return replace(release, facts={**release.facts, **ticket})  # type: ignore[arg-type]
+            return counted(replace(release, facts={**release.facts, **ticket}), method)  # type: ignore[arg-type]
 
         with rows_are_public(task.relation is Relation.REPLACE):
             return course.release(

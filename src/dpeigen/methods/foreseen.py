@@ -7,6 +7,7 @@ rows is private, where no number of components below that of the columns is aske
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 from dpeigen.curator import Purpose
@@ -24,6 +25,12 @@ _FACTORS = tuple(1.1**step for step in range(1, 80))
 
 class OnlyNoiseWarning(UserWarning):
     """What is about to be released will hold little but noise."""
+
+
+def warn_of_noise(method: Method, task: Task) -> None:
+    """Say it, on behalf of an estimator that is about to spend."""
+    if text := only_noise(method, task):
+        warnings.warn(f"{text} Nothing has been spent yet.", OnlyNoiseWarning, stacklevel=5)
 
 
 def only_noise(method: Method, task: Task) -> str | None:
