@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
 
 _WIDTH = 78
-_TAILS = 0.4  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
+_TAILS = 0.25  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,11 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import _normal_squares
 
-_FREEDOMS = (np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
-_PRIOR = 0.2  # by what power of e a step to heavier tails is less likely beforehand
+_LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
+_SPREAD = 0.6  # of their deviation, relative to that of normal rows
+_FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
+_PRIOR = 0.1  # by what power of e a step away from normal tails is less likely beforehand
+_BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
 _ROUNDS = 60
 _STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
 _FULL = 0.95  # of the squared radius: rows whose mean square is larger could have any length
@@ -64,10 +67,10 @@ def clipping(
     clipped = clipped * min(1.0, _FULL / clipped.sum())
     squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
     if outside is None:
-        normal = _under(clipped, _FREEDOMS[0], squares)
+        normal = _under(clipped, np.inf, squares)
         return Clipping(normal.gains, normal.kurtosis, np.ones(draws), normal.shortened)
     laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
-    weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * np.exp(-_PRIOR * np.arange(len(laws)))
+    weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
     # Between neighbouring laws nothing is known: a draw lies anywhere between two.
     drawn = np.searchsorted(np.cumsum(weights), rng.random(draws)) + rng.uniform(-0.5, 0.5, size=draws)
@@ -104,11 +107,14 @@ class _Law:
 
 
 def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
-    """For rows of Student's t with so many degrees of freedom, in units of the radius."""
+    """For rows of Student's t with so many degrees of freedom, or light ones, in units of the radius."""
     squares, tails = _normal_squares(len(clipped)), _tails(freedom, len(_normal_squares(len(clipped))))
     values = clipped.copy()
     for _ in range(_ROUNDS):
-        lengths = tails * (squares @ values)
+        lengths = squares @ values
+        if freedom == _LIGHT:
+            tails = _SPREAD + (1 - _SPREAD) * float(values.sum()) / np.maximum(lengths, 1e-300)
+        lengths = tails * lengths
         weights = tails / np.maximum(lengths, 1.0)
         ratio = clipped / (values * (weights @ squares) / len(squares))
         values = values * np.minimum(ratio, 3.0)
@@ -125,7 +131,7 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
 @lru_cache(maxsize=32)
 def _tails(freedom: float, count: int) -> Floats:
     """Squared lengths of rows beside normal ones, of mean 1, in an order of their own."""
-    if np.isinf(freedom):
+    if np.isinf(freedom) or freedom == _LIGHT:
         return np.ones(count)
     levels = (np.arange(count) + 0.5) / count
     found = freedom / chdtri(freedom, levels)
