@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
-from dpeigen.errors import CLEAR, DECOMPOSED, Errors, errors_of, is_correlated
+from dpeigen.errors import CLEAR, DECOMPOSED, DRAWS, Errors, errors_of, is_correlated
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, quantiles
 
@@ -47,11 +47,12 @@ class Intervals:
     release: Release
     level: float = 0.95
     of: str = "population"
+    draws: int = DRAWS
 
     @cached_property
     def errors(self) -> Errors:
         """What was measured, and draws of its error."""
-        return errors_of(self.release, measured_in(self.release), self.of)
+        return errors_of(self.release, measured_in(self.release), self.of, self.draws)
 
     @cached_property
     def _in_units(self) -> tuple[Floats, Floats]:
@@ -193,6 +194,8 @@ class Intervals:
 
     @cached_property
     def resolved(self) -> int:
+        if self.draws != DECOMPOSED or self.of != "population":  # one answer for one release, and a quick one
+            return Intervals(self.release, draws=DECOMPOSED).resolved
         if not self.known.any():
             return 0
         return self._spectrum.resolved(CLEAR, self._count)

@@ -172,7 +172,7 @@ class Release:
         if self.measured is None:
             return None
         try:
-            return self.intervals().resolved
+            return self.intervals().resolved  # computes no intervals
         except (ArithmeticError, ValueError):  # of a file that nobody measured
             return None
 

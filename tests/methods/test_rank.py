@@ -74,7 +74,8 @@ def test_after_a_whole_covariance_the_number_costs_nothing(method, bound, relati
     found = pca(**options).fit(spiked_rows(3))
     given = PrivatePCA(3, center=None, random_state=0, **options).fit(spiked_rows(3))
     assert found.guarantee_.split == given.guarantee_.split
-    np.testing.assert_array_equal(found.components_, given.components_)
+    # Components beyond those that the method itself counted are computed again, from the same covariance.
+    np.testing.assert_allclose(found.components_, given.components_, atol=1e-9)
     np.testing.assert_array_equal(found.release_.covariance, given.release_.covariance)
     assert found.noise_variance_ == pytest.approx(given.noise_variance_)
     details = found.release_.facts["details"]
