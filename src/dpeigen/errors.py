@@ -108,7 +108,7 @@ def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS,
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    doubt = _doubt(positive, cut, signs, draws, rng)
+    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng)
     noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
     back = measured.back
     errors = Errors(
@@ -187,13 +187,15 @@ def _units_of_components(release: Release, covariance: Floats) -> Floats:
     return np.where(deviations > 0, deviations, 1.0)
 
 
-def _doubt(covariance: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
+def _doubt(vectors: Floats, levels: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
     """Errors of what was added for clipping, or of a covariance that was made of signs, which rest on a model."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    doubt = _DOUBT * float(1 - 1 / cut.gains.mean()) if not signs else _DOUBT_OF_SIGNS
-    errors = gaussian_errors(len(values), draws, doubt, rng)
-    return np.asarray(root @ errors @ root.T - (cut.sizes - 1)[:, None, None] * covariance)
+    roots = np.sqrt(np.maximum(levels, 0.0))
+    lost = np.full(len(levels), _DOUBT_OF_SIGNS) if signs else _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0)
+    scale = roots * np.sqrt(lost)
+    errors = gaussian_errors(len(levels), draws, 1.0, rng) * np.outer(scale, scale)
+    index = np.arange(len(levels))
+    errors[:, index, index] -= (cut.sizes - 1) * levels
+    return np.asarray(vectors @ errors @ vectors.T)
 
 
 def _doubt_of_rest(second: Floats, noise: Floats, rng: Generator) -> Floats:

@@ -28,7 +28,7 @@ def test_variances_of_elliptical_rows_are_found_again(freedom):
     lost = 1 - values.mean()
     assert lost > 0.01  # clipping took something away
     assert abs((values * found.gains).mean() - 1) < 0.6 * lost
-    sizes = (values * found.gains).mean() * found.sizes
+    sizes = (values * found.gains * found.sizes).mean(axis=1)
     assert sizes.min() < 1.005
     assert sizes.max() > 1
     assert found.shortened > 0

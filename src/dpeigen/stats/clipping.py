@@ -33,8 +33,8 @@ _LAPLACE = -np.sign(_LEVELS - 0.5) * np.log(1 - 2 * np.abs(_LEVELS - 0.5))  # qu
 class Clipping:
     """``gains``: what the variances along the eigenvectors of a clipped moment are multiplied by to be whole.
 
-    ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the mean gain, as far as
-    it is known, relative to that of the ``gains``. ``shortened`` is by how much rows are shortened on average, in
+    ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the gains, as far as they
+    are known, relative to the ``gains``: draws × d. ``shortened`` is by how much rows are shortened on average, in
     radii.
     """
 
@@ -46,7 +46,7 @@ class Clipping:
 
 def whole_rows(d: int, draws: int) -> Clipping:
     """Nothing was clipped: of signs of d columns, squares vary by 2/d more than those of normal rows."""
-    return Clipping(np.ones(d), 2.0 / d, np.ones(draws))
+    return Clipping(np.ones(d), 2.0 / d, np.ones((draws, d)))
 
 
 def clipping(
@@ -68,18 +68,18 @@ def clipping(
     squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
     if outside is None:
         normal = _under(clipped, np.inf, squares)
-        return Clipping(normal.gains, normal.kurtosis, np.ones(draws), normal.shortened)
+        return Clipping(normal.gains, normal.kurtosis, np.ones((draws, len(values))), normal.shortened)
     laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
     weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
     # Between neighbouring laws nothing is known: a draw lies anywhere between two.
     drawn = np.searchsorted(np.cumsum(weights), rng.random(draws)) + rng.uniform(-0.5, 0.5, size=draws)
     heaviness, steps = np.clip(drawn, 0, len(laws) - 1), np.arange(len(laws))
-    means = np.interp(heaviness, steps, [float(law.gains.mean()) for law in laws])
-    gains = np.array([np.interp(heaviness, steps, [law.gains[j] for law in laws]).mean() for j in range(len(values))])
+    drawn_gains = np.array([np.interp(heaviness, steps, [law.gains[j] for law in laws]) for j in range(len(values))]).T
+    gains = drawn_gains.mean(axis=0)
     kurtosis = np.interp(heaviness, steps, [law.kurtosis for law in laws])
     shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
-    return Clipping(gains, float(kurtosis.mean()), means / means.mean(), float(shortened.mean()))
+    return Clipping(gains, float(kurtosis.mean()), drawn_gains / gains, float(shortened.mean()))
 
 
 def _likelihood(shares: list[float], allowed: float, scale: float) -> float:
