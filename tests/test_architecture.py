@@ -28,7 +28,7 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"exchange", "intervals", "noise_floor", "notebook", "regression", "release", "ridge", "score_map"},
+    {"errors", "exchange", "intervals", "noise_floor", "notebook", "regression", "release", "ridge", "score_map"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "__main__"},

@@ -1,14 +1,11 @@
 """Intervals for the numbers of a release: privacy noise, clipping as far as it is known, and sampling error.
 
-Post-processing: a function of the release, so it costs nothing, and the same every time for the same release. The law
-of the noise is known exactly and is drawn anew; sampling error is that of elliptical rows whose tails follow from the
-radius that was paid for and from the number of rows outside it (`stats.clipping`).
-The mathematics is in `stats.intervals`.
+Post-processing: a function of the release, so it costs nothing, and the same every time for the same release. Where the
+errors come from is in `dpeigen.errors`, the mathematics of intervals in `stats.intervals`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,142 +16,16 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
-from dpeigen.privacy import Relation
-from dpeigen.privacy.randomness import Generator, made_up_generator
-from dpeigen.questions.laws import law_named
-from dpeigen.stats.clipping import Clipping, clipping, whole_rows
-from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, gaussian_errors, quantiles, sampling_errors
-from dpeigen.stats.spectrum import project_eigenvalues
+from dpeigen.errors import CLEAR, DECOMPOSED, DRAWS, Errors, errors_of, is_correlated
+from dpeigen.privacy.randomness import made_up_generator
+from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, quantiles
 
 if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.measured import Measured
 
-_DRAWS = 400  # of errors; a fraction of them for what takes a decomposition each
-_DECOMPOSED = 160
-_DOUBT = 0.4  # of what is added for clipping, in each direction
 _LONG = 0.8  # a loading from which on its own square takes part in its error
-_INFLATED = 1.25  # noise of signs, whose model has a flat rest
-_DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
-_TOLD = 3.0  # deviations of its error that a variance has to be larger than
 _ROUNDING = 1e-12  # of a variance that is 1 by definition
-_CLEAR = 0.98  # level of the tests that tell a component from noise
-
-
-@dataclass(frozen=True, eq=False)
-class Errors:
-    """The covariance in the data's own units as it was measured, draws of its error, and of the error of the mean."""
-
-    seen: Floats  # d × d, symmetric, not always positive
-    covariance: Floats  # the same, made positive
-    draws: Floats  # draws × d × d
-    mean: Floats | None  # draws × d
-    known: NDArray[np.bool_]  # columns of which anything is known
-
-    @property
-    def told(self) -> NDArray[np.bool_]:
-        """Columns whose variance can be told from noise: only those have correlations."""
-        spread = np.einsum("mii->mi", self.draws).std(axis=0)
-        return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
-
-    def correlation(self) -> tuple[Floats, Floats]:
-        """The correlation matrix as it was measured, and draws of its error, to first order."""
-        deviations = np.sqrt(np.diag(self.covariance))
-        inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-        area = np.outer(inverse, inverse)
-        seen, draws = self.seen * area, self.draws * area
-        own = np.einsum("mii->mi", draws) / 2
-        draws = draws - seen * (own[:, :, None] + own[:, None, :])
-        seen = seen.copy()
-        np.fill_diagonal(seen, 1.0)
-        index = np.arange(len(seen))
-        draws[:, index, index] = 0.0
-        return seen, draws
-
-
-def errors_of(release: Release, of: str, draws: int = _DRAWS) -> Errors:
-    """Draws of the error of what was measured; ``of`` is "population" or "table"."""
-    measured = release.measured
-    if measured is None:
-        raise ValueError(_too_old(release))
-    rng = generator_of(measured)
-    second, noise, shift = _noise(measured, release, draws, rng)
-    # Eigenvalues of what was seen are too far apart, but their sum is right.
-    values, vectors = np.linalg.eigh(second)
-    least = 1e-6 * measured.radius**2 / len(second)
-    signs = measured.kind == "signs"
-    most = math.inf if signs else measured.radius**2
-    values = project_eigenvalues(values, trace=min(max(float(values.sum()), least), most))
-    cut = whole_rows(len(values), draws) if signs else _clipped(measured, values, draws, rng)
-    gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
-    whole = gain @ second @ gain
-    positive = (vectors * (values * cut.gains)) @ vectors.T
-    noise = gain @ noise @ gain * (_INFLATED if signs else 1.0)
-    noise += _doubt(positive, cut, signs, draws, rng)
-    back = measured.back
-    seen, covariance, noise = back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T
-    terms = measured.terms
-    if of == "population" or release.facts.get("center") == "pairs":
-        again = 1.0 if of == "population" else 2.0  # pairs of the same rows vary half as much as pairs of others
-        noise = noise + sampling_errors(covariance, terms * again, cut.kurtosis, draws, rng)
-    mean = None
-    if release.mean is not None and release.facts.get("center") == "private":
-        mean = _mean_errors(measured, shift, covariance if of == "population" else None, draws, rng)
-    return Errors(seen, covariance, noise, mean, np.asarray(back.any(axis=1)))
-
-
-def _doubt(covariance: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
-    """Errors of what was added for clipping, or of a covariance that was made of signs, which rest on a model."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    doubt = _DOUBT * float(1 - 1 / cut.gains.mean()) if not signs else _DOUBT_OF_SIGNS
-    errors = gaussian_errors(len(values), draws, doubt, rng)
-    return np.asarray(root @ errors @ root.T - (cut.sizes - 1)[:, None, None] * covariance)
-
-
-def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> Clipping:
-    outside = None
-    if measured.outside is not None:
-        outside = min(measured.outside / measured.terms, 0.5), measured.outside_scale / measured.terms
-    return clipping(values, measured.radius, outside, draws, rng)
-
-
-def generator_of(measured: Measured) -> Generator:
-    """The same for the same release."""
-    digest = hashlib.sha256(measured.moment.tobytes() + measured.back.tobytes()).digest()
-    return made_up_generator(*np.frombuffer(digest[:16], dtype=np.uint32).tolist())
-
-
-def _noise(measured: Measured, release: Release, draws: int, rng: Generator) -> tuple[Floats, Floats, Floats | None]:
-    """The moment about the mean, draws of the noise on it, and draws of the noise on the mean."""
-    law, whole, weight = law_named(measured.law), measured.moment, measured.weight
-    if measured.deviations is not None:
-        return (whole + whole.T) / 2, gaussian_errors(len(whole), draws, 1.0, rng) * measured.deviations, None
-    drawn = np.array([law.made_up(len(whole), measured.deviation, rng) for _ in range(draws)])
-    if not weight:
-        return (whole + whole.T) / 2, drawn, None
-    mean, shift = whole[0, 1:] / weight, drawn[:, 0, 1:] / weight
-    second = (whole[1:, 1:] + whole[1:, 1:].T) / 2 - np.outer(mean, mean)
-    cross = shift[:, :, None] * mean
-    noise = drawn[:, 1:, 1:] - cross - np.swapaxes(cross, 1, 2) + shift[:, :, None] * shift[:, None, :]
-    if release.guarantee.relation is Relation.ADD_REMOVE:  # the number of rows is measured by the constant
-        noise -= second * (drawn[:, 0, 0] / weight**2)[:, None, None]
-    return second, noise, shift
-
-
-def _mean_errors(
-    measured: Measured, shift: Floats | None, covariance: Floats | None, draws: int, rng: Generator
-) -> Floats | None:
-    d = len(measured.back)
-    if shift is None and measured.center_deviation is None:
-        return None
-    errors = (
-        rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0) if shift is None else shift @ measured.back.T
-    )
-    if covariance is not None:
-        values, vectors = np.linalg.eigh(covariance / measured.terms)
-        errors = errors + (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return np.asarray(errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +47,12 @@ class Intervals:
     release: Release
     level: float = 0.95
     of: str = "population"
+    draws: int = DRAWS
 
     @cached_property
     def errors(self) -> Errors:
         """What was measured, and draws of its error."""
-        return errors_of(self.release, self.of)
+        return errors_of(self.release, measured_in(self.release), self.of, self.draws)
 
     @cached_property
     def _in_units(self) -> tuple[Floats, Floats]:
@@ -194,10 +66,13 @@ class Intervals:
         return errors.seen / area, errors.draws / area
 
     @property
+    def _sized(self) -> bool:
+        """Whether the size of rows is known, or does not matter."""
+        return self.errors.sized or self._correlated
+
+    @property
     def _correlated(self) -> bool:
-        """Whether columns were divided by released deviations: then variances are 1 by definition."""
-        own = np.diag(self.release.covariance)
-        return self.release.scale is not None and bool(np.allclose(own[own > 0], 1.0, rtol=1e-9))
+        return is_correlated(self.release)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
@@ -209,7 +84,7 @@ class Intervals:
         seen, draws = self._in_units
         known = np.flatnonzero(self.known)
         chosen = np.ix_(known, known)
-        return Spectrum.of(seen[chosen], draws[:_DECOMPOSED][:, chosen[0], chosen[1]])
+        return Spectrum.of(seen[chosen], draws[:DECOMPOSED][:, chosen[0], chosen[1]])
 
     @cached_property
     def _debiased(self) -> Floats:
@@ -227,7 +102,8 @@ class Intervals:
         low[diagonal, diagonal] = np.maximum(low[diagonal, diagonal], 0.0)
         high[diagonal, diagonal] = np.maximum(high[diagonal, diagonal], 0.0) * (1 + _ROUNDING)
         low[diagonal, diagonal] *= 1 - _ROUNDING
-        return _where(self.known, low, high, 1.0 if self._correlated else math.inf)
+        known = self.known if self._sized else np.zeros_like(self.known)
+        return _where(known, low, high, 1.0 if self._correlated else math.inf)
 
     @cached_property
     def correlation(self) -> Interval:
@@ -247,7 +123,7 @@ class Intervals:
         if self.errors.mean is None or self.release.mean is None:
             return None
         low, high = quantiles(self.release.mean - self.errors.mean, self.level)
-        known = self.errors.known
+        known = self.errors.known & self.errors.sized
         return np.where(known, low, -math.inf), np.where(known, high, math.inf)
 
     @cached_property
@@ -255,10 +131,30 @@ class Intervals:
         if not self._count:
             return np.zeros(len(self.release.components)), np.full(len(self.release.components), math.inf)
         low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
+        if self._from_signs:
+            low, high = self._wide_where_unresolved(low, high)
         missing = len(self.release.components) - self._count
-        # A further column makes no eigenvalue smaller, and may make each larger.
-        high = high if self.known.all() else np.full_like(high, math.inf)
-        return np.append(low, np.zeros(missing)), np.append(high, np.full(missing, math.inf))
+        # A further column makes no eigenvalue smaller, and each larger by no more than its own variance.
+        further = np.count_nonzero(~self.known)
+        most = float(len(self.known)) if self._correlated else math.inf
+        high = np.minimum(high + further, most) if self._correlated or not further else np.full_like(high, math.inf)
+        high = high if self._sized else np.full_like(high, math.inf)
+        return np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
+
+    @property
+    def _from_signs(self) -> bool:
+        return self.release.measured is not None and self.release.measured.kind == "signs"
+
+    def _wide_where_unresolved(self, low: Floats, high: Floats) -> Interval:
+        """Signs say little of variances that they cannot tell from noise: the j-th is no larger than the whole over j.
+
+        A moment shows such a variance with the noise that is known; signs show it through a model of the others.
+        """
+        traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
+        whole = float(self._debiased.sum()) + 2 * float(traces.std())
+        unclear = np.arange(len(low)) >= self.resolved
+        most = whole / np.arange(1, len(low) + 1)
+        return np.where(unclear, 0.0, low), np.where(unclear, np.maximum(high, most), high)
 
     @cached_property
     def shares(self) -> Interval:
@@ -268,8 +164,13 @@ class Intervals:
         traces = np.einsum("mii->m", self._spectrum.errors)
         part = self._debiased[:count] / total
         moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
+        if self._correlated:
+            return low / len(self.known), high / len(self.known)
         if not self.known.all():
             return np.zeros_like(low), np.ones_like(low)
+        if self._from_signs:
+            ends = np.clip([low / total, high / total], 0.0, 1.0)
+            return ends[0], ends[1]
         below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
         ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
         return ends[0], ends[1]
@@ -293,9 +194,11 @@ class Intervals:
 
     @cached_property
     def resolved(self) -> int:
+        if self.draws != DECOMPOSED or self.of != "population":  # one answer for one release, and a quick one
+            return Intervals(self.release, draws=DECOMPOSED).resolved
         if not self.known.any():
             return 0
-        return self._spectrum.resolved(_CLEAR, self._count)
+        return self._spectrum.resolved(CLEAR, self._count)
 
     def to_frame(self) -> Any:
         """A pandas table of the components: loadings with their intervals."""
@@ -333,24 +236,16 @@ def check_level(level: float, of: str, owner: str) -> tuple[float, str]:
 
 def intervals(release: Release, level: float, of: str) -> Intervals:
     """Checked."""
-    refuse_without_moment(release)
+    measured_in(release)
     return Intervals(release, *check_level(level, of, "Release.intervals"))
 
 
-def refuse_without_moment(release: Release) -> None:
-    """Say plainly that there is nothing to compute errors from."""
-    if release.measured is None:
-        raise ValueError(_too_old(release))
-
-
-def _too_old(release: Release) -> str:
+def measured_in(release: Release) -> Measured:
+    """What errors are computed from; says plainly where there is nothing."""
+    if release.measured is not None:
+        return release.measured
     method = release.facts.get("method") or release.guarantee.mechanism
-    if release.missing_shares is not None:
-        return (
-            "Intervals do not account for missing cells yet: results of missing='correct' were divided by released "
-            "shares of cells. Complete rows, or missing='drop', have intervals."
-        )
-    return (
+    raise ValueError(
         f"This release does not hold the noisy moment that intervals are computed from. It was saved by an older "
         f"version of dpeigen, or its method ({method}) releases none. Fit again, which spends budget, with "
         "method='auto', 'whitened', 'gaussian', 'laplace' or 'matrix-laplace'."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.intervals import generator_of
+from dpeigen.errors import generator_of
 from dpeigen.questions.laws import law_named
 
 if TYPE_CHECKING:

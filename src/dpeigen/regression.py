@@ -17,7 +17,8 @@ from scipy.special import ndtr, ndtri
 from dpeigen._text import clean
 from dpeigen._types import Floats
 from dpeigen._validate import complain
-from dpeigen.intervals import check_level, errors_of, refuse_without_moment
+from dpeigen.errors import errors_of
+from dpeigen.intervals import check_level, measured_in
 from dpeigen.ridge import penalty_scales, regression_columns, rows_known
 from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, NoisyRegression, regress
 from dpeigen.stats.intervals import Interval
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
 
 _WIDTH = 78
+_TAILS = 0.25  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,7 @@ def regression(
 ) -> Regression:
     """Checked; see `Release.regression`."""
     owner = "Release.regression"
-    refuse_without_moment(release)
+    measured = measured_in(release)
     level, of = check_level(level, of, owner)
     penalties = check_alphas(alpha, owner, many=False)
     if penalties is None:
@@ -136,7 +138,7 @@ def regression(
             complain("alpha", owner, "a number ≥ 0", alpha, "release.ridge chooses one with alpha='auto'.")
         )
     column, columns = regression_columns(release, target, features, owner)
-    errors, n = errors_of(release, of), rows_known(release, owner)
+    errors, n = errors_of(release, measured, of, tails=_TAILS), rows_known(release, owner)
     chosen = [*columns, column]
     scale = penalty_scales(release, scales, columns, owner)
     fit = regress(

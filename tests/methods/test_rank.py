@@ -79,7 +79,8 @@ def test_after_a_whole_covariance_the_number_costs_nothing(method, bound, relati
     given = (PrivateCovariance(**options) if method == "auto" else PrivatePCA(3, **options)).fit(spiked_rows(3))
     assert found.guarantee_.split == given.guarantee_.split
     np.testing.assert_array_equal(found.release_.covariance, given.release_.covariance)
-    np.testing.assert_array_equal(found.components_, given.release_.components[:3])
+    # Components beyond those that the method itself counted are computed again, from the same covariance.
+    np.testing.assert_allclose(found.components_, given.release_.components[:3], atol=1e-9)
     details = found.release_.facts["details"]
     assert details["rank_from"] == "the released covariance"
     assert details["private_rank"] == details["components_that_stand_out"] == 3

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_flag, complain
+from dpeigen.estimators.counted import counted
 from dpeigen.estimators.course import PaidCourse, refusal
 from dpeigen.estimators.missing import MissingCells
 from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
@@ -29,6 +30,7 @@ from dpeigen.facts import made_now
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
+from dpeigen.methods.foreseen import warn_of_noise
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.guarantee import UnitWarning
@@ -204,6 +206,7 @@ class PrivateEstimator(MissingCells, BaseEstimator):
         cost = method.price(task)
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
+        warn_of_noise(method, task)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         what += per_unit(task.unit)
@@ -214,7 +217,7 @@ class PrivateEstimator(MissingCells, BaseEstimator):
         def describe(estimate: Estimate) -> Release:
             release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
             ticket = {"release_id": course.ticket} if ledger else {}
-            return replace(release, facts={**release.facts, **ticket})  # type: ignore[arg-type]
+            return counted(replace(release, facts={**release.facts, **ticket}), method)  # type: ignore[arg-type]
 
         with rows_are_public(task.relation is Relation.REPLACE):
             return course.release(

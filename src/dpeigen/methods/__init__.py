@@ -3,6 +3,7 @@
 from dpeigen._lazy import lazy
 from dpeigen.methods.auto import METHODS, check_method, choose, resolve
 from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
+from dpeigen.methods.foreseen import OnlyNoiseWarning
 from dpeigen.methods.moment.gaussian import Gaussian
 from dpeigen.methods.moment.geodesic import Geodesic
 from dpeigen.methods.moment.laplace import Laplace
@@ -38,6 +39,7 @@ __all__ = [
     "Method",
     "Oja",
     "OnePassMethod",
+    "OnlyNoiseWarning",
     "PrivateRank",
     "Refined",
     "SpatialSign",

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpeigen._validate import check_choice, complain
-from dpeigen.curator import Purpose
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
@@ -48,7 +47,6 @@ from dpeigen.methods.signs.spatial_sign import SpatialSign
 from dpeigen.methods.standardised import Standardised
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import PureCost
-from dpeigen.questions import law_for
 
 METHODS: dict[str, type[Method]] = {
     m.name: m
@@ -218,10 +216,8 @@ def _pays(method: Whitened, task: Task) -> bool:
 
 def _angle(method: Whitened, task: Task, k: int) -> float:
     """sinΘ that is to be expected where the leading variances stand out no more than in most standardised tables."""
-    d, cost = task.n_features, method.shares(task)[Purpose.WHITENED_MOMENT]
-    terms = task.n_terms or 1
-    course = Outline("moment", terms, law_for(cost).deviation(d, cost, task.relation) / terms, 0.0, True, True)
-    return _geometric_mean([expected_error(course, d, k, world) for world in _worlds((_USUAL_LEVEL,))])
+    outline = method.outline(task, task.n_rows or 1)
+    return _geometric_mean([expected_error(outline, task.n_features, k, world) for world in _worlds((_USUAL_LEVEL,))])
 
 
 def _geometric_mean(values: list[float]) -> float:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ class Holes:
     both: Floats  # d × d; the diagonal is that of one column
     shares: Floats  # of missing cells, column by column: between 0 and 1
     seen: NDArray[np.bool_]  # of a column: whether its cells are told from none
+    deviations: Floats  # d × d, of what noise leaves on ``both``, about
 
     def mean(self, zero_filled: Floats) -> Floats:
         """The mean of the cells that are there, from a mean with 0 for the others."""
@@ -66,6 +68,11 @@ class Holes:
         positive: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
         sizes = np.sqrt(np.diag(positive))
         return positive * np.outer(*2 * (np.divide(deviations, sizes, out=np.zeros_like(sizes), where=sizes > 0),))
+
+
+def known_shares(holes: Holes | None) -> dict[str, Any]:
+    """For intervals."""
+    return {} if holes is None else {"present": holes.both, "present_deviations": holes.deviations}
 
 
 def hole_shares(task: Task) -> dict[Purpose, float]:
@@ -89,11 +96,13 @@ def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Ho
     common = float(single.shares.mean())
     shares = np.clip(common + shrunk(single.shares - common, single.deviation), 0.0, 1.0)
     least = min(0.5, _LEAST * single.deviation)
-    together, unsure = np.outer(shares, shares), least
+    together, unsure, doubt = np.outer(shares, shares), least, 0.0
     if d > 1:
         double = curator.measure(HoleShares(frame, together=True), purpose=Purpose.HOLES, cost=cost)
         upper = np.triu_indices(d, 1)
-        extra = shrunk(double.shares - together[upper], double.deviation)
+        seen = double.shares - together[upper]
+        extra = shrunk(seen, double.deviation)
+        doubt = double.deviation * float(np.abs(extra).sum() / max(np.abs(seen).sum(), 1e-300))  # what is not shrunk
         together[upper] = np.clip(together[upper] + extra, *_possible(shares, upper))
         unsure = min(0.5, _LEAST * double.deviation) if extra.any() else least
     present = np.maximum(1 - shares, least)
@@ -101,7 +110,10 @@ def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Ho
     both = np.maximum(both + both.T, unsure)
     np.fill_diagonal(both, present)
     own = 1 - np.sqrt(1 - shares) if task.pairs else shares  # a pair has a hole where one of its rows has one
-    return Holes(present, both, own, np.asarray(1 - shares > least))
+    single_part = single.deviation * np.sqrt((1 - shares[:, None]) ** 2 + (1 - shares) ** 2)
+    deviations = np.hypot(single_part, doubt)
+    np.fill_diagonal(deviations, single.deviation)
+    return Holes(present, both, own, np.asarray(1 - shares > least), deviations)
 
 
 def shrunk(extra: Floats, deviation: float) -> Floats:

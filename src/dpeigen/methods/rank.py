@@ -50,8 +50,8 @@ from dpeigen.stats.spiked import count_spikes, spikes_in_noise
 
 PREFIX = "number of components: "
 _SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
-_FREE = "The number of components is how many stand out of the noise of the released covariance; it cost nothing."
-_NOTHING = "No component stands out of the noise of the released covariance; the first is given all the same."
+FREE = "The number of components is how many stand out of the noise of the released covariance; it cost nothing."
+NOTHING = "No component stands out of the noise of the released covariance; the first is given all the same."
 _RAW = "The number of components is that of the columns in the data's own units."
 
 
@@ -152,7 +152,7 @@ class PrivateRank(Wrapped):
             components=found.components[:k],
             eigenvalues=found.eigenvalues[:k],
             noise_variance=float(found.eigenvalues[k:].mean()),
-            notes=(*found.notes, _FREE if clear else _NOTHING),
+            notes=(*found.notes, FREE if clear else NOTHING),
             details={**found.details, **details},
         )
 

@@ -17,77 +17,104 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import normal_squares
 
-_FREEDOMS = (np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
-_PRIOR = 0.25  # by what power of e a step to heavier tails is less likely beforehand
+_LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
+_SPREAD = 0.6  # of their deviation, relative to that of normal rows
+_FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
+_PRIOR = 0.1  # by what power of e a step away from normal tails is less likely beforehand
+_BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
 _ROUNDS = 60
-_PLACES = 2 ** (-np.array([1, 3, 5]) / 12)  # squares of radii between that of the grid and the one before
+_STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
+_FULL = 0.95  # of the squared radius: rows whose mean square is larger could have any length
+_LEVELS = (np.arange(64) + 0.5) / 64
+_LAPLACE = -np.sign(_LEVELS - 0.5) * np.log(1 - 2 * np.abs(_LEVELS - 0.5))  # quantiles
 
 
 @dataclass(frozen=True)
 class Clipping:
     """``gains``: what the variances along the eigenvectors of a clipped moment are multiplied by to be whole.
 
-    ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the mean gain, as far as
-    it is known, relative to that of the ``gains``.
+    ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the gains, as far as they
+    are known, relative to the ``gains``: draws × d. ``shortened`` is by how much rows are shortened on average, in
+    radii.
     """
 
     gains: Floats
     kurtosis: float
     sizes: Floats
+    shortened: float = 0.0
 
 
 def whole_rows(d: int, draws: int) -> Clipping:
     """Nothing was clipped: of signs of d columns, squares vary by 2/d more than those of normal rows."""
-    return Clipping(np.ones(d), 2.0 / d, np.ones(draws))
+    return Clipping(np.ones(d), 2.0 / d, np.ones((draws, d)))
 
 
 def clipping(
-    values: Floats, radius: float, outside: tuple[float, float] | None, draws: int, rng: Generator
+    values: Floats,
+    radius: float,
+    outside: tuple[float, float] | None,
+    draws: int,
+    rng: Generator,
+    asked: float | None = None,
 ) -> Clipping:
     """For the eigenvalues of the second moment of rows clipped to a radius.
 
-    ``outside`` is the share of rows that are longer, about, and the scale of the noise that it was found with. The
-    radius is the first on a grid that so few rows are longer than: how many are between it and the one before is not
-    known. None: the radius is public. Then rows are taken to be normal.
+    ``outside`` is the share of rows that may be longer than the ``asked`` radius (None: than the radius itself), and
+    the scale of the noise on counts and threshold, relative to the rows. The asked radius is the first on a grid that
+    passed with that noise, so every law has a likelihood. None: the radius is public, and rows are taken to be normal.
     """
     clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
-    clipped = clipped * min(1.0, 0.95 / clipped.sum())
+    clipped = clipped * min(1.0, _FULL / clipped.sum())
+    squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
     if outside is None:
-        normal = _under(clipped, _FREEDOMS[0])
-        return Clipping(normal.gains, normal.kurtosis, np.ones(draws))
-    laws = [_under(clipped, freedom) for freedom in _FREEDOMS]
-    share, noise = outside
-    drawn = np.maximum(share + noise * rng.laplace(size=(2, draws)).sum(axis=0), 0.1 * share)
-    places, heaviness = rng.integers(len(_PLACES), size=draws), np.empty(draws)
-    steps = np.arange(-1, len(laws))  # −1: no row is clipped; 0: normal rows, and so on
-    for place in range(len(_PLACES)):
-        shares = np.maximum.accumulate([0.0, *(law.shares[place] for law in laws)])
-        heaviness[places == place] = np.interp(drawn[places == place], shares, steps)
-    likely = np.exp(-_PRIOR * heaviness)
-    heaviness = heaviness[np.searchsorted(np.cumsum(likely), rng.random(draws) * likely.sum())]
-    means = np.interp(heaviness, steps, [1.0, *(float(law.gains.mean()) for law in laws)])
-    gains = np.array(
-        [np.interp(heaviness, steps, [1.0, *(law.gains[j] for law in laws)]).mean() for j in range(len(values))]
-    )
-    kurtosis = np.interp(heaviness, steps, [laws[0].kurtosis, *(law.kurtosis for law in laws)])
-    return Clipping(gains, float(kurtosis.mean()), means / means.mean())
+        normal = _under(clipped, np.inf, squares)
+        return Clipping(normal.gains, normal.kurtosis, np.ones((draws, len(values))), normal.shortened)
+    laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
+    weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
+    # Between neighbouring laws nothing is known: a draw lies anywhere between two.
+    drawn = np.searchsorted(np.cumsum(weights), rng.random(draws)) + rng.uniform(-0.5, 0.5, size=draws)
+    heaviness, steps = np.clip(drawn, 0, len(laws) - 1), np.arange(len(laws))
+    drawn_gains = np.array([np.interp(heaviness, steps, [law.gains[j] for law in laws]) for j in range(len(values))]).T
+    gains = drawn_gains.mean(axis=0)
+    kurtosis = np.interp(heaviness, steps, [law.kurtosis for law in laws])
+    shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
+    return Clipping(gains, float(kurtosis.mean()), drawn_gains / gains, float(shortened.mean()))
+
+
+def _likelihood(shares: list[float], allowed: float, scale: float) -> float:
+    """That a scan with Laplace noise on the threshold and on every share stops at the first of these, not before.
+
+    ``shares`` are those outside the radius and outside smaller and smaller ones; ``allowed`` is what is asked for.
+    """
+    over = np.array(shares) - allowed
+    if scale <= 0:
+        return float(over[0] <= 0 and (over[1:] > 0).all())
+    thresholds = scale * _LAPLACE[:, None]
+    tails = np.abs(over + thresholds) / scale
+    passed = np.where(over + thresholds > 0, 0.5 * np.exp(-tails), 1 - 0.5 * np.exp(-tails))
+    return float((passed[:, 0] * np.prod(1 - passed[:, 1:], axis=1)).mean())
 
 
 @dataclass(frozen=True)
 class _Law:
-    """Rows of one law: gains, kurtosis, and shares of rows that are longer than radii at `_PLACES`."""
+    """Rows of one law: gains, kurtosis, and shares of rows that are longer than some radii."""
 
     gains: Floats
     kurtosis: float
     shares: list[float]
+    shortened: float
 
 
-def _under(clipped: Floats, freedom: float) -> _Law:
-    """For rows of Student's t with so many degrees of freedom, in units of the radius."""
+def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
+    """For rows of Student's t with so many degrees of freedom, or light ones, in units of the radius."""
     squares, tails = normal_squares(len(clipped)), _tails(freedom, len(normal_squares(len(clipped))))
     values = clipped.copy()
     for _ in range(_ROUNDS):
-        lengths = tails * (squares @ values)
+        lengths = squares @ values
+        if freedom == _LIGHT:
+            tails = _SPREAD + (1 - _SPREAD) * float(values.sum()) / np.maximum(lengths, 1e-300)
+        lengths = tails * lengths
         weights = tails / np.maximum(lengths, 1.0)
         ratio = clipped / (values * (weights @ squares) / len(squares))
         values = values * np.minimum(ratio, 3.0)
@@ -96,14 +123,15 @@ def _under(clipped: Floats, freedom: float) -> _Law:
     fourth = (weights**2 @ squares**2) / len(squares)
     kurtosis = float(np.average(fourth / 3 / ((weights @ squares) / len(squares)) ** 2 - 1, weights=values))
     normal = float((squares**2).mean() / 3)  # of the points, 1 but for their number
-    shares = [float((lengths > place).mean()) for place in _PLACES]
-    return _Law(values / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares)
+    shares = [float((lengths > square).mean()) for square in radii]
+    shortened = float(np.maximum(np.sqrt(lengths) - 1, 0.0).mean())
+    return _Law(values / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 
 @lru_cache(maxsize=32)
 def _tails(freedom: float, count: int) -> Floats:
     """Squared lengths of rows beside normal ones, of mean 1, in an order of their own."""
-    if np.isinf(freedom):
+    if np.isinf(freedom) or freedom == _LIGHT:
         return np.ones(count)
     levels = (np.arange(count) + 0.5) / count
     found = freedom / chdtri(freedom, levels)

@@ -31,6 +31,7 @@ from dpeigen.stats.spectrum import isotonic_decreasing
 
 Interval = tuple[Floats, Floats]
 _ROUNDS = 12  # of the fixed point for eigenvalues
+_OF_VALUES = 0.5  # of their spread that eigenvalues are drawn with for eigenvectors: the errors hold the rest
 _STEPS = 5  # of the search for the end of an interval
 
 
@@ -40,16 +41,24 @@ def gaussian_errors(d: int, draws: int, deviation: float, rng: Generator) -> Flo
     return g + np.swapaxes(g, 1, 2)
 
 
-def sampling_errors(covariance: Floats, terms: float, kurtosis: float, draws: int, rng: Generator) -> Floats:
-    """Errors of the covariance of so many rows of an elliptical law.
+def sampling_errors(
+    covariance: Floats, terms: float, kurtosis: float, draws: int, rng: Generator, *, own: float = 0.0,
+    units: Floats | None = None,
+) -> Floats:  # fmt: skip
+    """Errors of the covariance of so many rows of an elliptical law, or of one that is not quite.
 
     ``kurtosis`` is a third of the excess kurtosis of a column, 0 for normal rows: entries off the diagonal of whitened
-    rows have variance (1 + κ)/n, those on it (2 + 3κ)/n and covariance κ/n.
+    rows have variance (1 + κ)/n, those on it (2 + 3κ)/n and covariance κ/n. ``own`` is an excess kurtosis that each
+    principal component has beside, independently of the others, with columns divided by ``units``.
     """
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    units = np.ones(len(covariance)) if units is None else units
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    root = units[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     errors = gaussian_errors(len(covariance), draws, math.sqrt((1 + kurtosis) / terms), rng)
     errors += rng.normal(size=(draws, 1, 1)) * math.sqrt(kurtosis / terms) * np.eye(len(covariance))
+    if own:
+        index = np.arange(len(covariance))
+        errors[:, index, index] += rng.normal(size=(draws, len(index))) * math.sqrt(own / terms)
     return np.asarray(root @ errors @ root.T)
 
 
@@ -155,7 +164,7 @@ class Spectrum:
     def directions(self, debiased: Floats, rng: Generator, count: int) -> Floats:
         """Draws × count × d of the leading eigenvectors of C, as rows, with the signs of those of Y."""
         around = self.noisy(debiased)
-        drawn = debiased - (around - around.mean(axis=0))
+        drawn = debiased - _OF_VALUES * (around - around.mean(axis=0))
         drawn = np.maximum(np.apply_along_axis(isotonic_decreasing, 1, drawn), self.least)
         order = rng.permutation(len(self.errors))
         matrices = self.errors[order].copy()

@@ -17,7 +17,7 @@ from dpeigen._types import Floats, freeze_arrays
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "deviations")
+_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations")
 _MOST = 1e300
 
 
@@ -38,9 +38,12 @@ class Measured:
     weight: float = 0.0
     outside: float | None = None  # rows longer than the radius, about; None where it is public
     outside_scale: float = 0.0  # of the Laplace noise that the radius was found with, in rows
+    outside_radius: float | None = None  # that they are longer than; None: the radius that rows are clipped to
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a centre that was paid for apart, in the units of the data
     deviations: Floats | None = None  # of the noise, entry by entry, where they differ
+    present: Floats | None = None  # released shares of rows with cells in both columns, where missing ones count as 0
+    present_deviations: Floats | None = None  # of their noise
 
     def __post_init__(self) -> None:
         freeze_arrays(self, _ARRAYS)
@@ -49,13 +52,16 @@ class Measured:
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
         numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale]
-        numbers += [value for value in (self.outside, self.center_deviation) if value is not None]
+        numbers += [value for value in (self.outside, self.outside_radius, self.center_deviation) if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
         fits = (
             self.moment.shape == (m, m)
             and self.back.ndim == 2
             and self.back.shape[1] == m - sides
             and (self.deviations is None or self.deviations.shape == (m, m))
+            and all(part is None or part.shape == 2 * (len(self.back),) for part in self._shares)
+            and (self.present is None) == (self.present_deviations is None)
+            and (self.present is None or bool((self.present > 0).all()))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0
@@ -64,6 +70,10 @@ class Measured:
         )
         if not fits:
             raise ValueError("The parts of a measured moment do not fit together.")
+
+    @property
+    def _shares(self) -> tuple[Floats | None, Floats | None]:
+        return self.present, self.present_deviations
 
     def scaled(self, factors: Floats) -> Measured:
         """The same with columns in units that make their numbers this much smaller."""

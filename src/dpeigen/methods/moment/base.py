@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, framing_shares, location
-from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
+from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares, known_shares
 from dpeigen.methods.location import center_integers
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
@@ -134,14 +134,15 @@ class MomentMethod(Method):
         elif count is None:
             count = curator.measure(Count(question), purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
         estimate = self._denoise(found, max(1.0, count), question, task, holes)
-        if holes is not None:
-            return estimate
         left: tuple[float | None, float] = (None, 0.0)
         if self._pays_for_radius(task):
             leaving = RadiusLeaving(frame, max(1.0, count) / OUT_OF if outside is None else outside)
             cost = costs[Purpose.RADIUS]
             left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
-        return replace(estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error, task))
+        shares = known_shares(holes)
+        return replace(
+            estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error, task, shares)
+        )
 
     def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
         d, n = task.n_features, task.n_terms
@@ -229,6 +230,7 @@ def measured(
     outside: tuple[float | None, float],
     center_error: float | None,
     task: Task,
+    shares: Mapping[str, Any],
 ) -> Measured:
     """The moment as it was released, for intervals; ``outside`` rows are longer than the radius, about."""
     lattice, frame = question.lattice, frame_of(question.lattice)
@@ -244,6 +246,7 @@ def measured(
         outside=outside[0],
         outside_scale=outside[1],
         center_deviation=None if center_error is None else center_error / math.sqrt(d) * float(frame.unit.max()),
+        **shares,
     )
 
 

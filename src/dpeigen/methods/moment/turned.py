@@ -6,13 +6,14 @@ Guarantee: nothing is read here but answers that are paid for (`questions.moment
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.holes import Holes, known_shares
 from dpeigen.methods.moment.base import center_weight
 from dpeigen.privacy import Cost
 from dpeigen.questions import GaussianLaw, Moment, SymmetricLaw, WishartLaw, moment_within
@@ -48,10 +49,19 @@ class SeenMoment:
     weight: float
     count: float
 
-    def measured(self, back: Floats, radius: float, outside: tuple[float, float], law: SymmetricLaw) -> Measured:
-        """For intervals."""
+    def measured(
+        self,
+        back: Floats,
+        radius: float,
+        outside: tuple[float, float],
+        asked: float,
+        law: SymmetricLaw,
+        holes: Holes | None,
+    ) -> Measured:
+        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for."""
         rows, scale = outside
-        return Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
+        found = Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
+        return replace(found, outside_radius=asked, **known_shares(holes))
 
 
 def ask_moment(

@@ -51,7 +51,9 @@ from dpeigen.methods.columns import (
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.moment.base import noise_size
+from dpeigen.methods.moment.reach import grid_for, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, turned_by
+from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
 from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
@@ -117,6 +119,11 @@ class Whitened(Method):
         integers = (_ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
         return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
+    def outline(self, task: Task, rows: int) -> Outline:
+        terms, cost = max(1, rows // (2 if task.pairs else 1)), self.shares(task)[Purpose.WHITENED_MOMENT]
+        noise = law_of(task).deviation(task.n_features, cost, task.relation) / terms
+        return Outline("moment", terms, noise, 0.0, True, True)
+
     def check(self, task: Task) -> None:
         super().check(task)
         check_count("least_sample", self.least_sample, "Whitened", low=100)
@@ -155,7 +162,7 @@ class Whitened(Method):
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
-            asked = RadiusLeaving(view, outside * share, together=together)
+            asked = RadiusLeaving(view, outside * share, together=together, within=grid_for(back, latest))
             candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         longest = task.row_radius(candidates[-1][0], frame)
@@ -165,6 +172,11 @@ class Whitened(Method):
         if start is not None:  # of all rows fewer have to be clipped than of a part
             asked = radius_from(shown, outside, start)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
+        leaving, asked_radius = RadiusLeaving(shown, outside), task.row_radius(reach, shown)
+        left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
+        if start is None:
+            expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
+            reach = widened(reach, left[0] / count, expected, task.n_features)
         found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         reach = task.row_radius(reach, shown)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
@@ -175,6 +187,7 @@ class Whitened(Method):
         if holes is not None:
             framed, mean = holes.covariance(framed, mean), None if mean is None else holes.mean(mean)
             known = known & holes.seen
+            back = back * known[:, None]
         columns = replace(columns, known=known, frame=frame)
         covariance = framed * np.outer(frame.unit, frame.unit)
         estimate = self._assemble(covariance, None if mean is None else frame.unit * mean, columns, count, task)
@@ -182,12 +195,8 @@ class Whitened(Method):
         if task.private_rank:
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
-        if holes is not None:
-            return replace(estimate, holes=holes.shares)
-        leaving = RadiusLeaving(shown, outside)
-        left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
-        measured = partial(found.measured, back, reach, left, law_of(task))
-        return replace(estimate, measured=measured)
+        measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes)
+        return replace(estimate, measured=measured, holes=None if holes is None else holes.shares)
 
     def _whiten(
         self,

@@ -33,6 +33,7 @@ from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
 
+_INFLATED = 1.25  # spread of directions for intervals, whose law is the Gaussian one only about its mode
 _MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
 
 
@@ -161,6 +162,7 @@ def _measured(
     axes = np.vstack([components, np.linalg.svd(components)[2][k:]])
     levels = np.append(values, np.full(d - k, left))
     gaps = levels[:, None] - levels
+    spread = _INFLATED * spread
     turned = np.divide(spread**2, gaps, out=np.zeros_like(spread), where=np.abs(gaps) > spread)
     return Measured(
         np.diag(levels + turned.sum(axis=1)), axes.T, "gaussian", 0.0, count, radius, outside=outside, deviations=spread

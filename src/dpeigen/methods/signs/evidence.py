@@ -25,6 +25,8 @@ from dpeigen.stats.stretch import Stretched
 
 _DRAWS = 100
 _DOUBT = 0.5  # of what is added for clipping, which rests on a model of the tails
+_ALONE = 1.6  # noise of variances that are read from signs alone, relative to its first-order deviation
+_UNSURE = 0.3  # of the share of rows that are longer than a radius for variances
 HELD = 0.05  # of the rows are longer than a radius that was paid for
 
 
@@ -48,8 +50,9 @@ class Paid:
         """The same as if nothing had been clipped, and the deviation of their noise."""
         k, d = self.directions.shape
         spread = np.append(self.squares[:k], np.full(d - k, self.squares[-1] / max(d - k, 1)))
-        # The radius was found with noise that is small beside this share.
-        cut = clipping(np.maximum(spread, 1e-300), self.radius, (self.share, 0.0), _DRAWS, made_up_generator(d))
+        cut = clipping(
+            np.maximum(spread, 1e-300), self.radius, (self.share, _UNSURE * self.share), _DRAWS, made_up_generator(d)
+        )
         gains = cut.gains[: len(self.squares)]
         doubt = _DOUBT * (gains - 1) * self.plain
         return self.plain * gains, np.hypot(self.noise * self.units * gains, doubt)
@@ -69,7 +72,7 @@ def measured_signs(
     matrix, axes, deviations = unrestricted(looks, model)
     if paid is None:
         unit = 1 / float(np.trace(matrix))
-        matrix, deviations = matrix * unit, deviations * unit
+        matrix, deviations = matrix * unit, deviations * (unit * _ALONE)
     else:
         axes, matrix, deviations = _with_variances(matrix, axes, deviations, paid, terms)
     return Measured(

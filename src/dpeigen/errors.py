@@ -1,0 +1,261 @@
+"""How far what a release was made of may be off: draws of the error of its covariance and of its mean.
+
+Post-processing: a function of the release, so it costs nothing, and the same every time for the same release.
+
+- The law of the *noise* is known exactly and is drawn anew.
+- *Clipping*: what it took away under elliptical rows with the tails that the paid radius makes likely
+  (`stats.clipping`), and a doubt about that, since rows need not be elliptical.
+- *Sampling error* is that of elliptical rows with these tails, and of principal components that each have a kurtosis
+  of their own beside, since no release shows it.
+- *Missing cells*: entries of rows with holes are divided by the released shares of rows that have both cells, whose
+  noise is drawn too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats
+from dpeigen.privacy import Relation
+from dpeigen.privacy.randomness import Generator, made_up_generator
+from dpeigen.questions.laws import law_named
+from dpeigen.stats.clipping import Clipping, clipping, whole_rows
+from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
+from dpeigen.stats.spectrum import project_eigenvalues
+
+if TYPE_CHECKING:
+    from dpeigen.release import Release
+    from dpeigen.stats.measured import Measured
+
+DRAWS = 400  # of errors; a fraction of them for what takes a decomposition each
+DECOMPOSED = 160
+CLEAR = 0.98  # level of the tests that tell a component from noise
+_DOUBT = 0.4  # of what is added for clipping, in each direction
+_DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
+_OWN = 0.9  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
+_INFLATED = 1.25  # noise of signs, whose model has a flat rest
+_DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
+_DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
+_DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
+_DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
+_FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
+_TOLD = 3.0  # deviations of its error that a variance has to be larger than
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The covariance in the data's own units as it was measured, draws of its error, and of the error of the mean."""
+
+    seen: Floats  # d × d, symmetric, not always positive
+    covariance: Floats  # the same, made positive
+    draws: Floats  # draws × d × d
+    mean: Floats | None  # draws × d
+    known: NDArray[np.bool_]  # columns of which anything is known
+    sized: bool = True  # whether the size of rows is known: not where nearly all of them were clipped
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """Columns whose variance can be told from noise: only those have correlations."""
+        spread = np.einsum("mii->mi", self.draws).std(axis=0)
+        return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
+
+    def correlation(self) -> tuple[Floats, Floats]:
+        """The correlation matrix as it was measured, and draws of its error, to first order."""
+        deviations = np.sqrt(np.diag(self.covariance))
+        inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+        area = np.outer(inverse, inverse)
+        seen, draws = self.seen * area, self.draws * area
+        own = np.einsum("mii->mi", draws) / 2
+        draws = draws - seen * (own[:, :, None] + own[:, None, :])
+        seen = seen.copy()
+        np.fill_diagonal(seen, 1.0)
+        index = np.arange(len(seen))
+        draws[:, index, index] = 0.0
+        return seen, draws
+
+
+@dataclass(frozen=True, eq=False)
+class _Noisy:
+    """A moment about the mean, draws of the noise on it, the mean, and draws of the noise on that."""
+
+    second: Floats
+    noise: Floats
+    mean: Floats | None
+    shift: Floats | None
+
+
+def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS, *, tails: float = 1.0) -> Errors:
+    """Draws of the error of what was measured; ``of`` is "population" or "table".
+
+    ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
+    whose residuals do not depend on the features have the error of normal rows, whatever their tails.
+    """
+    rng = generator_of(measured)
+    found = _noise(measured, release, draws, rng)
+    # Eigenvalues of what was seen are too far apart, but their sum is right.
+    values, vectors = np.linalg.eigh(found.second)
+    signs, area = measured.kind == "signs", measured.radius**2
+    total = max(float(values.sum()), 1e-6 * area / len(values))
+    sized = signs or measured.outside is None or total < _FULL * area
+    values = project_eigenvalues(values, trace=total if signs else min(total, area))
+    cut = whole_rows(len(values), draws) if signs else _clipped(measured, values, draws, rng)
+    gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
+    whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
+    noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
+    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng)
+    noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
+    back = measured.back
+    errors = Errors(
+        back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
+    )
+    center = None if found.mean is None else back @ found.mean
+    errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
+    sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng)
+    mean = None
+    if release.mean is not None and release.facts.get("center") == "private":
+        mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
+    return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
+
+
+def _sampled(
+    release: Release,
+    measured: Measured,
+    errors: Errors,
+    kurtosis: float,
+    own: float,
+    of: str,
+    draws: int,
+    rng: Generator,
+) -> Floats:
+    """Draws of the sampling error, in the data's own units; 0 where there is none."""
+    factor = _sampling_factor(measured, of, pairs=release.facts.get("center") == "pairs")
+    if not np.any(factor):
+        return np.zeros_like(errors.seen)
+    units = _units_of_components(release, errors.covariance)
+    drawn = sampling_errors(errors.covariance, measured.terms, kurtosis, draws, rng, own=own, units=units)
+    return np.asarray(drawn * np.sqrt(factor))
+
+
+def _sampling_factor(measured: Measured, of: str, *, pairs: bool = False) -> Floats:
+    """Of the variance of sampling error, entry by entry, relative to that of complete rows."""
+    present = np.ones_like(measured.back[:1, :1]) if measured.present is None else measured.present
+    if of == "population":
+        return np.asarray(1 / present)
+    # These rows as they would be without holes; pairs of the same rows vary half as much as pairs of others.
+    return np.asarray(1 / present - (0.5 if pairs else 1.0))
+
+
+def _without_holes(errors: Errors, measured: Measured, mean: Floats | None, draws: int, rng: Generator) -> Errors:
+    """Moments of rows with 0 for missing cells, divided by the shares of rows that have both (`methods.holes`)."""
+    both, deviations = measured.present, measured.present_deviations
+    if both is None or deviations is None:
+        raise AssertionError("shares come with their deviations")
+    filled = np.zeros(len(both)) if mean is None else mean
+    alone = filled / np.diag(both)
+    seen = (errors.seen + np.outer(filled, filled)) / both - np.outer(alone, alone)
+    shares = gaussian_errors(len(both), draws, 1.0, rng)
+    shares[:, np.arange(len(both)), np.arange(len(both))] /= math.sqrt(2)
+    moved = errors.draws / both - seen * (shares * deviations / both)
+    return Errors(seen, _positive(seen), moved, None, errors.known)
+
+
+def _positive(matrix: Floats) -> Floats:
+    """The nearest covariance, with columns in units in which variances are 1."""
+    deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    safe = np.where(deviations > 0, deviations, 1.0)
+    values, vectors = np.linalg.eigh(matrix / np.outer(safe, safe) * np.outer(deviations > 0, deviations > 0))
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(deviations, deviations))
+
+
+def is_correlated(release: Release) -> bool:
+    """Whether columns were divided by released deviations: then variances are 1 by definition."""
+    own = np.diag(release.covariance)
+    return release.scale is not None and bool(np.allclose(own[own > 0], 1.0, rtol=1e-9))
+
+
+def _units_of_components(release: Release, covariance: Floats) -> Floats:
+    """What columns are divided by before components are taken."""
+    if release.scale is None:
+        return np.ones(len(covariance))
+    deviations = np.sqrt(np.diag(covariance)) if is_correlated(release) else release.scale
+    return np.where(deviations > 0, deviations, 1.0)
+
+
+def _doubt(vectors: Floats, levels: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
+    """Errors of what was added for clipping, or of a covariance that was made of signs, which rest on a model."""
+    roots = np.sqrt(np.maximum(levels, 0.0))
+    lost = np.full(len(levels), _DOUBT_OF_SIGNS) if signs else _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0)
+    scale = roots * np.sqrt(lost)
+    errors = gaussian_errors(len(levels), draws, 1.0, rng) * np.outer(scale, scale)
+    index = np.arange(len(levels))
+    errors[:, index, index] -= (cut.sizes - 1) * levels
+    return np.asarray(vectors @ errors @ vectors.T)
+
+
+def _doubt_of_rest(second: Floats, noise: Floats, rng: Generator) -> Floats:
+    """Errors of the variances along directions that signs cannot tell from noise: the model takes them to be equal."""
+    spectrum, draws = Spectrum.of(second, noise[:DECOMPOSED]), len(noise)
+    told = min(spectrum.resolved(CLEAR, len(second)), len(second) - 1)
+    level = max(float(np.abs(spectrum.values[told:]).mean()), 0.0)
+    rest, own = spectrum.vectors[:, told:], float(spectrum.errors[:, told:, told:].std())
+    errors = gaussian_errors(rest.shape[1], draws, min(_DOUBT_OF_REST * level, _DOUBT_OF_NOISE * own), rng)
+    return np.asarray(rest @ errors @ rest.T)
+
+
+def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> Clipping:
+    outside = None
+    if measured.outside is not None:
+        outside = min(measured.outside / measured.terms, 0.5), measured.outside_scale / measured.terms
+    return clipping(values, measured.radius, outside, draws, rng, measured.outside_radius)
+
+
+def generator_of(measured: Measured) -> Generator:
+    """The same for the same release."""
+    digest = hashlib.sha256(measured.moment.tobytes() + measured.back.tobytes()).digest()
+    return made_up_generator(*np.frombuffer(digest[:16], dtype=np.uint32).tolist())
+
+
+def _noise(measured: Measured, release: Release, draws: int, rng: Generator) -> _Noisy:
+    law, whole, weight = law_named(measured.law), measured.moment, measured.weight
+    if measured.deviations is not None:
+        noise = gaussian_errors(len(whole), draws, 1.0, rng) * measured.deviations
+        return _Noisy((whole + whole.T) / 2, noise, None, None)
+    drawn = np.array([law.made_up(len(whole), measured.deviation, rng) for _ in range(draws)])
+    if not weight:
+        return _Noisy((whole + whole.T) / 2, drawn, None, None)
+    mean, shift = whole[0, 1:] / weight, drawn[:, 0, 1:] / weight
+    second = (whole[1:, 1:] + whole[1:, 1:].T) / 2 - np.outer(mean, mean)
+    cross = shift[:, :, None] * mean
+    noise = drawn[:, 1:, 1:] - cross - np.swapaxes(cross, 1, 2) + shift[:, :, None] * shift[:, None, :]
+    if release.guarantee.relation is Relation.ADD_REMOVE:  # the number of rows is measured by the constant
+        noise -= second * (drawn[:, 0, 0] / weight**2)[:, None, None]
+    return _Noisy(second, noise, mean, shift)
+
+
+def _mean_errors(
+    measured: Measured, shift: Floats | None, covariance: Floats, cut: Clipping, of: str, draws: int, rng: Generator
+) -> Floats | None:
+    d, present = len(measured.back), 1.0 if measured.present is None else np.diag(measured.present)
+    if shift is None and measured.center_deviation is None:
+        return None
+    if shift is None:
+        errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
+    else:
+        errors = shift @ measured.back.T
+    if measured.kind == "signs":
+        errors = errors + rng.normal(size=(draws, d)) * _DOUBT_OF_CENTER * np.sqrt(np.diag(covariance))
+    else:
+        moved = _DOUBT_OF_MEAN * cut.shortened * measured.radius / math.sqrt(measured.back.shape[1])
+        errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
+    factor = np.diag(_sampling_factor(measured, of))
+    if factor.any():
+        values, vectors = np.linalg.eigh(covariance / measured.terms)
+        drawn = (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        errors = errors + drawn * np.sqrt(factor) * present  # divided by the share below
+    return np.asarray(errors / present)

@@ -1,0 +1,39 @@
+"""How far the last radius of `whitened` reaches, from released and public numbers only.
+
+A private radius leaves at least five noise scales of rows outside, however little noise the moment itself gets. Where
+that is more than noise warrants, the rows are clipped at a multiple of the radius: noise has a known law, and what
+clipping takes from rows that are not elliptical is not known at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen.stats.norms import GRID
+from dpeigen.stats.whitening import quadratic_forms
+
+_TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
+_SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
+
+
+def widened(radius: float, outside: float, noise: float, d: int) -> float:
+    """The radius to clip at, where a share ``outside`` of the rows is longer than the one that was found.
+
+    With f the squared ratio of both, clipping costs the whitened covariance about outside·f^(1 − a)/((a − 1)·√d) in
+    Frobenius norm, a the tail's exponent, and noise of deviation ``noise`` on an entry costs d·f·noise, both in units
+    of the squared radius that was found. The f with the least sum of squares is taken, and no less than 1.
+    """
+    if noise <= 0:
+        return radius
+    factor = (outside / (d**1.5 * noise)) ** (1 / _TAIL) * (_TAIL - 1) ** (-0.5 / _TAIL)
+    return radius * max(1.0, factor) ** 0.5
+
+
+def grid_for(back: Floats, covariance: Floats) -> slice:
+    """The part of the grid of radii that is not absurdly short for rows z with covariance back·E[zzᵀ]·backᵀ."""
+    square = float(quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), covariance).sum())
+    first = int(np.searchsorted(GRID, _SHORTEST * math.sqrt(max(square, 0.0))))
+    return slice(min(first, len(GRID) - 1), None)
