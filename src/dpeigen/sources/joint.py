@@ -104,9 +104,14 @@ class Norms(Statistic):
         return self
 
     def in_order(self) -> list[Floats]:
-        """One array for each view."""
-        parts = [part for _, part in sorted(self._found, key=lambda found: found[0])]
-        return [np.concatenate([np.empty(0), *(part[at] for part in parts)]) for at in range(len(self.views))]
+        """One array for each view. The parts are given up on the way, to save memory."""
+        rows = sum(len(parts[0]) for _, parts in self._found)
+        norms = [np.zeros(rows) for _ in self.views]
+        while self._found:
+            start, parts = self._found.pop()
+            for norm, part in zip(norms, parts, strict=True):
+                norm[start : start + len(part)] = part
+        return norms
 
 
 def lengths_of(found: Norms, whose: Codes, people: int, most: int) -> Lengths:
