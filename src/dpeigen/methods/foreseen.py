@@ -58,6 +58,8 @@ def _error(method: Method, task: Task) -> float | None:
     inner = itself(method)
     try:
         outline = inner.outline(task, task.n_rows or 1)
-        return outline and expected_error(outline, task.n_features, 1, World(_LEVEL, heavy=False))
+        if outline is None:
+            return None
+        return expected_error(outline, task.n_features, 1, World(_LEVEL, heavy=False))
     except (ArithmeticError, TypeError, ValueError):
         return None
