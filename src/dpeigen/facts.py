@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpeigen.sources.declared import Declared, declared
+
 KINDS = ("pca", "covariance", "ridge")
 _LARGEST = 1e100  # of a number: its square is a number too
 _DEEPEST = 40  # levels of lists and objects in each other
@@ -65,6 +67,27 @@ def _ridge(value: Any, d: int) -> bool:
     return value.get("alpha") == "auto" or _size(value.get("alpha"))
 
 
+def _columns(value: Any, d: int) -> bool:
+    """Declarations of columns: they must be legal, and become the columns of the release."""
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) and _text(each.get("name")) for each in value):
+        return False
+    try:
+        return len(features_of(columns_in(value))) == d
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def columns_in(listed: list[Mapping[str, Any]]) -> dict[str, Declared]:
+    """The declarations of the columns of a table, as a release keeps them."""
+    said = {each["name"]: {key: value for key, value in each.items() if key != "name"} for each in listed}
+    return {name: declared(name, given) for name, given in said.items()}
+
+
+def features_of(columns: Mapping[str, Declared]) -> list[str]:
+    """The names of the columns of numbers that they become."""
+    return [feature for name, said in columns.items() for feature in said.features(name)]
+
+
 def _choice(value: Any, _: int) -> bool:
     return isinstance(value, (str, list, Mapping))
 
@@ -73,7 +96,7 @@ _FACTS: dict[str, Check] = {
     "method": _text, "n_rows": _number, "n_rows_is": _text, "noise_deviation": _size, "covariance_error": _size,
     "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
     "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
-    "estimand": _text, "max_rows": _number, "missing": _text, "missing_shares": _shares,
+    "estimand": _text, "max_rows": _number, "missing": _text, "missing_shares": _shares, "columns": _columns,
 }  # fmt: skip
 _TAU: dict[str, Check] = {"tau_bound": _positive, "tau_noise_norm": _size, "tau_share": _size}
 
@@ -101,6 +124,10 @@ def check_description(description: Any, d: int) -> None:
     for name, check in _FACTS.items():
         if facts.get(name) is not None and not check(facts[name], d):
             raise _wrong(name, facts[name])
+    if facts.get("columns") is not None and set(facts.get("feature_names") or ()) != set(
+        features_of(columns_in(facts["columns"]))
+    ):
+        raise _wrong("columns", facts["columns"])
     _check_details(facts.get("details") or {}, facts, d)
     check_guarantee(description["guarantee"])
 

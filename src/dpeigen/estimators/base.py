@@ -71,7 +71,8 @@ class PrivateEstimator(MissingCells, BaseEstimator):
             return source
         if isinstance(X, UnitSource) and isinstance(unit, str) and unit != X.name:
             raise ValueError(complain("unit", owner, f"{X.name!r}, that of the source", unit))
-        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows)
+        declared = getattr(self, "columns", None), None, None
+        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *declared)
         found.check_width()
         self._take_names(found)
         found.max_rows = max_rows
@@ -81,8 +82,14 @@ class PrivateEstimator(MissingCells, BaseEstimator):
     def _open_rows(self, X: Any) -> Source:
         """A source for rows by themselves."""
         self._refuse_unknown_width(X)
-        source = open_if_known(X)
+        columns = getattr(self, "columns", None)
+        source = open_if_known(X, columns)
+        if source is not None and columns is not None and source.feature_names is None:
+            source = None
         if source is None:
+            if columns is not None:
+                must = "None for data without names of columns"
+                raise ValueError(complain("columns", type(self).__name__, must, f"a {type(columns).__name__}"))
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
             return self._array_source(X, ensure_min_samples=0 if self.relation == Relation.ADD_REMOVE else 2)
@@ -176,12 +183,35 @@ class PrivateEstimator(MissingCells, BaseEstimator):
             n_rows=n_rows,
             missing=self._missing(warn=True),
             shrink=shrink,
-            scale=self._scale(d, owner),
+            scale=(scale := self._scale(d, owner)),
+            indicators=self._indicators(source, scale, center, owner),
             robust=robust,
             same_units=self.units is not None,
             unit=unit_of(source),
             max_rows=source.max_rows if isinstance(source, UnitSource) else None,
         )
+
+    def _indicators(
+        self, source: Source, scale: Floats | str | None, center: Floats | str | None, owner: str
+    ) -> tuple[tuple[int, float], ...]:
+        """Columns that are indicators of categories, for scale="private", and the number that stands for 1 in them."""
+        flags = {
+            flag
+            for name, said in (source.schema or {}).items()
+            if said.categories is not None
+            for flag in said.features(name)
+        }
+        if not isinstance(scale, str) or not flags:
+            return ()
+        if isinstance(center, np.ndarray) or center == "pairs":
+            must = "'private' with categories and scale='private': their weights come from the released frequencies"
+            raise ValueError(complain("center", owner, must, center if isinstance(center, str) else "an array"))
+        units = self._column_units(source.n_features, owner)
+        return tuple((j, float(units[j])) for j, name in enumerate(source.feature_names or ()) if name in flags)
+
+    def _column_units(self, d: int, owner: str) -> Floats:  # noqa: ARG002
+        """What columns were multiplied by before a method sees them."""
+        return np.ones(d)
 
     def _count(self, source: Source) -> int:
         """The number of rows, which is public here; that they could not be counted is written down."""
@@ -267,6 +297,15 @@ def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any
     """Public facts for the ledger's record."""
     return {"kind": kind, "method": method.name, "basis": method.basis, "seeded": seeded, "columns": task.n_features,
             "components": task.n_components, "rows": task.n_rows, **unit_fact(task.unit)}  # fmt: skip
+
+
+def columns_fact(source: Source) -> dict[str, Any]:
+    """What columns were declared to be, where they are not all plain numbers."""
+    if source.schema is None:
+        return {}
+    listed = [{"name": name, **said.to_dict()} for name, said in source.schema.items()]
+    known = {feature for name, said in source.schema.items() for feature in said.features(name)}
+    return {"columns": listed + [{"name": name} for name in source.feature_names or () if name not in known]}
 
 
 def unit_of(source: Source) -> str:
@@ -375,6 +414,7 @@ def _describe(
         "radius_is": "released" if paid else "public",
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
+        **columns_fact(source),
         "details": dict(estimate.details),
         "estimand": guarantee.estimand,
         **({} if task.max_rows is None else {"max_rows": task.max_rows}),
