@@ -28,7 +28,7 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"exchange", "intervals", "regression", "release", "ridge", "score_map"},
+    {"columns", "exchange", "intervals", "regression", "release", "ridge", "score_map"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "__main__"},

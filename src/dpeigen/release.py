@@ -19,10 +19,9 @@ from numpy.typing import ArrayLike
 from dpeigen import exchange, io
 from dpeigen._types import Floats
 from dpeigen._validate import check_count
-from dpeigen.facts import check_description, columns_in
+from dpeigen.columns import DeclaredColumns
+from dpeigen.facts import check_description
 from dpeigen.privacy import Guarantee, randomness
-from dpeigen.sources.declared import Declared
-from dpeigen.sources.wording import label, spread_text, value_text
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.ridge import RidgeFit
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(DeclaredColumns):
     """Components, eigenvalues, covariance and centre with the guarantee they were released under.
 
     Attributes
@@ -98,42 +97,6 @@ class Release:
         """Public column names, or x0, x1, …"""
         names = self.facts.get("feature_names")
         return list(names) if names else [f"x{i}" for i in range(self.n_features)]
-
-    @property
-    def columns(self) -> dict[str, Declared] | None:
-        """What the columns of the table were declared to be; None where they are all plain numbers, or not known."""
-        listed = self.facts.get("columns")
-        return None if listed is None else columns_in(listed)
-
-    @cached_property
-    def _sayings(self) -> list[tuple[str, Declared]]:
-        """For each column of numbers, its name for a reader and the declaration of the column that it comes from."""
-        found: dict[str, tuple[str, Declared]] = {}
-        for name, said in (self.columns or {}).items():
-            found |= dict(zip(said.features(name), ((text, said) for text in label(name, said)), strict=True))
-        return [found.get(name, (name, Declared())) for name in self.feature_names]
-
-    @property
-    def labels(self) -> list[str]:
-        """The names of the columns for a reader: "sex = f", "height (cm)"."""
-        return [text for text, _ in self._sayings]
-
-    def center_text(self, column: int) -> str:
-        """The released centre of a column, counted from 0, in its own unit: "171 cm", "2019-03-04", "48.3%"."""
-        if self.mean is None:
-            return "not known"
-        low, width = self._rescaled(column)
-        return value_text(self._sayings[column][1], low + width * float(self.mean[column]))
-
-    def deviation_text(self, column: int) -> str:
-        """The released standard deviation of a column in its own unit: "9.2 cm", "412 days"."""
-        deviation = float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0)))
-        return spread_text(self._sayings[column][1], self._rescaled(column)[1] * deviation)
-
-    def _rescaled(self, column: int) -> tuple[float, float]:
-        """What 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds."""
-        by = self.facts.get("rescaled")
-        return (0.0, 1.0) if by is None else (by["lower"][column], by["upper"][column] - by["lower"][column])
 
     @property
     def choice(self) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ is read once before, to count them.) A refusal up to the end of the first pass o
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from copy import copy
@@ -24,6 +23,7 @@ from dpeigen._validate import check_choice, check_count, check_delta, check_epsi
 from dpeigen._version import __version__
 from dpeigen.estimators.course import PaidCourse, refusal
 from dpeigen.estimators.missing import MissingCells
+from dpeigen.estimators.mixed import MixedColumns, columns_fact, warn_of_ids
 from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
 from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
@@ -31,14 +31,13 @@ from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
-from dpeigen.privacy.guarantee import UnitWarning
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.sources.memory import RefusedSource
-from dpeigen.sources.opening import as_table, open_if_known, open_units
+from dpeigen.sources.opening import as_table, open_units
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
@@ -47,7 +46,7 @@ from dpeigen.stats.measured import Measured
 Finish = Callable[[Release, Method], Release]
 
 
-class PrivateEstimator(MissingCells, BaseEstimator):
+class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
     """What the estimators share."""
 
     def _ledger(self) -> Ledger | None:
@@ -71,8 +70,8 @@ class PrivateEstimator(MissingCells, BaseEstimator):
             return source
         if isinstance(X, UnitSource) and isinstance(unit, str) and unit != X.name:
             raise ValueError(complain("unit", owner, f"{X.name!r}, that of the source", unit))
-        declared = getattr(self, "columns", None), None, None
-        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *declared)
+        given = getattr(self, "columns", None), None, None
+        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *given)
         found.check_width()
         self._take_names(found)
         found.max_rows = max_rows
@@ -82,14 +81,8 @@ class PrivateEstimator(MissingCells, BaseEstimator):
     def _open_rows(self, X: Any) -> Source:
         """A source for rows by themselves."""
         self._refuse_unknown_width(X)
-        columns = getattr(self, "columns", None)
-        source = open_if_known(X, columns)
-        if source is not None and columns is not None and source.feature_names is None:
-            source = None
+        source = self._open_declared(X)
         if source is None:
-            if columns is not None:
-                must = "None for data without names of columns"
-                raise ValueError(complain("columns", type(self).__name__, must, f"a {type(columns).__name__}"))
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
             return self._array_source(X, ensure_min_samples=0 if self.relation == Relation.ADD_REMOVE else 2)
@@ -191,28 +184,6 @@ class PrivateEstimator(MissingCells, BaseEstimator):
             max_rows=source.max_rows if isinstance(source, UnitSource) else None,
         )
 
-    def _indicators(
-        self, source: Source, scale: Floats | str | None, center: Floats | str | None, owner: str
-    ) -> tuple[tuple[int, float], ...]:
-        """Columns that are indicators of categories, for scale="private", and the number that stands for 1 in them."""
-        flags = {
-            flag
-            for name, said in (source.schema or {}).items()
-            if said.categories is not None
-            for flag in said.features(name)
-        }
-        if not isinstance(scale, str) or not flags:
-            return ()
-        if isinstance(center, np.ndarray) or center == "pairs":
-            must = "'private' with categories and scale='private': their weights come from the released frequencies"
-            raise ValueError(complain("center", owner, must, center if isinstance(center, str) else "an array"))
-        units = self._column_units(source.n_features, owner)
-        return tuple((j, float(units[j])) for j, name in enumerate(source.feature_names or ()) if name in flags)
-
-    def _column_units(self, d: int, owner: str) -> Floats:  # noqa: ARG002
-        """What columns were multiplied by before a method sees them."""
-        return np.ones(d)
-
     def _count(self, source: Source) -> int:
         """The number of rows, which is public here; that they could not be counted is written down."""
         try:
@@ -299,15 +270,6 @@ def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any
             "components": task.n_components, "rows": task.n_rows, **unit_fact(task.unit)}  # fmt: skip
 
 
-def columns_fact(source: Source) -> dict[str, Any]:
-    """What columns were declared to be, where they are not all plain numbers."""
-    if source.schema is None:
-        return {}
-    listed = [{"name": name, **said.to_dict()} for name, said in source.schema.items()]
-    known = {feature for name, said in source.schema.items() for feature in said.features(name)}
-    return {"columns": listed + [{"name": name} for name in source.feature_names or () if name not in known]}
-
-
 def unit_of(source: Source) -> str:
     """Whom a guarantee for these rows protects; a column may be called "row" too."""
     name = source.name if isinstance(source, UnitSource) else "row"
@@ -322,25 +284,6 @@ def unit_fact(unit: str) -> dict[str, str]:
 def per_unit(unit: str) -> str:
     """The same in words."""
     return "" if unit == "row" else f", neighbours differ in all rows of one {unit!r}"
-
-
-_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
-_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
-_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
-
-
-def warn_of_ids(names: list[str]) -> None:
-    """Warn where the name of a column, which is public, says that it tells whose row it is."""
-    for name in names:
-        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-        if words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS):
-            warnings.warn(
-                f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
-                f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "
-                "everyone has one row, leave the column out. As it is, the guarantee is for one row.",
-                UnitWarning,
-                stacklevel=5,
-            )
 
 
 def _caution(method: Method, task: Task) -> str:

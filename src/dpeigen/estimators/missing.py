@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
-from dpeigen.release import Release
-from dpeigen.sources import open_source
+from dpeigen.estimators.mixed import encoded
 from dpeigen.stats.frame import Missing
-
-
-def encoded(release: Release, X: Any, features: list[str]) -> Any:
-    """New rows of a table with the columns that the release was made of, as the numbers that these became.
-
-    Anything else, such as rows that are numbers already, as it is.
-    """
-    declared = {
-        name: said for name, said in (release.columns or {}).items() if set(said.features(name)) <= set(features)
-    }
-    kind = type(X).__module__.split(".")[0]
-    path, table = isinstance(X, (str, Path)), kind in ("pandas", "polars", "pyarrow") and getattr(X, "ndim", 2) == 2
-    if not declared or not (path or table):
-        return X
-    names = [] if path else list(X.column_names if kind == "pyarrow" else X.columns)
-    if set(features) <= set(names):
-        return X
-    source = open_source(X, columns=declared)
-    rows = np.concatenate([np.empty((0, source.n_features)), *map(np.asarray, source.blocks())])
-    places = [source.feature_names.index(feature) for feature in features] if source.feature_names else []
-    return rows[:, places]
 
 
 class MissingCells:

@@ -22,7 +22,7 @@ _MATRIX = 12  # columns up to which a whole matrix is a readable table
 
 def names_of(release: Release) -> list[str]:
     """Names of the columns as they may be shown."""
-    return [clean(name) for name in release.feature_names]
+    return [clean(name) for name in release.labels]
 
 
 def largest_columns(release: Release, most: int) -> NDArray[np.intp]:

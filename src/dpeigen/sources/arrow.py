@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpeigen.sources import cells
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import AllBut, Categories, Columns, Types, Wanted, check_unit
+from dpeigen.sources.columns import AllBut, Categories, Columns, Types, Wanted, as_wanted, check_unit
 from dpeigen.sources.csv_lines import PACKED
 from dpeigen.sources.csv_rows import CsvSource, csv_header
 from dpeigen.sources.declared import Declared
@@ -179,7 +179,7 @@ def open_files(
     "." or "_" are passed over. Folders named key=value (partitioned data sets) give a column each; it is read where
     it is named in ``columns``.
     """
-    path = _there(path)
+    path, columns = _there(path), as_wanted(columns)
     if path.suffix.lower() == ".npy":
         layout.check_kind("npy", path.name)
         return _open_array(path, columns, categories, types)

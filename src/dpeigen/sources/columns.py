@@ -27,20 +27,31 @@ Wanted = Any  # names, AllBut, "schema", or a declaration for each name
 
 
 class AllBut:
-    """All columns except some."""
+    """All columns except some, with declarations of some of them."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], said: Mapping[str, Any] | None = None) -> None:
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise ValueError(complain("skip", "open_source", "a list of names of columns", names))
-        self._names = list(names)
+        self._names, self._said = list(names), dict(said or {})
 
-    def of(self, available: Sequence[str]) -> list[str]:
-        """Those that are left."""
-        missing = [name for name in self._names if name not in available]
-        if missing:
-            must = f"names of some of the {len(available)} columns of the data"
-            raise ValueError(complain("skip", "open_source", must, missing))
-        return [name for name in available if name not in self._names]
+    def of(self, available: Sequence[str]) -> dict[str, Any]:
+        """Those that are left, with what is declared about each."""
+        for parameter, names in (("skip", self._names), ("columns", list(self._said))):
+            missing = [name for name in names if name not in available]
+            if missing:
+                must = f"names of some of the {len(available)} columns of the data"
+                raise ValueError(complain(parameter, "open_source", must, missing))
+        return {name: self._said.get(name) for name in available if name not in self._names}
+
+
+def as_wanted(columns: Wanted, skip: Sequence[str] | None = None) -> Wanted:
+    """What is wanted as `Columns` takes it: ``{…, ...: None}`` stands for all other columns too."""
+    everything = isinstance(columns, Mapping) and ... in columns
+    if skip is not None and columns is not None and not everything:
+        raise ValueError("Give either columns or skip, not both.")
+    if everything:
+        return AllBut(skip or (), {name: said for name, said in columns.items() if name is not ...})
+    return columns if skip is None else AllBut(skip)
 
 
 class Columns:
@@ -58,6 +69,7 @@ class Columns:
         if isinstance(wanted, str):
             check_choice("columns", wanted, ["schema"], "open_source")
             wanted = {name: by_schema(name, Declared(), own) for name in available}
+        wanted = as_wanted(wanted)
         wanted = wanted.of(available) if isinstance(wanted, AllBut) else wanted
         names = list(available) if wanted is None else list(wanted)
         _check_names(names, available)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpeigen._validate import complain
 from dpeigen.sources.base import Source
-from dpeigen.sources.columns import AllBut, Categories, Columns, Types, Wanted, check_unit
+from dpeigen.sources.columns import Categories, Columns, Types, Wanted, as_wanted, check_unit
 from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.ids import encoded, joined
 from dpeigen.sources.layout import PLAIN, Layout
@@ -41,9 +41,10 @@ def open_source(
         ``type`` ("number", "bool", "date", "timestamp", "category", "ordinal"), ``categories`` (the list of a
         category), ``levels`` (of an ordinal scale, in their order), ``transform`` ("log", "log1p", "asinh",
         "signed-sqrt", or "rank" with ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for
-        numbers beyond them) and ``unit_of_measure`` ("cm"). "category" and "ordinal" without a list take that of the
-        column's own type. "schema": all columns by their own types. Both of these say that the table's types, and the
-        lists of categories in them, are public and were not made from the values.
+        numbers beyond them) and ``unit_of_measure`` ("cm"). ``...: None`` in it stands for all other columns, as
+        numbers. "category" and "ordinal" without a list take that of the column's own type. "schema": all columns by
+        their own types. Both of these say that the table's types, and the lists of categories in them, are public and
+        were not made from the values.
     categories : for a column, the public list of its categories. It becomes one column of 0 and 1 for each. A value
         that is not on the list is a missing cell: not a number in all of them.
     types : for a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where
@@ -69,9 +70,7 @@ def open_source(
     ['age', 'sex=f', 'sex=m']
     """
     layout = Layout.of(reading)
-    if skip is not None and columns is not None:
-        raise ValueError("Give either columns or skip, not both.")
-    declared = (columns if skip is None else AllBut(skip), categories, types)
+    declared = (as_wanted(columns, skip), categories, types)
     if layout is not None:
         _check_path(data)
     if unit is not None:

@@ -1,0 +1,64 @@
+"""The columns of a release in words: names, centres and deviations in the units that they were declared in.
+
+Everything here is computed from the release and from public declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen.facts import columns_in
+from dpeigen.sources.declared import Declared
+from dpeigen.sources.wording import label, spread_text, value_text
+
+
+class DeclaredColumns:
+    """What a release says about its columns."""
+
+    facts: Mapping[str, Any]
+    mean: Floats | None
+
+    # Those of the release.
+    feature_names: Any
+    raw_covariance: Any
+
+    @property
+    def columns(self) -> dict[str, Declared] | None:
+        """What the columns of the table were declared to be; None where they are all plain numbers, or not known."""
+        listed = self.facts.get("columns")
+        return None if listed is None else columns_in(listed)
+
+    @cached_property
+    def _sayings(self) -> list[tuple[str, Declared]]:
+        """For each column of numbers, its name for a reader and the declaration of the column that it comes from."""
+        found: dict[str, tuple[str, Declared]] = {}
+        for name, said in (self.columns or {}).items():
+            found |= dict(zip(said.features(name), ((text, said) for text in label(name, said)), strict=True))
+        return [found.get(name, (name, Declared())) for name in self.feature_names]
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the columns for a reader: "sex = f", "height (cm)"."""
+        return [text for text, _ in self._sayings]
+
+    def center_text(self, column: int) -> str:
+        """The released centre of a column, counted from 0, in its own unit: "171 cm", "2019-03-04", "48.3%"."""
+        if self.mean is None:
+            return "not known"
+        low, width = self._rescaled(column)
+        return value_text(self._sayings[column][1], low + width * float(self.mean[column]))
+
+    def deviation_text(self, column: int) -> str:
+        """The released standard deviation of a column in its own unit: "9.2 cm", "412 days"."""
+        deviation = float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0)))
+        return spread_text(self._sayings[column][1], self._rescaled(column)[1] * deviation)
+
+    def _rescaled(self, column: int) -> tuple[float, float]:
+        """What 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds."""
+        by = self.facts.get("rescaled")
+        return (0.0, 1.0) if by is None else (by["lower"][column], by["upper"][column] - by["lower"][column])
