@@ -99,7 +99,7 @@ class BiplotDisplay(_ReleaseDisplay):
             self._draw_arrows(ax)
 
     def _draw_bars(self, ax: Axes) -> None:
-        loadings, names = self.release.components[0], self.release.feature_names
+        loadings, names = self.release.components[0], self.release.labels
         largest = np.argsort(-np.abs(loadings))[:_MOST_LOADINGS][::-1]
         colours = [BLUE if loadings[i] >= 0 else ORANGE for i in largest]
         ax.barh(np.arange(len(largest)), loadings[largest], color=colours)
@@ -130,7 +130,7 @@ class BiplotDisplay(_ReleaseDisplay):
             ax.annotate("", tip, (0, 0), arrowprops=arrow | {"alpha": opacity, "linewidth": width})
         half = 1.05 * np.abs(np.vstack([scores, tips])).max(axis=0) + 1e-9 * reach
         _frame(ax, half)
-        _label_sides(ax, tips[longest], [short(release.feature_names[i]) for i in longest], half)
+        _label_sides(ax, tips[longest], [short(release.labels[i]) for i in longest], half)
         ax.set(xlabel=f"component 1 ({self._share(0)})", ylabel=f"component 2 ({self._share(1)})")
         some = f" ({len(longest)} longest of {len(tips)} labelled)" if len(longest) < len(tips) else ""
         ax.set_title("Biplot" + self._of_columns() + some, loc="left")

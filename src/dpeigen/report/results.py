@@ -54,6 +54,8 @@ def about_columns(release: Release) -> list[Block]:
     if release.scale is not None:
         public = release.estimand == "covariance of columns in public units"
         by = "by a public number" if public else "by its released standard deviation"
+        if release.estimand == "factor analysis of mixed data":
+            by += ", indicators of categories by the square root of their released frequency,"
         said.append(
             Text(f"Every column was divided {by} first: all numbers but the centre are those of scaled columns.")
         )
@@ -283,10 +285,8 @@ def _covariance(release: Release) -> list[Block]:
 
 
 def _centers(release: Release) -> Table:
-    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
     shown, names = widest_columns(release, SHOWN_ROWS), names_of(release)
-    center = ["not known"] * release.n_features if release.mean is None else [f"{m:.4g}" for m in release.mean]
-    rows = [[names[j], center[j], f"{deviations[j]:.4g}"] for j in shown]
+    rows = [[names[j], clean(release.center_text(j)), clean(release.deviation_text(j))] for j in shown]
     left = release.n_features - len(shown)
     note = f"The {len(shown)} columns with the largest variances; the other {left} are in the file." if left else ""
     return Table("Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=note)
