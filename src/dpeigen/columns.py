@@ -46,6 +46,15 @@ class DeclaredColumns:
         """The names of the columns for a reader: "sex = f", "height (cm)"."""
         return [text for text, _ in self._sayings]
 
+    def variables(self) -> list[tuple[str, list[int]]]:
+        """The columns of the table by their names for a reader, and the columns of numbers that each became."""
+        found: dict[str, list[int]] = {}
+        owners = {flag: name for name, said in (self.columns or {}).items() for flag in said.features(name)}
+        for j, feature in enumerate(self.feature_names):
+            several = self._sayings[j][1].categories is not None
+            found.setdefault(owners[feature] if several else self.labels[j], []).append(j)
+        return list(found.items())
+
     def center_text(self, column: int) -> str:
         """The released centre of a column, counted from 0, in its own unit: "171 cm", "2019-03-04", "48.3%"."""
         if self.mean is None:

@@ -113,7 +113,9 @@ def filled_in(text, *, office):
     """The file that `init` wrote, as a person fills it in."""
     head, *tables = text.split("\n[columns.")
     head = head.replace("# epsilon = 1.0 ", "epsilon = 2.0 ").replace("delta = 0.0 ", "delta = 1e-6 ")
-    head = head.replace('# unit = "patient_id"', 'unit = "patient"').replace('missing = "refuse"', 'missing = "correct"')
+    head = head.replace('# unit = "patient_id"', 'unit = "patient"').replace(
+        'missing = "refuse"', 'missing = "correct"'
+    )
     if office:
         head = head.replace('# decimal = ","', 'decimal = ","').replace("# date_format", "date_format")
     said = [f"[columns.{name}\n{SETTINGS[name.strip(chr(34) + ']')]}" for name in (t.split("\n", 1)[0] for t in tables)]

@@ -64,10 +64,10 @@ def columns_fact(source: Source) -> dict[str, Any]:
     return {"columns": listed + [{"name": name} for name in source.feature_names or () if name not in known]}
 
 
-def encoded(release: Release, X: Any, features: list[str]) -> Any:
+def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
     """New rows of a table with the columns that the release was made of, as the numbers that these became.
 
-    Anything else, such as rows that are numbers already, as it is.
+    None for anything else, such as rows that are numbers already.
     """
     declared = {
         name: said for name, said in (release.columns or {}).items() if set(said.features(name)) <= set(features)
@@ -75,10 +75,10 @@ def encoded(release: Release, X: Any, features: list[str]) -> Any:
     kind = type(X).__module__.split(".")[0]
     path, table = isinstance(X, (str, Path)), kind in ("pandas", "polars", "pyarrow") and getattr(X, "ndim", 2) == 2
     if not declared or not (path or table):
-        return X
+        return None
     names = [] if path else list(X.column_names if kind == "pyarrow" else X.columns)
     if set(features) <= set(names):
-        return X
+        return None
     source = open_source(X, columns=declared)
     rows = np.concatenate([np.empty((0, source.n_features)), *map(np.asarray, source.blocks())])
     places = [source.feature_names.index(feature) for feature in features] if source.feature_names else []

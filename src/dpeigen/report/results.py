@@ -138,7 +138,7 @@ def result_blocks(release: Release) -> list[Block]:
     """Tables and pictures for this kind of release."""
     made = {"ridge": _ridge, "covariance": _covariance}.get(release.kind, _pca)
     first, *rest = made(release)
-    return [first, *about_columns(release), *about_missing(release, names_of(release)), *rest]
+    return [first, *about_columns(release), *about_missing(release), *rest]
 
 
 # --- components -----------------------------------------------------------------------------------------------------
