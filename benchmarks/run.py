@@ -207,6 +207,7 @@ _FILES = (
     "planner",
     "tables",
     "intervals",
+    "mixed",
 )
 BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 
