@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.facts import columns_in
@@ -45,6 +46,11 @@ class DeclaredColumns:
     def labels(self) -> list[str]:
         """The names of the columns for a reader: "sex = f", "height (cm)"."""
         return [text for text, _ in self._sayings]
+
+    @property
+    def indicators(self) -> NDArray[np.bool_]:
+        """Which columns of numbers are indicators of categories."""
+        return np.array([said.categories is not None for _, said in self._sayings], dtype=bool)
 
     def variables(self) -> list[tuple[str, list[int]]]:
         """The columns of the table by their names for a reader, and the columns of numbers that each became."""

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.privacy import Relation
+from dpeigen.privacy.guarantee import MIXED
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, gaussian_errors, quantiles, sampling_errors
+from dpeigen.stats.mixed import divided_errors
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -190,6 +192,9 @@ class Intervals:
             return errors.correlation()
         if release.scale is None:
             return errors.seen, errors.draws
+        if release.estimand == MIXED:
+            sizes = np.sqrt(np.diag(errors.covariance))
+            return divided_errors(errors.seen, sizes, errors.draws, errors.mean, release.scale, release.indicators)
         area = np.outer(release.scale, release.scale)
         return errors.seen / area, errors.draws / area
 

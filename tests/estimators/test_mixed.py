@@ -7,9 +7,12 @@ import pytest
 from sklearn.base import clone
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap, load_release
-from dpeigen.methods.base import MIXED, Estimate, Task, standardised
+from dpeigen.facts import check_description
+from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.privacy import Budget, Relation
+from dpeigen.privacy.guarantee import MIXED
 from dpeigen.sources import open_source
+from dpeigen.stats.mixed import divided_errors
 
 pd = pytest.importorskip("pandas")
 LEVELS = ["rare", "some", "most"]
@@ -133,6 +136,46 @@ def test_a_release_says_what_its_columns_are(frame, tmp_path):
     assert plain.columns is None
     assert plain.labels == ["x0", "x1"]
     assert "columns" not in plain.facts
+
+
+def test_errors_of_what_columns_are_divided_by_are_in_the_intervals(frame):
+    """Against differences of the divided matrix itself; without the error of the divisors they are far off."""
+    rng = np.random.default_rng(3)
+    truth = np.cov(np.column_stack([frame["height"], np.log(frame["income"]), frame["region"] == "some"]).T, ddof=0)
+    share = (frame["region"] == "some").mean()
+    step, shift = 1e-6 * rng.normal(size=(3, 3)) * np.sqrt(np.outer(np.diag(truth), np.diag(truth))), 1e-6
+    step = step + step.T
+
+    def divided(matrix, p):
+        by = np.sqrt(np.append(np.diag(matrix)[:2], p))
+        return matrix / np.outer(by, by)
+
+    flags = np.array([False, False, True])
+    seen, draws = divided_errors(truth, np.sqrt(np.diag(truth)), step[None], np.array([[0, 0, shift]]),
+                                 np.sqrt([1, 1, share]), flags)  # fmt: skip
+    np.testing.assert_allclose(seen, divided(truth, share), rtol=1e-12)
+    np.testing.assert_allclose(draws[0], divided(truth + step, share + shift) - divided(truth, share), atol=1e-10)
+    fitted = PrivatePCA(2, columns=COLUMNS, **{**FIT, "epsilon": 2.0}).fit(frame)
+    low, high = fitted.release_.intervals().components
+    assert (low <= fitted.components_).mean() > 0.9
+    assert (high - low).max() < 0.5
+    assert fitted.release_.resolved == 2
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [[], [{"name": "a"}], [{"name": "a", "transform": "exec"}, {"name": "b"}], [{"name": "a"}, {"name": "a"}], "ab",
+     [{"name": "a", "lower": "x"}, {"name": "b"}], [{"name": "a", "__class__": 1}, {"name": "b"}],
+     [{"name": "a"}, {"name": "z"}], [{"name": "a", "categories": [[1]]}, {"name": "b"}]],
+)  # fmt: skip
+def test_a_file_cannot_declare_what_is_not_there(columns):
+    release = (
+        PrivateCovariance(epsilon=1.0, bound=1.0).fit(pd.DataFrame(np.zeros((50, 2)), columns=["a", "b"])).release_
+    )
+    said = {"kind": "covariance", "noise_variance": 0.0, "guarantee": release.guarantee.to_dict()}
+    check_description({**said, "facts": {**release.facts, "columns": [{"name": "a"}, {"name": "b"}]}}, 2)
+    with pytest.raises(ValueError, match="'columns'"):
+        check_description({**said, "facts": {**release.facts, "columns": columns}}, 2)
 
 
 # --- new rows -----------------------------------------------------------------------------------------------------

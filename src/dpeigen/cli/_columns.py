@@ -111,16 +111,15 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
 def declared_bounds(known: Mapping[str, Declared], study: Study) -> tuple[list[float], list[float]] | None:
     """Bounds of all columns of numbers from their declarations; None where they have none.
 
-    Where numbers beyond limits are missing cells, or are transformed, the limits alone ask for no bounds.
+    Where numbers beyond limits are missing cells, or are transformed, other columns need no limits.
     """
-    asked = [name for name, said in known.items() if _bounds_rows(said)]
+    asked = any(_bounds_rows(said) for said in known.values())
+    limited = any(said.lower is not None for said in known.values())
     found = {name: said.bounds() for name, said in known.items()}
     missing = [name for name, bounds in found.items() if bounds is None]
-    if not asked or "bound" in study.settings:
-        if asked:
-            raise ValueError(
-                "The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound."
-            )
+    if asked and "bound" in study.settings:
+        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
+    if "bound" in study.settings or not limited or (missing and not asked):
         return None
     if missing:
         raise ValueError(

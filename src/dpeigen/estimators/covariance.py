@@ -29,8 +29,9 @@ class PrivateCovariance(PrivateEstimator):
 
     Parameters
     ----------
-    epsilon, delta, method, bound, center, relation, ledger, random_state, scale, robust, units, unit, max_rows,
-    missing, columns
+    epsilon, delta, method, bound, center, relation, ledger, random_state, scale, robust, units
+        As for `PrivatePCA`.
+    unit, max_rows, missing, columns
         As for `PrivatePCA`.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive

@@ -18,7 +18,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
-from dpeigen.privacy.guarantee import Basis, Numerics
+from dpeigen.privacy.guarantee import MIXED, Basis, Numerics
 from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import Source
 from dpeigen.stats import Frame
@@ -32,7 +32,6 @@ C = TypeVar("C", bound=Curator)
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
 LEAST_DELTA = 1e-18
 _ROWS_SHARE, _ROWS_MARGIN = 0.02, 0.021  # of ε, for the number of rows where it is paid for; and what it takes
-MIXED = "factor analysis of mixed data"
 _LONGEST = 1e50  # what columns without a public bound are clipped to is shorter
 
 

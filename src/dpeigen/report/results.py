@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, More, Picture, Table, Text, clean, count, short
 from dpeigen.report.missing import SHOWN_ROWS, about_missing
@@ -54,7 +55,7 @@ def about_columns(release: Release) -> list[Block]:
     if release.scale is not None:
         public = release.estimand == "covariance of columns in public units"
         by = "by a public number" if public else "by its released standard deviation"
-        if release.estimand == "factor analysis of mixed data":
+        if release.estimand == MIXED:
             by += ", indicators of categories by the square root of their released frequency,"
         said.append(
             Text(f"Every column was divided {by} first: all numbers but the centre are those of scaled columns.")
