@@ -35,30 +35,32 @@ class DeclaredColumns:
         return None if listed is None else columns_in(listed)
 
     @cached_property
-    def _sayings(self) -> list[tuple[str, Declared]]:
-        """For each column of numbers, its name for a reader and the declaration of the column that it comes from."""
-        found: dict[str, tuple[str, Declared]] = {}
+    def _sayings(self) -> list[tuple[str, Declared, str]]:
+        """For each column of numbers: its name for a reader, and the declaration and name of the table's column.
+
+        Columns may be called by either name: pictures are drawn with the names for readers.
+        """
+        found: dict[str, tuple[str, Declared, str]] = {}
         for name, said in (self.columns or {}).items():
-            found |= dict(zip(said.features(name), ((text, said) for text in label(name, said)), strict=True))
-        return [found.get(name, (name, Declared())) for name in self.feature_names]
+            for feature, text in zip(said.features(name), label(name, said), strict=True):
+                found[text] = found[feature] = text, said, name
+        return [found.get(name, (name, Declared(), name)) for name in self.feature_names]
 
     @property
     def labels(self) -> list[str]:
         """The names of the columns for a reader: "sex = f", "height (cm)"."""
-        return [text for text, _ in self._sayings]
+        return [text for text, _, _ in self._sayings]
 
     @property
     def indicators(self) -> NDArray[np.bool_]:
         """Which columns of numbers are indicators of categories."""
-        return np.array([said.categories is not None for _, said in self._sayings], dtype=bool)
+        return np.array([said.categories is not None for _, said, _ in self._sayings], dtype=bool)
 
     def variables(self) -> list[tuple[str, list[int]]]:
         """The columns of the table by their names for a reader, and the columns of numbers that each became."""
         found: dict[str, list[int]] = {}
-        owners = {flag: name for name, said in (self.columns or {}).items() for flag in said.features(name)}
-        for j, feature in enumerate(self.feature_names):
-            several = self._sayings[j][1].categories is not None
-            found.setdefault(owners[feature] if several else self.labels[j], []).append(j)
+        for j, (text, said, name) in enumerate(self._sayings):
+            found.setdefault(name if said.categories is not None else text, []).append(j)
         return list(found.items())
 
     def center_text(self, column: int) -> str:

@@ -171,6 +171,8 @@ def test_all_other_columns(tmp_path):
         ({"categories": ["a"], "levels": ["b"]}, "'categories'.*left out where 'levels'"),
         ({"categories": ["a"], "type": "number"}, "'type'.*'category'"),
         ({"levels": ["a", "a"]}, "'levels'.*differ"),
+        ({"levels": [1.0, math.nan]}, "'levels'.*numbers"),  # no file of a release could hold these two
+        ({"categories": ["a", chr(0xD800)]}, "'categories'.*names"),
         ({"transform": "square"}, "'transform'.*'log'"),
         ({"transform": "rank"}, "'quantiles'.*increasing"),
         ({"quantiles": [1, 2]}, "'quantiles'"),

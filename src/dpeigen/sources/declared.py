@@ -80,7 +80,11 @@ class Declared:
         self._check_lists()
         self._check_limits()
         self._check_transform()
-        if not isinstance(self.unit_of_measure, str) or len(self.unit_of_measure) > 40:
+        if (
+            not isinstance(self.unit_of_measure, str)
+            or len(self.unit_of_measure) > 40
+            or not _is_name(self.unit_of_measure)
+        ):
             raise ValueError(complain("unit_of_measure", _OWNER, "a short text such as 'cm'", self.unit_of_measure))
 
     def _check_lists(self) -> None:
@@ -224,9 +228,6 @@ class Declared:
             return math.inf
 
 
-_PLAIN, _NUMBER = Declared(), Declared(type="number")
-
-
 def declared(name: str, given: Any) -> Declared:
     """A declaration as it may be given: None, a type, or a mapping as in a file of settings."""
     if isinstance(given, Declared):
@@ -269,9 +270,16 @@ def _listed(name: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise ValueError(complain(name, _OWNER, must, values))
     found = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
-    if not found or not all(isinstance(v, (str, int, float)) for v in found) or len(set(found)) < len(found):
+    if not found or not all(map(_is_name, found)) or len(set(found)) < len(found):
         raise ValueError(complain(name, _OWNER, must, list(found)))
     return found
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a file can hold it: a text in UTF-8, or a finite number."""
+    if isinstance(value, str):
+        return value == value.encode("utf-8", "ignore").decode()
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _quantiles(values: Any) -> tuple[float, ...]:
@@ -284,3 +292,6 @@ def _quantiles(values: Any) -> tuple[float, ...]:
     if not sound:
         raise ValueError(complain("quantiles", _OWNER, must, values))
     return tuple(found.tolist())
+
+
+_PLAIN, _NUMBER = Declared(), Declared(type="number")
