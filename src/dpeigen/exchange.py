@@ -124,6 +124,7 @@ def _encoded(name: str, said: Declared, frame: Any) -> Any:
     """One column of a data frame as the numbers that it becomes; NaN where a cell does not fit."""
     from dpeigen.sources.columns import Columns
 
+    frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
     rows = Columns([name], {name: said}).from_pandas(frame)
     return np.where(np.isfinite(rows), rows, np.nan)
 

@@ -215,6 +215,8 @@ def test_scikit_learn_gets_the_whole_chain(fitted, frame):
     assert list(pipeline.named_steps) == ["encode", "fill", "scale", "pca"]
     for rows in (frame.head(50), odd_rows(frame)):
         np.testing.assert_allclose(pipeline.transform(rows), fitted.transform(rows), atol=1e-10)
+    polars = pytest.importorskip("polars").from_pandas(frame.head(9))
+    np.testing.assert_allclose(pipeline.transform(polars), fitted.transform(polars), atol=1e-10)
     assert list(pipeline[:-1].get_feature_names_out()) == NAMES
     clone(pipeline)
     raw = PrivatePCA(2, columns=COLUMNS, **{**FIT, "scale": None}).fit(frame)
