@@ -208,6 +208,7 @@ _FILES = (
     "tables",
     "intervals",
     "people",
+    "mixed",
 )
 BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 

@@ -28,7 +28,8 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"errors", "exchange", "intervals", "noise_floor", "notebook", "regression", "release", "ridge", "score_map"},
+    {"columns", "errors", "exchange", "intervals", "noise_floor", "notebook"}
+    | {"regression", "release", "ridge", "score_map"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "__main__"},

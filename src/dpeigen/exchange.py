@@ -6,6 +6,7 @@ Post-processing: costs nothing, and what comes out may be shown to anyone who ma
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpeigen.release import Release
+    from dpeigen.sources.declared import Declared
 
 _KEY = b"dpeigen"
 
@@ -27,13 +29,14 @@ def to_sklearn(release: Release, mean: ArrayLike | None = None) -> Any:
     """A fitted ``sklearn.decomposition.PCA`` with the released components, variances and centre.
 
     For a release with a ``scale`` it is a fitted Pipeline of a StandardScaler, with the released centre and scale, and
-    a PCA of the divided columns.
+    a PCA of the divided columns. For a release of declared columns (categories, dates, transforms …) a fitted
+    ColumnTransformer that encodes data frames, a SimpleImputer that fills holes by the released centre and, where
+    columns were rescaled by public bounds, a StandardScaler that does that stand before them.
 
     ``mean`` is a public centre for releases that hold none (center="pairs").
     """
     from sklearn.decomposition import PCA
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
 
     center = release.mean if mean is None else check_vector("mean", mean, release.n_features, "Release.to_sklearn")
     if center is None:
@@ -54,15 +57,90 @@ def to_sklearn(release: Release, mean: ArrayLike | None = None) -> Any:
     if n is not None:
         pca.n_samples_ = max(1, round(n))
         pca.singular_values_ = np.sqrt(release.eigenvalues * max(pca.n_samples_ - 1, 1))
-    first: Any = pca if release.scale is None else StandardScaler()
+    encoding = [] if release.columns is None else _encoding(release, center)
+    if release.scale is None and not encoding:
+        return _named(pca, release)
+    steps = [*encoding, *([] if release.scale is None else [("scale", _scaler(center, release.scale, n))])]
+    if not encoding:
+        _named(steps[0][1], release)
+    return Pipeline([*steps, ("pca", pca)])
+
+
+def _named(step: Any, release: Release) -> Any:
     names = release.facts.get("feature_names")
     if names:
-        first.feature_names_in_ = np.array(names, dtype=object)
-    if release.scale is None:
-        return pca
-    first.mean_, first.scale_, first.var_ = center.copy(), release.scale.copy(), release.scale**2
-    first.n_features_in_, first.n_samples_seen_ = release.n_features, getattr(pca, "n_samples_", 1)
-    return Pipeline([("scale", first), ("pca", pca)])
+        step.feature_names_in_ = np.array(names, dtype=object)
+    return step
+
+
+def _scaler(center: Any, scale: Any, n: float | None = None) -> Any:
+    """A fitted StandardScaler."""
+    from sklearn.preprocessing import StandardScaler
+
+    found = StandardScaler()
+    found.mean_, found.scale_ = np.array(center, dtype=np.float64), np.array(scale, dtype=np.float64)
+    found.var_, found.n_features_in_ = found.scale_**2, len(found.scale_)
+    found.n_samples_seen_ = 1 if n is None else max(1, round(n))
+    return found
+
+
+def _encoding(release: Release, center: Any) -> list[tuple[str, Any]]:
+    """Fitted steps from a data frame to numbers without holes."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import FunctionTransformer
+
+    columns = dict(release.columns or {})
+    steps = [
+        (
+            name,
+            FunctionTransformer(
+                partial(_encoded, name, said),
+                feature_names_out=partial(_names, said.features(name)),
+                check_inverse=False,
+            ),
+            [name],
+        )
+        for name, said in columns.items()
+    ]
+    order = [feature for name, said in columns.items() for feature in said.features(name)]
+    encoder = ColumnTransformer(steps, verbose_feature_names_out=False)
+    encoder.fit(_empty_frame(list(columns)))
+    imputer = SimpleImputer(keep_empty_features=True).fit(np.zeros((1, release.n_features)))
+    places = [order.index(name) for name in release.feature_names]
+    found: list[tuple[str, Any]] = [("encode", encoder)]
+    if places != list(range(len(places))):  # a regression has its target last
+        names = partial(_names, release.feature_names)
+        found.append(("order", FunctionTransformer(partial(_ordered, places), feature_names_out=names)))
+    by = release.facts.get("rescaled")
+    if by is not None:
+        low, high = np.array(by["lower"]), np.array(by["upper"])
+        found.append(("rescale", _scaler(low, high - low)))
+    imputer.statistics_ = np.array(center, dtype=np.float64)
+    return [*found, ("fill", imputer)]
+
+
+def _encoded(name: str, said: Declared, frame: Any) -> Any:
+    """One column of a data frame as the numbers that it becomes; NaN where a cell does not fit."""
+    from dpeigen.sources.columns import Columns
+
+    frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+    rows = Columns([name], {name: said}).from_pandas(frame)
+    return np.where(np.isfinite(rows), rows, np.nan)
+
+
+def _ordered(places: list[int], rows: Any) -> Any:
+    return np.asarray(rows)[:, places]
+
+
+def _names(features: list[str], *_: Any) -> Any:
+    return np.array(features, dtype=object)
+
+
+def _empty_frame(names: list[str]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: pd.Series([None], dtype=object) for name in names})
 
 
 def to_arrow(release: Release) -> pa.Table:

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpeigen._validate import complain
 from dpeigen._version import __version__
+from dpeigen.sources.declared import Declared, declared
 
 ABOUT = {"title": 200, "author": 400, "contact": 400, "description": 4000, "population": 1000}  # most characters
 KINDS = ("pca", "covariance", "ridge")
@@ -79,6 +80,27 @@ def _date(value: Any, _: int) -> bool:
     return isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value) is not None
 
 
+def _columns(value: Any, d: int) -> bool:
+    """Declarations of columns: they must be legal, and become the columns of the release."""
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) and _text(each.get("name")) for each in value):
+        return False
+    try:
+        return len(features_of(columns_in(value))) == d
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def columns_in(listed: list[Mapping[str, Any]]) -> dict[str, Declared]:
+    """The declarations of the columns of a table, as a release keeps them."""
+    said = {each["name"]: {key: value for key, value in each.items() if key != "name"} for each in listed}
+    return {name: declared(name, given) for name, given in said.items()}
+
+
+def features_of(columns: Mapping[str, Declared]) -> list[str]:
+    """The names of the columns of numbers that they become."""
+    return [feature for name, said in columns.items() for feature in said.features(name)]
+
+
 def _choice(value: Any, _: int) -> bool:
     return isinstance(value, (str, list, Mapping))
 
@@ -88,7 +110,7 @@ _FACTS: dict[str, Check] = {
     "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
     "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
     "estimand": _text, "max_rows": _number, "missing": _text, "missing_shares": _shares, "about": _about,
-    "date": _date,
+    "date": _date, "columns": _columns,
 }  # fmt: skip
 _TAU: dict[str, Check] = {"tau_bound": _positive, "tau_noise_norm": _size, "tau_share": _size}
 
@@ -130,6 +152,10 @@ def check_description(description: Any, d: int) -> None:
     for name, check in _FACTS.items():
         if facts.get(name) is not None and not check(facts[name], d):
             raise _wrong(name, facts[name])
+    if facts.get("columns") is not None and set(facts.get("feature_names") or ()) != set(
+        features_of(columns_in(facts["columns"]))
+    ):
+        raise _wrong("columns", facts["columns"])
     _check_details(facts.get("details") or {}, facts, d)
     check_guarantee(description["guarantee"])
 

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.errors import CLEAR, DECOMPOSED, DRAWS, Errors, errors_of, is_correlated
+from dpeigen.privacy.guarantee import MIXED
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, quantiles
+from dpeigen.stats.mixed import divided_errors
 
 if TYPE_CHECKING:
     from dpeigen.release import Release
@@ -62,6 +64,9 @@ class Intervals:
             return errors.correlation()
         if release.scale is None:
             return errors.seen, errors.draws
+        if release.estimand == MIXED:
+            sizes = np.sqrt(np.diag(errors.covariance))
+            return divided_errors(errors.seen, sizes, errors.draws, errors.mean, release.scale, release.indicators)
         area = np.outer(release.scale, release.scale)
         return errors.seen / area, errors.draws / area
 

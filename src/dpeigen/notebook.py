@@ -79,7 +79,7 @@ def regression_html(fit: Regression) -> str:
 
 
 def _components(release: Release, found: Intervals | None, variances: tuple[Interval, Interval] | None) -> str:
-    names, rows = release.feature_names, []
+    names, rows = release.labels, []
     for i, component in enumerate(release.components[:_COMPONENTS]):
         largest = np.argsort(-np.abs(component), kind="stable")[:_LOADINGS]
         variance = f"{release.eigenvalues[i]:.4g}"

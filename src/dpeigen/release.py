@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from dpeigen import exchange, io
 from dpeigen._types import Floats, freeze_arrays
 from dpeigen._validate import check_count
+from dpeigen.columns import DeclaredColumns
 from dpeigen.facts import check_about, check_description
 from dpeigen.privacy import Guarantee, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
@@ -34,7 +35,7 @@ _MOST_COLUMNS = 100  # up to which intervals of loadings take seconds
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(DeclaredColumns):
     """Components, eigenvalues, covariance and centre with the guarantee they were released under.
 
     Attributes

@@ -164,9 +164,9 @@ def neighbours(ending, cell):
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
-@pytest.mark.parametrize(("policy", "code"), [("drop-to-zero", 0), ("refuse", 3)])
+@pytest.mark.parametrize(("policy", "code"), [("drop", 0), ("correct", 0), ("refuse", 3)])
 def test_neighbours_end_with_the_same_code_message_and_spend(ending, policy, code, tmp_path):
-    """Under "refuse" those with garbage, whatever it is; under "drop-to-zero" all of them."""
+    """Under "refuse" those with garbage, whatever it is; under "drop" and "correct" all of them."""
     garbage = [["x", "2020-01-01", "f"], [1, "2021-02-29", "f"], ["", "", ""], [1, SECRET, "no such"]]
     ends = set()
     for number, row in enumerate(garbage if code else [[1, "2020-01-01", "f"], *garbage[1:3]]):
@@ -174,7 +174,7 @@ def test_neighbours_end_with_the_same_code_message_and_spend(ending, policy, cod
         (tmp_path / f"t.{ending}").write_text(neighbours(ending, row))
         done = call("covariance", tmp_path / f"t.{ending}", "--columns", "a,b,c", "--type", "b=date",
                     "--category", "c=f|m", "--epsilon", 1, "--bound", 1e5, "--method", "laplace", "--center", "none",
-                    "--on-bad-row", policy, "--ledger", ledger.path, "--out", tmp_path / str(number))  # fmt: skip
+                    "--missing", policy, "--ledger", ledger.path, "--out", tmp_path / str(number))  # fmt: skip
         assert SECRET not in done.output
         ends.add((done.exit_code, done.stderr.replace(f"{number}.ledger", ""), ledger.remaining().epsilon))
     assert len(ends) == 1

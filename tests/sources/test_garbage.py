@@ -1,6 +1,7 @@
 """Whatever text stands in a cell, every reader makes of it what the others do, and of the other cells what it did.
 
-So neighbouring tables that differ in one cell have the same kind of outcome under "drop": a release, paid for.
+So neighbouring tables that differ in one cell have the same kind of outcome under "drop" and "correct": a release, paid
+for.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from dpeigen.sources import open_source
 from dpeigen.stats import BadRowsError
 
 pd = pytest.importorskip("pandas")
-GOOD = {"number": "1.5", "bool": "true", "date": "2000-02-29", "timestamp": "2000-02-29 12:30:00", "category": "f"}
+GOOD = {"number": "1.5", "bool": "true", "date": "2000-02-29", "timestamp": "2000-02-29 12:30:00", "category": "f",
+        "ordinal": "m", "limited": "1.5", "logarithm": "2"}  # fmt: skip
 CATEGORIES = ["f", "m", "1"]
+KINDS = {"category": {"categories": CATEGORIES}, "ordinal": {"levels": CATEGORIES}, "logarithm": {"transform": "log"},
+         "limited": {"lower": -2, "upper": 50, "outside": "missing"}}  # fmt: skip
 FIT = {"epsilon": 1.0, "bound": 1e6, "center": None, "method": "laplace"}
 
 # --- garbage: any text of one line, and texts that are nearly what they should be -------------------------------------
@@ -128,17 +132,13 @@ READERS = {
     "polars lazy": lambda _, cells: (polars(_, cells)[0].lazy(), {}),
     "dask": dask,
 }
-SLOW = {"xlsx": 4, "dask": 4}
+SLOW = {"xlsx": 3, "dask": 3}
 CELLS = {"xlsx": lambda text: text.isprintable()}  # Excel's files hold no other characters
 
 
-def declared(kind):
-    return {"categories": {"a": CATEGORIES}} if kind == "category" else {"types": {"a": kind}}
-
-
 def opened(data, how, kind):
-    columns = {"columns": ["a", "b"]} if str(data).endswith("jsonl") else {}
-    return open_source(data, **columns, **declared(kind), **how)
+    said = {"type": "number", **KINDS[kind]} if kind in ("limited", "logarithm") else KINDS.get(kind, kind)
+    return open_source(data, columns={"a": said, "b": None}, **how)
 
 
 def read(data, how, kind):
@@ -155,7 +155,7 @@ def alone(cell, kind):
 @pytest.mark.parametrize("kind", GOOD)
 @pytest.mark.parametrize("reader", READERS)
 def test_every_reader_reads_every_cell_alike_and_by_itself(reader, kind):
-    @settings(max_examples=SLOW.get(reader, 12), deadline=None, derandomize=True, database=None,
+    @settings(max_examples=SLOW.get(reader, 9), deadline=None, derandomize=True, database=None,
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(st.lists(GARBAGE.filter(CELLS.get(reader, lambda _: True)), max_size=15))
     def check(cells):
@@ -173,7 +173,7 @@ def test_every_reader_reads_every_cell_alike_and_by_itself(reader, kind):
 @pytest.mark.parametrize("make", [PrivateCovariance, PrivatePCA, PrivateRidge])
 @pytest.mark.parametrize("reader", ["csv", "parquet", "jsonl", "xlsx", "pandas objects", "polars lazy"])
 def test_neighbours_have_the_same_outcome_and_spend(reader, make, tmp_path):
-    """Under "drop" a release; under "refuse" one refusal, the same whatever the garbage is."""
+    """Under "drop" and "correct" a release; under "refuse" one refusal, the same whatever the garbage is."""
     ledger = Ledger.create(tmp_path / "ledger.db", epsilon=1e6)
     arguments = (1,) if make is PrivatePCA else ()
     spent = set()
@@ -193,7 +193,7 @@ def test_neighbours_have_the_same_outcome_and_spend(reader, make, tmp_path):
     @settings(max_examples=3, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(GARBAGE.filter(CELLS.get(reader, lambda _: True)), st.sampled_from(list(GOOD)))
     def check(cell, kind):
-        spent.update([fit(GOOD[kind], kind, "drop"), fit(cell, kind, "drop")])
+        spent.update(fit(text, kind, policy) for text in (GOOD[kind], cell) for policy in ("drop", "correct"))
         if not np.isfinite(alone(cell, kind)).all():
             with pytest.raises(BadRowsError) as caught:
                 fit(cell, kind, "refuse")

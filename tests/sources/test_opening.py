@@ -37,7 +37,7 @@ PEOPLE = {
     "smokes": [True, False, True, None],
 }
 CATEGORIES, TYPES = {"sex": ["m", "f"]}, {"born": "date"}
-WANTED = [[30, 0, 1, 1, 1], [41, 1, 0, -1, 0], [np.nan, 0, 0, np.nan, 1], [7, 0, 0, 10957, np.nan]]
+WANTED = [[30, 0, 1, 1, 1], [41, 1, 0, -1, 0], [*[np.nan] * 4, 1], [7, np.nan, np.nan, 10957, np.nan]]
 
 
 def people(kind, path):
@@ -301,7 +301,7 @@ def test_partition_columns_are_read_where_they_are_named(tmp_path):
     assert source.feature_names == ["year", "a", "place=north", "place=south"]
     read = rows_of(source)
     np.testing.assert_array_equal(read[:, 0], np.repeat([2000, 2001], 4))
-    np.testing.assert_array_equal(read[:, 2:], np.tile([[0, 0], [0, 0], [1, 0], [1, 0]], (2, 1)))
+    np.testing.assert_array_equal(read[:, 2:], np.tile([[np.nan] * 2, [np.nan] * 2, [1, 0], [1, 0]], (2, 1)))
     (tmp_path / "parts" / "month=1").mkdir()
     pq.write_table(table_of(ROWS[:2]), tmp_path / "parts" / "month=1" / "rows.parquet")
     with pytest.raises(ValueError, match="not partitioned by the same columns"):

@@ -134,7 +134,7 @@ def test_rows_can_be_brought_here(frame):
     rows = rows[np.argsort(rows[:, 0])]
     order = np.argsort(ROWS[:, 0])
     np.testing.assert_array_equal(rows[:, 0], ROWS[order, 0])
-    np.testing.assert_array_equal(rows[:, 1], (order % 3 == 1).astype(float))
+    np.testing.assert_array_equal(rows[:, 1], np.where(order % 3 == 2, np.nan, order % 3 == 1))
 
 
 SETTINGS = {
@@ -322,11 +322,16 @@ GARBAGE = ["", "secret", "2", "1_000", "0x10", "nan", "-inf", "1e400", "１２",
            "+.5e1"]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["number", "bool", "date", "timestamp", "category"])
+KINDS = {"category": {"categories": ["f", "m"]}, "ordinal": {"levels": ["f", "m"]},
+         "limited": {"type": "number", "lower": 0, "upper": 9, "outside": "missing"},
+         "logarithm": {"type": "number", "transform": "log"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["number", "bool", "date", "timestamp", *KINDS])
 def test_garbage_in_cells_is_read_as_elsewhere(session, kind):
     import pyarrow as pa
 
-    declared = {"categories": {"a": ["f", "m"]}} if kind == "category" else {"types": {"a": kind}}
+    declared = {"columns": {"a": KINDS.get(kind, kind), "b": None}}
     cells = [*GARBAGE, None]
     found = open_source(session.createDataFrame([(cell, 1.0) for cell in cells], "a string, b double"), **declared)
     elsewhere = open_source(pa.table({"a": cells, "b": np.ones(len(cells))}), **declared)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from dpeigen.sources.declared import Declared
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,26 +57,7 @@ SETTINGS = (
     "sheet",
     "skip",
 )
-COLUMN_KEYS = ("use", "type", "categories", "lower", "upper")
-_EPOCH = date(1970, 1, 1)
-
-
-@dataclass(frozen=True)
-class Column:
-    """What is declared about a column."""
-
-    type: str | None = None
-    categories: tuple[Any, ...] | None = None
-    lower: float | None = None
-    upper: float | None = None
-
-    def bounds(self) -> list[tuple[float, float]] | None:
-        """Of each column of numbers that it becomes; None where they are not declared."""
-        if self.categories is not None:
-            return [(0.0, 1.0)] * len(self.categories)
-        if self.lower is not None and self.upper is not None:
-            return [(self.lower, self.upper)]
-        return [(0.0, 1.0)] if self.type == "bool" else None
+COLUMN_KEYS = ("use", *(field.name for field in fields(Declared)))
 
 
 @dataclass(frozen=True)
@@ -83,7 +65,7 @@ class Study:
     """The content of a file: settings by name, and the columns to use; None if the file declares none."""
 
     settings: Mapping[str, Any]
-    columns: Mapping[str, Column] | None
+    columns: Mapping[str, Declared] | None
 
 
 def read_study(path: Path | None) -> Study:
@@ -119,7 +101,7 @@ def _ledger(given: Any, path: Path) -> str:
     return given if is_url(given) else str(path.parent / given)
 
 
-def _columns(tables: Any, path: Path) -> dict[str, Column] | None:
+def _columns(tables: Any, path: Path) -> dict[str, Declared] | None:
     if tables is None:
         return None
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
@@ -137,30 +119,19 @@ def _columns(tables: Any, path: Path) -> dict[str, Column] | None:
     return columns
 
 
-def _column(table: dict[str, Any], where: str) -> Column:
+def _column(table: dict[str, Any], where: str) -> Declared:
     if "categories" in table and len(table) > 1 + ("use" in table):
         raise ValueError(f"{where} has categories, which need neither a type nor bounds. Delete those keys.")
-    if ("lower" in table) != ("upper" in table):
+    alone = table.get("outside", "clip") == "clip" and "transform" not in table
+    if alone and ("lower" in table) != ("upper" in table):
         raise ValueError(f"{where} must have both 'lower' and 'upper', or neither.")
-    categories = table.get("categories")
-    if categories is not None and not isinstance(categories, list):
-        raise ValueError(f'\'categories\' in {where} must be a list such as ["yes", "no"]. Got {categories!r} instead.')
-    bounds = {
-        key: _number(table[key], table.get("type"), f"'{key}' in {where}") for key in ("lower", "upper") if key in table
-    }
-    return Column(table.get("type"), None if categories is None else tuple(categories), **bounds)
-
-
-def _number(value: Any, kind: str | None, what: str) -> float:
-    """A bound; a date or a time as the number that the column is read as."""
-    if isinstance(value, datetime) and kind == "timestamp":
-        return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
-    if isinstance(value, date) and not isinstance(value, datetime) and kind in ("date", "timestamp"):
-        return float((value - _EPOCH).days * (86_400 if kind == "timestamp" else 1))
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
-        return float(value)
-    must = {"date": "a date such as 1990-01-31", "timestamp": "a time such as 1990-01-31T12:00:00"}
-    raise ValueError(f"{what} must be {must.get(kind or '', 'a number')}. Got {value!r} instead.")
+    for key in ("categories", "levels"):
+        if not isinstance(table.get(key, []), list):
+            raise ValueError(f'{key!r} in {where} must be a list such as ["yes", "no"]. Got {table[key]!r} instead.')
+    try:
+        return Declared(**{key: value for key, value in table.items() if key != "use"})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:

@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpeigen.cli._config import Column, Study, read_study
+from dpeigen.cli._columns import declared_bounds, open_columns
+from dpeigen.cli._config import Study, read_study
 from dpeigen.cli._errors import UnreadableError
-from dpeigen.cli._reading import reading_of, without_skipped
 from dpeigen.facts import ABOUT, check_about
 
 if TYPE_CHECKING:
@@ -164,76 +164,15 @@ def _open(given: Mapping[str, Any], study: Study, unit: str | None) -> tuple[Sou
         raise UnreadableError(
             f"No such file or folder: {path}. Give the path of a CSV, Parquet or Feather file, or of a folder of them."
         )
-    source, declared, categories = open_columns(path, given, study, unit)
+    source, known = open_columns(path, given, study, unit)
     lower, upper, bound = given["lower"], given["upper"], given["bound"]
     if lower is None and upper is None:
-        return source, None if bound is not None else _declared_box(declared, categories, study)
+        return source, None if bound is not None else declared_bounds(known, study)
     if bound is not None:
         raise ValueError("Give either --bound or --lower and --upper, not both.")
     if lower is None or upper is None:
         raise ValueError("--lower and --upper go together: give both.")
     return source, (_numbers("lower", lower), _numbers("upper", upper))
-
-
-def open_columns(
-    path: Path, given: Mapping[str, Any], study: Study, unit: str | None = None
-) -> tuple[Source, dict[str, Column], dict[str, Any]]:
-    """The source, and what is declared about its columns; categories also by options."""
-    from dpeigen.sources import open_source
-
-    reading, declared = reading_of(given["reading"], study), dict(study.columns or {})
-    names = list(declared) if study.columns is not None else None
-    if "skip" in reading and (names is not None or given["columns"] is not None):
-        names = without_skipped(reading.pop("skip"), given["columns"], declared)
-        declared = {name: declared[name] for name in names}
-    if given["columns"] is not None:
-        names = [name.strip() for name in given["columns"].split(",")]
-        declared = {name: declared.get(name, Column()) for name in names}
-    elif unit is not None and names is not None:  # a file that `init` wrote lists all columns
-        declared.pop(unit, None)
-        names = list(declared)
-    categories, types = with_options(*kinds_of(declared), given)
-    source = open_source(path, columns=names, categories=categories or None, types=types or None, unit=unit, **reading)
-    return source, declared, categories
-
-
-def kinds_of(declared: Mapping[str, Column]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The categories and the types of columns that a file of settings declares."""
-    categories = {name: list(c.categories) for name, c in declared.items() if c.categories is not None}
-    return categories, {name: c.type for name, c in declared.items() if c.type is not None}
-
-
-def with_options(
-    categories: dict[str, Any], types: dict[str, str], given: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The same with those of ``--type`` and ``--category``, which come before a file of settings."""
-    for name, kind in pairs("type", given["column_type"]).items():
-        categories.pop(name, None)
-        types[name] = kind
-    for name, text in pairs("category", given["category"]).items():
-        types.pop(name, None)
-        categories[name] = text.split("|")
-    return categories, types
-
-
-def _declared_box(declared: Mapping[str, Column], categories: Mapping[str, Any], study: Study) -> Box | None:
-    """Bounds from the file of settings: of all columns, or of none."""
-    if not any(column.lower is not None for column in declared.values()):
-        return None
-    if "bound" in study.settings:
-        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
-    found = {
-        name: [(0.0, 1.0)] * len(categories[name]) if name in categories else column.bounds()
-        for name, column in declared.items()
-    }
-    missing = [name for name, bounds in found.items() if bounds is None]
-    if missing:
-        raise ValueError(
-            f"Columns {missing} have no bounds, others have. Give 'lower' and 'upper' for each in the file of "
-            "--config, set 'use = false' to leave a column out, or give --bound."
-        )
-    flat = [pair for bounds in found.values() for pair in bounds or ()]
-    return [low for low, _ in flat], [high for _, high in flat]
 
 
 def _bound(value: Any) -> Any:
@@ -300,14 +239,6 @@ def _to_unit(lower: Any, width: Any, block: Any) -> Any:
 
 
 # --- text -----------------------------------------------------------------------------------------------------------
-
-
-def pairs(option: str, given: list[str] | None) -> dict[str, str]:
-    """name=value options."""
-    found = [text.partition("=") for text in given or []]
-    if any(not name or not value for name, _, value in found):
-        raise ValueError(f"--{option} must be given as name=value. Got {given} instead.")
-    return {name: value for name, _, value in found}
 
 
 def _numbers(option: str, text: str) -> list[float]:

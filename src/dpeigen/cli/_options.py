@@ -151,6 +151,43 @@ ColumnType = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+Ordinal = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A column of an ordinal scale and the public list of its levels, from the lowest on, as name=a|b|c; "
+        "may be repeated.",
+        rich_help_panel=_DATA,
+    ),
+]
+Transform = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A public transform of a column of numbers, as name=log|log1p|asinh|signed-sqrt, or name=rank:0|10|50 "
+        "with public quantiles at even steps; may be repeated.",
+        rich_help_panel=_DATA,
+    ),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The values that a column can have, as name=low..high, from what is public; may be repeated.",
+        rich_help_panel=_DATA,
+    ),
+]
+Outside = Annotated[
+    str | None,
+    typer.Option(
+        help="Values beyond --limits: clip (the default), or missing (they are missing cells).",
+        autocompletion=_one_of("clip", "missing"),
+        rich_help_panel=_DATA,
+    ),
+]
+Measure = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The unit of measure of a column, for reports, as name=cm; may be repeated.", rich_help_panel=_DATA
+    ),
+]
 LedgerFile = Annotated[
     str | None,  # no path: a URL would lose its slashes
     typer.Option(
@@ -223,6 +260,11 @@ FITTING: dict[str, Any] = {
     "columns": Columns,
     "category": Category,
     "column_type": ColumnType,
+    "ordinal": Ordinal,
+    "transform": Transform,
+    "limits": Limits,
+    "outside": Outside,
+    "measure": Measure,
     "scale": Scale,
     "robust": Robust,
     "units": Units,

@@ -79,7 +79,7 @@ def components_table(release: Release) -> Table:
     table.add_column("private variance", justify="right")
     table.add_column("share", justify="right")
     table.add_column("largest loadings")
-    total, names = float(np.trace(release.covariance)), release.feature_names
+    total, names = float(np.trace(release.covariance)), release.labels
     for number, (component, value) in enumerate(zip(release.components, release.eigenvalues, strict=True), 1):
         largest = np.argsort(-np.abs(component), kind="stable")[:_LARGEST_LOADINGS]
         loadings = _plain(", ".join(f"{component[i]:+.2f} {names[i]}" for i in largest))
@@ -118,25 +118,25 @@ def _variances_table(release: Release) -> Table:
     table = Table(title="Private variances", title_justify="left", title_style="bold")
     for heading in ("column", "centre", "standard deviation"):
         table.add_column(heading, justify="left" if heading == "column" else "right")
-    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
     for j in range(min(_MOST_ROWS, release.n_features)):
-        center = "not known" if release.mean is None else f"{release.mean[j]:.4g}"
-        table.add_row(_plain(release.feature_names[j]), center, f"{deviations[j]:.4g}")
+        table.add_row(*map(_plain, (release.labels[j], release.center_text(j), release.deviation_text(j))))
     if release.n_features > _MOST_ROWS:
         table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
     return table
 
 
 def _scales_table(release: Release) -> Table:
-    """What columns were divided by."""
+    """Where columns lie, and what they were divided by."""
     table = Table(title="Scale of the columns", title_justify="left", title_style="bold")
     table.add_column("column")
+    table.add_column("centre", justify="right")
     table.add_column("divided by", justify="right")
     unknown = unknown_columns(release)
     for j, scale in enumerate(np.ones(0) if release.scale is None else release.scale[:_MOST_ROWS]):
-        table.add_row(_plain(release.feature_names[j]), "nothing is known of it" if j in unknown else f"{scale:.4g}")
+        center = "" if j in unknown else _plain(release.center_text(j))
+        table.add_row(_plain(release.labels[j]), center, "nothing is known of it" if j in unknown else f"{scale:.4g}")
     if release.n_features > _MOST_ROWS:
-        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "")
+        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
     return table
 
 
@@ -165,9 +165,11 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "guarantee": release.guarantee.to_dict(),
         "facts": dict(release.facts),
         "feature_names": release.feature_names,
+        "labels": release.labels,
         "components": release.components.tolist(),
         "explained_variance": release.eigenvalues.tolist(),
         "mean": None if release.mean is None else release.mean.tolist(),
+        "center": None if release.mean is None else [release.center_text(j) for j in range(release.n_features)],
         "scale": None if release.scale is None else release.scale.tolist(),
         "estimand": release.estimand,
         "noise_variance": release.noise_variance,

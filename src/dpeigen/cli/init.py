@@ -59,7 +59,15 @@ missing = "refuse"         # cells that are missing or unreadable: stop; "correc
 # rescale = true           # bring every column to [0, 1] by its bounds, so that units do not matter
 
 {file}# --- columns -----------------------------------------------------------------------------------------------
-# Columns are read in this order; one that is not listed, or has use = false, is not read.
+# Columns are read in this order; one that is not listed, or has use = false, is not read. What may be declared:
+#   type = "number", "bool", "date" or "timestamp"
+#   categories = ["f", "m"]             categories, and no type; a value that is not listed is a missing cell
+#   levels = ["none", "mild", "severe"] an ordinal scale, from the lowest level on, and no type
+#   lower = 100, upper = 230            the values that can be. With them for all columns rows are clipped to them;
+#   outside = "missing"                 a number beyond them is a missing cell instead, and other columns need none
+#   transform = "log"                   of skewed amounts; "log1p" of counts; "asinh", "signed-sqrt"; "rank" with
+#                                       quantiles = [0, 10, 25, 80], which are public
+#   unit_of_measure = "cm"              for tables and pictures
 """
 _CATEGORIES = '# categories = ["…", "…"]\n'
 

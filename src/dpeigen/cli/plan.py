@@ -248,8 +248,8 @@ def _like(path: Path | None, columns: int | None, given: dict[str, Any]) -> tupl
         if columns is None:
             raise ValueError("Give --columns, or --like with a public table.")
         return None, columns
+    from dpeigen.cli._columns import open_columns
     from dpeigen.cli._config import read_study
-    from dpeigen.cli._fit import open_columns
 
     source = open_columns(path, {**given, "columns": None}, read_study(given["config"]))[0]
     return source, source.n_features if columns is None else columns

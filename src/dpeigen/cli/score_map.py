@@ -46,7 +46,10 @@ def scoremap(
     by_class: Annotated[str, typer.Option(help="centroids, or density for one of each class.")] = "centroids",
     category: Annotated[
         list[str] | None,
-        typer.Option(help="A feature column of categories as it was declared for the release: name=a|b|c."),
+        typer.Option(
+            help="A feature column of categories as it was declared for the release: name=a|b|c. Needed only for "
+            "releases that do not say it themselves."
+        ),
     ] = None,
     column_type: option.ColumnType = None,
     config: Annotated[
@@ -85,7 +88,7 @@ def scoremap(
         listed = None if labels is None else [name.strip() for name in labels.split(",")]
         unit = None if plane.unit == "row" else plane.unit
         declared = {"category": category, "column_type": column_type, "reading": reading}
-        source = _in_units(_open(file, plane.feature_names, declared, study, label, listed, unit), plane)
+        source = _in_units(_open(file, plane, declared, study, label, listed, unit), plane)
         estimator = PrivateScoreMap(
             plane,
             epsilon=epsilon,
@@ -119,7 +122,7 @@ def scoremap(
 
 def _open(
     path: Path,
-    features: list[str],
+    plane: Release,
     given: Mapping[str, Any],
     study: Study,
     label: str | None,
@@ -127,22 +130,15 @@ def _open(
     unit: str | None,
 ) -> Source:
     """The columns of the release, as they were declared for it, and that of the labels."""
-    from dpeigen.cli._fit import kinds_of, with_options
+    from dpeigen.cli._columns import chosen, with_label, with_options
     from dpeigen.sources import open_source
 
     if not path.exists():
         raise UnreadableError(f"No such file or folder: {path}")
-    categories, types = with_options(*kinds_of(study.columns or {}), given)
-    columns = {f"{name}={value}": name for name, values in categories.items() for value in values}
-    names = list(dict.fromkeys(columns.get(feature, feature) for feature in features))
-    more = [name for name in study.columns or {} if name not in names]  # than the release has
-    categories = {name: found for name, found in categories.items() if name not in more}
-    types = {name: kind for name, kind in types.items() if name not in more}
-    if label is not None and labels:
-        names, categories = [*names, label], categories | {label: labels}
-        types.pop(label, None)
+    known = chosen(with_options(study.columns or {}, given) | (plane.columns or {}), plane.feature_names)
+    known = with_label(known, label, labels) if label is not None and labels else known
     reading = {name: value for name, value in reading_of(given["reading"], study).items() if name != "skip"}
-    return open_source(path, columns=names, categories=categories or None, types=types or None, unit=unit, **reading)
+    return open_source(path, columns=known, unit=unit, **reading)
 
 
 def _in_units(source: Source, plane: Release) -> Source:

@@ -7,7 +7,6 @@ is read once before, to count them.) A refusal up to the end of the first pass o
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable
 from copy import copy
@@ -24,6 +23,7 @@ from dpeigen._validate import check_choice, check_count, check_delta, check_epsi
 from dpeigen.estimators.counted import counted
 from dpeigen.estimators.course import PaidCourse, refusal
 from dpeigen.estimators.missing import MissingCells
+from dpeigen.estimators.mixed import MixedColumns, columns_fact, warn_of_ids
 from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
 from dpeigen.estimators.surroundings import look_around
 from dpeigen.facts import made_now
@@ -33,14 +33,13 @@ from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.methods.foreseen import warn_of_noise
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
-from dpeigen.privacy.guarantee import UnitWarning
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
 from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.base import UnreadableRowsError
 from dpeigen.sources.memory import RefusedSource
-from dpeigen.sources.opening import as_table, open_if_known, open_units
+from dpeigen.sources.opening import as_table, open_units
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
@@ -50,7 +49,7 @@ from dpeigen.stats.together import MOST_CAPPED
 Finish = Callable[[Release, Method], Release]
 
 
-class PrivateEstimator(MissingCells, BaseEstimator):
+class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
     """What the estimators share."""
 
     def _ledger(self) -> Ledger | None:
@@ -74,7 +73,8 @@ class PrivateEstimator(MissingCells, BaseEstimator):
             return source
         if isinstance(X, UnitSource) and isinstance(unit, str) and unit != X.name:
             raise ValueError(complain("unit", owner, f"{X.name!r}, that of the source", unit))
-        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows)
+        given = getattr(self, "columns", None), None, None
+        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *given)
         found.check_width()
         self._take_names(found)
         found.max_rows = max_rows
@@ -84,7 +84,7 @@ class PrivateEstimator(MissingCells, BaseEstimator):
     def _open_rows(self, X: Any) -> Source:
         """A source for rows by themselves."""
         self._refuse_unknown_width(X)
-        source = open_if_known(X)
+        source = self._open_declared(X)
         if source is None:
             # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
             # Where the number of rows is private, "too few" would be an answer about it.
@@ -179,7 +179,8 @@ class PrivateEstimator(MissingCells, BaseEstimator):
             n_rows=n_rows,
             missing=self._missing(warn=True),
             shrink=shrink,
-            scale=self._scale(d, owner),
+            scale=(scale := self._scale(d, owner)),
+            indicators=self._indicators(source, scale, center, owner),
             robust=robust,
             same_units=self.units is not None,
             unit=unit_of(source),
@@ -290,25 +291,6 @@ def per_unit(unit: str) -> str:
     return "" if unit == "row" else f", neighbours differ in all rows of one {unit!r}"
 
 
-_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
-_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
-_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
-
-
-def warn_of_ids(names: list[str]) -> None:
-    """Warn where the name of a column, which is public, says that it tells whose row it is."""
-    for name in names:
-        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-        if words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS):
-            warnings.warn(
-                f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
-                f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "
-                "everyone has one row, leave the column out. As it is, the guarantee is for one row.",
-                UnitWarning,
-                stacklevel=5,
-            )
-
-
 def _caution(method: Method, task: Task) -> str:
     reasons = "; ".join(method.assumptions(task))
     if method.basis == "none":
@@ -380,6 +362,7 @@ def _describe(
         "radius_is": "released" if paid else "public",
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
+        **columns_fact(source),
         "details": dict(estimate.details),
         "estimand": guarantee.estimand,
         **({} if task.max_rows is None else {"max_rows": task.max_rows}),

@@ -29,7 +29,9 @@ class PrivateCovariance(PrivateEstimator):
 
     Parameters
     ----------
-    epsilon, delta, method, bound, center, relation, ledger, random_state, scale, robust, units, unit, max_rows, missing
+    epsilon, delta, method, bound, center, relation, ledger, random_state, scale, robust, units
+        As for `PrivatePCA`.
+    unit, max_rows, missing, columns
         As for `PrivatePCA`.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive
@@ -74,6 +76,7 @@ class PrivateCovariance(PrivateEstimator):
         unit: str | None = None,
         max_rows: int | None = None,
         missing: str = "refuse",
+        columns: Any = None,
         on_bad_row: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -91,6 +94,7 @@ class PrivateCovariance(PrivateEstimator):
         self.unit = unit
         self.max_rows = max_rows
         self.missing = missing
+        self.columns = columns
         self.on_bad_row = on_bad_row
 
     @own_error_state

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
+from dpeigen.estimators.mixed import encoded
 from dpeigen.stats.frame import Missing
 
 
@@ -37,7 +38,14 @@ class MissingCells:
         """New rows. With missing="correct" cells that are not finite are put at the released centre of their column."""
         correct = self._missing() == "correct"
         me: Any = self
-        rows: Floats = me._table(X, dtype=dtype, reset=False, ensure_all_finite=not correct)
+        found = encoded(me.release_, X, list(getattr(me, "feature_names_in_", ())))
+        if found is not None and not correct and not np.isfinite(found).all():
+            remedy = "Set missing='correct' to put such cells at the released centre."
+            raise ValueError(
+                f"Input X contains cells that are missing or not what their column is declared to be. {remedy}"
+            )
+        table = {"dtype": dtype, "reset": False, "ensure_all_finite": not correct}
+        rows: Floats = found if found is not None else me._table(X, **table)
         holes = ~np.isfinite(rows) if correct else np.zeros(1, dtype=bool)
         if not holes.any():
             return rows

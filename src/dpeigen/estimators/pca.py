@@ -81,6 +81,12 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         any value whether a cell is missing. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace". "drop":
         a row with such a cell counts as a row at the centre that rows are measured from. (``on_bad_row``, where
         "drop" was called "drop-to-zero", is deprecated.)
+    columns : dict, "schema" or None, default=None
+        The columns of X to use, and what is declared about each: categories, ordinal scales, dates, limits, transforms,
+        units of measure (`dpeigen.sources.open_source`). "schema": all columns by their own types; it says that these
+        types, and the lists of categories in them, are public. With ``scale="private"`` indicators of categories are
+        divided by the square root of their released frequency (factor analysis of mixed data), so that a variable
+        counts once however many categories it has. None: all columns, as numbers.
 
     Attributes
     ----------
@@ -121,6 +127,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         unit: str | None = None,
         max_rows: int | None = None,
         missing: str = "refuse",
+        columns: Any = None,
         on_bad_row: str | None = None,
     ) -> None:
         self.n_components = n_components
@@ -138,6 +145,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.unit = unit
         self.max_rows = max_rows
         self.missing = missing
+        self.columns = columns
         self.on_bad_row = on_bad_row
 
     @own_error_state

@@ -13,6 +13,7 @@ from dpeigen import _html
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
+from dpeigen.methods.columns import NOTHING_SEEN
 from dpeigen.methods.holes import ASSUMPTION
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Guarantee, Spend
@@ -68,7 +69,9 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
     else:
         curator = Rehearsal(task.relation, first_shares(method, task), cost, task.n_rows)
         estimate = method.estimate(*with_rows_paid(curator, method, task))
-        estimate, passes = replace(estimate, split=curator.split or estimate.split), curator.passes
+        # What a release would say of its own columns is not known: no row was looked at.
+        said = tuple(note for note in estimate.notes if not note.startswith(NOTHING_SEEN))
+        estimate, passes = replace(estimate, split=curator.split or estimate.split, notes=said), curator.passes
     return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
 
 

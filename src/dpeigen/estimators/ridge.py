@@ -53,7 +53,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     alpha : float ≥ 0 or "auto", default=1.0
         The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, for free, knowing the
         noise; with privacy a good α is mostly far larger than without.
-    epsilon, delta, method, relation, ledger, random_state, robust, units, unit, max_rows, missing
+    epsilon, delta, method, relation, ledger, random_state, robust, units, unit, max_rows, missing, columns
         As for `PrivatePCA`. A row is a row of X and its entry of y together; either may be missing.
     bound : float, (lower, upper), "private" or None, default=None
         As for `PrivatePCA`. A radius bounds the joint row (x, y). Column bounds are those of X and need
@@ -112,6 +112,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         unit: str | None = None,
         max_rows: int | None = None,
         missing: str = "refuse",
+        columns: Any = None,
         on_bad_row: str | None = None,
     ) -> None:
         self.alpha = alpha
@@ -130,6 +131,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self.unit = unit
         self.max_rows = max_rows
         self.missing = missing
+        self.columns = columns
         self.on_bad_row = on_bad_row
 
     @own_error_state
@@ -212,7 +214,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         name = y if isinstance(y, str) else getattr(y, "name", None)
         in_memory = type(X).__module__.split(".")[0] in ("pandas", "polars") and not hasattr(X, "collect")
-        if isinstance(y, str) and in_memory and y in (columns := list(X.columns)):
+        if isinstance(y, str) and self.columns is None and in_memory and y in (columns := list(X.columns)):
             X, y = X[[column for column in columns if column != y]], X[y]
         rows = self._open(X, unit)
         names = list(rows.feature_names or [f"x{j}" for j in range(rows.n_features)])
@@ -237,6 +239,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         if isinstance(scale, np.ndarray):
             scale = scale * self._joint_facts(d, owner)[2]
         return scale
+
+    def _column_units(self, d: int, owner: str) -> Floats:
+        return self._joint_facts(d, owner)[2]
 
     def _weighs_columns(self) -> bool:
         """Whether the method, if there is one of this name, weighs columns by their bounds ("auto" does)."""

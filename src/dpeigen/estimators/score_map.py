@@ -225,9 +225,7 @@ class PrivateScoreMap(PrivateEstimator):
         def rows(rest: Any) -> Source:
             return self._source(rest, label)
 
-        names, categories = self.release.facts.get("feature_names"), None if label is None else {label: self._labels()}
-        columns = [*names, *([] if label is None else [label])] if names else None
-        source = X if isinstance(X, UnitSource) else open_units(X, unit, rows, columns, categories, None)
+        source = X if isinstance(X, UnitSource) else open_units(X, unit, rows, self._columns(label), None, None)
         if unit_of(source) != protected:
             remedy = "The map and the release must protect the same: their costs add up only then."
             raise ValueError(complain("unit", type(self).__name__, f"{protected!r}, that of the release",
@@ -262,15 +260,21 @@ class PrivateScoreMap(PrivateEstimator):
             X.check_width()
             return X
         names = self.release.facts.get("feature_names")
-        categories = None if label is None else {label: self._labels()}
-        if _has_names(X) and (names or categories):
-            extra = [] if label is None else [label]
-            return open_source(X, columns=[*names, *extra] if names else None, categories=categories)
+        if _has_names(X) and (names or label is not None):
+            return open_source(X, columns=self._columns(label))
         source = self._open_rows(X)
         if label is not None:
             raise ValueError(f"These data have no column names, so there is no column {label!r}: give y to fit.")
         self._check_width(source.n_features, names and source.feature_names)
         return source
+
+    def _columns(self, label: str | None) -> dict[Any, Any] | None:
+        """The columns of the release, as they were declared for it, and that of the labels."""
+        names = self.release.facts.get("feature_names")
+        found: dict[Any, Any] = dict(self.release.columns or dict.fromkeys(names or ()))
+        if label is not None:
+            found[label] = {"categories": self._labels()}
+        return found if names else {**found, ...: None} if found else None
 
     def _check_width(self, n_features: int, renamed: Any) -> None:
         if renamed or n_features != self.release.n_features:

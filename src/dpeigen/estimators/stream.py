@@ -155,6 +155,9 @@ class StreamMixin:
         """X without a column of ids, the ids, and what the unit is called."""
         me: Any = self
         unit = me.unit if unit is None else unit
+        if me.columns is not None:
+            remedy = "Give sources: dpeigen.sources.open_source(X, columns=…)."
+            raise ValueError(complain("columns", type(self).__name__, "None for partial_fit", me.columns, remedy))
         if me.max_rows is not None:
             remedy = "A stream uses one row of each unit."
             raise ValueError(complain("max_rows", type(self).__name__, "None for partial_fit", me.max_rows, remedy))

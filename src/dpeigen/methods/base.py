@@ -20,7 +20,7 @@ from dpeigen._validate import check_choice, check_positive, check_vector, compla
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.methods.outline import Outline, Planned
 from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
-from dpeigen.privacy.guarantee import Basis, Numerics
+from dpeigen.privacy.guarantee import MIXED, Basis, Numerics
 from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import Source
 from dpeigen.stats import Frame
@@ -57,6 +57,7 @@ class Task:
     same_units: bool = False  # a public statement: all columns are measured in one unit
     unit: str = "row"  # whom the guarantee protects; n_rows is then the number of these
     max_rows: int | None = None  # of one unit, where each row counts alike; None: every unit counts one
+    indicators: tuple[tuple[int, float], ...] = ()  # columns of 0 and 1 of categories, and the number that stands for 1
     private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
     people: float | None = None  # units, where each row counts alike and n_rows is the number of rows over max_rows
 
@@ -302,10 +303,12 @@ def with_rows_paid(curator: C, method: Method, task: Task) -> tuple[C, Task]:
 def standardised(found: Estimate, task: Task) -> Estimate:
     """The same estimate for columns divided by public deviations, or by the released ones. Costs nothing.
 
-    A column without a released variance keeps its unit, and has no part in any component.
+    Indicators of categories are divided by the root of their released frequency, as in factor analysis of mixed data
+    (Pagès 2004). A column without a released variance keeps its unit, and has no part in any component.
     """
     deviations = np.sqrt(np.maximum(np.diag(found.covariance), 0.0))
-    scale = task.scale if isinstance(task.scale, np.ndarray) else np.where(deviations > 0, deviations, 1.0)
+    deviations = np.where(deviations > 0, _by_frequency(found, deviations, task), 1.0)
+    scale = task.scale if isinstance(task.scale, np.ndarray) else deviations
     covariance = found.covariance / np.outer(scale, scale)
     values, components = symmetric_eigh(covariance)
     values, k = np.maximum(values, 0.0), len(found.components)
@@ -323,13 +326,33 @@ def standardised(found: Estimate, task: Task) -> Estimate:
     )
 
 
+def _by_frequency(found: Estimate, deviations: Floats, task: Task) -> Floats:
+    """The deviations; for indicators √p in their place, p their frequency, which the released centre tells.
+
+    With mean p the variance is p(1 − p), so the variables with k categories have a total of Σ(1 − p) = k − 1 then.
+    """
+    scale = deviations.copy()
+    for column, one in task.indicators:
+        variance = float(deviations[column] / one) ** 2
+        if task.center is None:
+            share = variance  # the moment about 0
+        elif found.mean is None or not task.private_center:
+            share = (1 - np.sqrt(max(0.0, 1 - 4 * variance))) / 2
+        else:
+            share = max(float(found.mean[column]) / one, variance)
+        scale[column] = one * np.sqrt(np.clip(share, 1e-12, 1.0))
+    return scale
+
+
 def estimand_of(method: Method, task: Task) -> str:
     """What the released directions are those of, in words."""
     if method.estimand != "covariance":
         return method.estimand if task.scale is None else f"{method.estimand} of standardised columns"
     if task.scale is None:
         return "second moment" if task.center is None else method.estimand
-    return "covariance of columns in public units" if isinstance(task.scale, np.ndarray) else "correlation"
+    if isinstance(task.scale, np.ndarray):
+        return "covariance of columns in public units"
+    return MIXED if task.indicators else "correlation"
 
 
 def check_scale_of_columns(value: Any, n_features: int, owner: str) -> Floats | str | None:

@@ -343,12 +343,15 @@ def _middle(counts: Floats, best: Integers) -> Floats:
     return 0.5 + (above - below) / np.maximum(below + inside + above, 1.0)
 
 
+NOTHING_SEEN = "Nothing stood out of the noise in column(s)"
+
+
 def unknown_note(columns: list[int]) -> tuple[str, ...]:
     """For a release that could not find the scales of these columns."""
     if not columns:
         return ()
     which = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
     return (
-        f"Nothing stood out of the noise in column(s) {which} (counted from 0): constant, or too rare for this budget. "
+        f"{NOTHING_SEEN} {which} (counted from 0): constant, or too rare for this budget. "
         "Their variances and covariances are given as 0, which says nothing about them.",
     )

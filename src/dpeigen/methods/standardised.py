@@ -95,7 +95,7 @@ class Standardised(Wrapped):
         found = self.inner.estimate(divided, inner)
         missing = [int(column) for column in np.flatnonzero(~known)]
         if not isinstance(task.scale, np.ndarray) and found.details.get("variances") != "relative":
-            found = standardised(found, task)  # a little more: variances are better known now
+            found = standardised(found, replace(task, indicators=()))  # a little more: variances are better known now
             if found.scale is not None:
                 deviations = deviations * np.where(known, found.scale, 1.0)
         return replace(
@@ -110,7 +110,7 @@ class Standardised(Wrapped):
     def _inner_task(self, task: Task, deviations: Floats | None = None) -> Task:
         """The task that is left: bounds were in other units, and the budget is what composes with the shares."""
         bound = task.bound if isinstance(task.bound, str) else None
-        fixed = replace(task, scale=None, bound=bound)
+        fixed = replace(task, scale=None, bound=bound, indicators=())
         if isinstance(task.center, np.ndarray) and deviations is not None:
             fixed = replace(fixed, center=task.center / deviations)
         paid = self.shares(task)

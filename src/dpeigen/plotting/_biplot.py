@@ -61,7 +61,7 @@ class BiplotDisplay(ReleaseDisplay):
         self._draw_crosses(ax, tips, longest, stretch * roots)
         half = 1.05 * np.abs(np.vstack([scores, tips])).max(axis=0) + 1e-9 * reach
         _frame(ax, half)
-        _label_sides(ax, tips[longest], [short(release.feature_names[i]) for i in longest], half)
+        _label_sides(ax, tips[longest], [short(release.labels[i]) for i in longest], half)
         ax.set(xlabel=f"component 1 ({self._share(0)})", ylabel=f"component 2 ({self._share(1)})")
         some = f" ({len(longest)} longest of {len(tips)} labelled)" if len(longest) < len(tips) else ""
         ax.set_title("Biplot" + self._of_columns() + some, loc="left")

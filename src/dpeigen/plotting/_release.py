@@ -190,7 +190,7 @@ def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_
     if not release.is_resolved(component):
         say(ax, f"Component {component + 1} is {NOISE}.")
         return
-    loadings, names, palette = release.components[component], release.feature_names, colours(ax)
+    loadings, names, palette = release.components[component], release.labels, colours(ax)
     order = np.argsort(-np.abs(loadings), kind="stable")[:most][::-1]
     place, found = np.arange(len(order)), release.usual_intervals
     clear = np.ones(len(order), dtype=bool)

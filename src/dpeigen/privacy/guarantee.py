@@ -29,9 +29,12 @@ _NUMERICS_WORDS = {
     "idealised": "idealised: proven for real-valued noise, drawn in floating point and rounded to a grid",
     "seeded": "seeded: not private (random_state was set; for tests and papers only)",
 }
+MIXED = "factor analysis of mixed data"
 _ABOUT = {
     "covariance": "the covariance matrix of the columns",
     "correlation": "the correlation matrix of the columns",
+    MIXED: "the correlation matrix of the columns, in which indicators of categories are "
+    "divided by the square root of their released frequency instead (factor analysis of mixed data, Pagès 2004)",
     "second moment": "the second moment of the columns about 0",
     "covariance of columns in public units": "the covariance matrix of the columns, each divided by a public number",
     "spatial signs": "the directions of rows from a centre, whatever their lengths (spatial signs)",

@@ -49,7 +49,7 @@ def data(release: Release) -> list[Block]:
         blocks.append(Table("Facts", [], rows, numbers=False))
     units = facts.get("rescaled")
     if units:
-        bounds = list(zip(release.feature_names, units["lower"], units["upper"], strict=True))
+        bounds = list(zip(release.labels, units["lower"], units["upper"], strict=True))
         table = [(clean(name), f"{low:g}", f"{high:g}") for name, low, high in bounds[:_MOST_BOUNDS]]
         left = len(bounds) - len(table)
         note = f"{count(left, 'column')} more: in release.json." if left else ""
@@ -60,13 +60,14 @@ def data(release: Release) -> list[Block]:
             More("The public bounds", [Table("Bounds", ["column", "lower (now 0)", "upper (now 1)"], table, note=note)])
         )
     if release.scale is not None:
-        pairs = list(zip(release.feature_names, release.scale, strict=True))[:_MOST_BOUNDS]
+        pairs = list(zip(release.labels, release.scale, strict=True))[:_MOST_BOUNDS]
         left = release.n_features - len(pairs)
         note = f"{count(left, 'column')} more: in release.safetensors." if left else ""
-        divided = [(clean(name), f"{scale:.4g}") for name, scale in pairs]
-        blocks.append(
-            More("What columns were divided by", [Table("Scale", ["column", "divided by"], divided, note=note)])
-        )
+        divided = [
+            (clean(name), clean(release.center_text(j)), f"{scale:.4g}") for j, (name, scale) in enumerate(pairs)
+        ]
+        by = Table("Scale", ["column", "centre", "divided by"], divided, note=note)
+        blocks.append(More("What columns were divided by", [by]))
     details = facts.get("details")
     if details:
         blocks.append(

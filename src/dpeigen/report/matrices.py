@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +37,16 @@ def covariance_blocks(release: Release) -> list[Block]:
 
 
 def _centers(release: Release) -> Table:
-    variances = np.maximum(np.diag(release.raw_covariance), 0.0)
     shown, names = results.widest_columns(release, SHOWN_ROWS), results.names_of(release)
     spread, mean = _deviations(release), _means(release)
     rows: list[list[Cell]] = []
     for j in shown:
-        deviation: Cell = f"{math.sqrt(variances[j]):.4g}"
-        center: Cell = "not known" if release.mean is None else f"{release.mean[j]:.4g}"
-        if mean is not None and isinstance(center, str):
-            center = (center, results.interval(mean[0][j], mean[1][j]))
+        deviation: Cell = clean(release.deviation_text(j))
+        center: Cell = clean(release.center_text(j))
+        if mean is not None and release.mean is not None:
+            center = (str(center), _ends(partial(release.value_text, j), mean[0][j], mean[1][j]))
         if spread is not None:
-            ends = results.interval(spread[0][j], spread[1][j])
+            ends = _ends(partial(release.spread_text, j), spread[0][j], spread[1][j])
             deviation = (str(deviation), ends) if spread[0][j] > 0 else f"{NOISE} ({ends})"
         rows.append([names[j], center, deviation])
     left = release.n_features - len(shown)
@@ -57,6 +58,13 @@ def _centers(release: Release) -> Table:
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
+
+
+def _ends(words: Callable[[float], str], low: float, high: float) -> str:
+    """An interval in the unit of its column; ends that are not finite have none."""
+    if math.isfinite(low) and math.isfinite(high):
+        return f"{clean(words(low))} to {clean(words(high))}"
+    return results.interval(low, high)
 
 
 def _deviations(release: Release) -> Interval | None:

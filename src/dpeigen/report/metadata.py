@@ -32,7 +32,7 @@ def dataset(release: Release, title: str, summary: str, digests: Mapping[str, st
             f"{private}({g.epsilon:g}, {g.delta:g})-differential privacy, {clean(g.neighbours)}",
             clean(g.mechanism),
         ],
-        "variableMeasured": [clean(name) for name in release.feature_names[:_MOST_COLUMNS]],
+        "variableMeasured": [clean(name) for name in release.labels[:_MOST_COLUMNS]],
         "mentions": {
             "@type": "SoftwareApplication",
             "name": "dpeigen",

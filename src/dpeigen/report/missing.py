@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpeigen._text import clean
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Table, Text, count, short
 
@@ -11,7 +12,7 @@ SHOWN_ROWS = 40  # of a table
 _IN_WORDS = 12  # columns up to which a sentence does
 
 
-def about_missing(release: Release, names: list[str]) -> list[Block]:
+def about_missing(release: Release) -> list[Block]:
     """How many cells were missing, and what was made of that."""
     shares = release.missing_shares
     if shares is None:
@@ -23,10 +24,11 @@ def about_missing(release: Release, names: list[str]) -> list[Block]:
                 "is not known. They draw variances to 0 and means to that centre."
             )
         ]
-    shown = np.sort(np.argsort(-shares, kind="stable")[:SHOWN_ROWS])
-    left = len(shares) - len(shown)
+    variables = [(clean(name), float(shares[columns].mean())) for name, columns in release.variables()]
+    shown = np.sort(np.argsort([-share for _, share in variables], kind="stable")[:SHOWN_ROWS])
+    left = len(variables) - len(shown)
     note = f"{count(left, 'column')} with fewer missing cells: in release.json." if left else ""
-    rows = [[names[j], f"{100 * shares[j]:.1f}%"] for j in shown]
+    rows = [[variables[j][0], f"{100 * variables[j][1]:.1f}%"] for j in shown]
     assumed = (
         "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing depends "
         "on no value. If that is wrong, the results are those of the cells that are there."

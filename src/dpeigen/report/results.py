@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.notebook import NOISE, variance_intervals
+from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Cell, Gallery, Picture, Table, Text, clean, count, short
 from dpeigen.report.missing import SHOWN_ROWS, about_missing
@@ -19,7 +20,7 @@ MOST_PICTURES = 3  # of loadings
 
 def names_of(release: Release) -> list[str]:
     """Names of the columns as they may be shown."""
-    return [clean(name) for name in release.feature_names]
+    return [clean(name) for name in release.labels]
 
 
 def largest_columns(release: Release, most: int) -> NDArray[np.intp]:
@@ -51,6 +52,8 @@ def about_columns(release: Release) -> list[Block]:
     if release.scale is not None:
         public = release.estimand == "covariance of columns in public units"
         by = "by a public number" if public else "by its released standard deviation"
+        if release.estimand == MIXED:
+            by += ", indicators of categories by the square root of their released frequency,"
         said.append(
             Text(f"Every column was divided {by} first. All numbers but the centre are those of scaled columns.")
         )
@@ -105,7 +108,7 @@ def result_blocks(release: Release) -> list[Block]:
 
     made = {"ridge": matrices.ridge_blocks, "covariance": matrices.covariance_blocks}.get(release.kind, _pca)
     first, *rest = made(release)
-    return [first, *about_columns(release), *about_missing(release, names_of(release)), *rest]
+    return [first, *about_columns(release), *about_missing(release), *rest]
 
 
 def interval(low: float, high: float, form: str = ".4g") -> str:

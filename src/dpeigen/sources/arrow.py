@@ -6,7 +6,8 @@ does not fit is NaN. Arrow reads ahead in threads of its own while statistics ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 
 from dpeigen.sources import cells
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import AllBut, Categories, Columns, Types, check_unit
+from dpeigen.sources.columns import AllBut, Categories, Columns, Types, Wanted, as_wanted, check_unit
 from dpeigen.sources.csv_lines import PACKED
 from dpeigen.sources.csv_rows import CsvSource, csv_header
+from dpeigen.sources.declared import Declared
 from dpeigen.sources.folders import files_in, partition_keys, partition_of
 from dpeigen.sources.layout import PLAIN, Layout
 from dpeigen.sources.memory import ArraySource
 from dpeigen.sources.records import RecordSource, sheet_header
+from dpeigen.sources.schemas import of_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,10 +56,11 @@ class ArrowSource(Source):
     def __init__(
         self,
         data: Any,
-        columns: Sequence[str] | None = None,
+        columns: Wanted = None,
         categories: Categories | None = None,
         types: Types | None = None,
         *,
+        own: Callable[[], Mapping[str, Declared]] | None = None,
         fixed_order: bool = False,
         parquet: Sequence[Path] = (),
         keys: Sequence[str] = (),
@@ -65,7 +69,7 @@ class ArrowSource(Source):
 
         self._dataset = data if isinstance(data, ds.Dataset) else ds.dataset(data)
         schema = self._dataset.schema
-        self._columns = Columns(schema.names, columns, categories, types)
+        self._columns = Columns(schema.names, columns, categories, types, own=own or partial(of_arrow, schema))
         self._keys = keys  # columns of text, to be read as those of a CSV file are
         for name in self._keys:
             schema = schema.set(
@@ -73,6 +77,7 @@ class ArrowSource(Source):
             )
         self._columns.check_arrow(schema)
         self.feature_names, self.n_features = self._columns.features, len(self._columns.features)
+        self.schema = self._columns.schema
         self._in_memory = isinstance(self._dataset, ds.InMemoryDataset)
         self.fixed_order = fixed_order or self._in_memory
         self._parquet = parquet  # the files, where their columns are all there is to read
@@ -160,7 +165,7 @@ def _rows_by_metadata(dataset: Any) -> int | None:
 
 def open_files(
     path: str | Path,
-    columns: Sequence[str] | AllBut | None = None,
+    columns: Wanted = None,
     categories: Categories | None = None,
     types: Types | None = None,
     unit: str | None = None,
@@ -174,17 +179,21 @@ def open_files(
     "." or "_" are passed over. Folders named key=value (partitioned data sets) give a column each; it is read where
     it is named in ``columns``.
     """
-    path = _there(path)
+    path, columns = _there(path), as_wanted(columns)
     if path.suffix.lower() == ".npy":
         layout.check_kind("npy", path.name)
         return _open_array(path, columns, categories, types)
     files, kind, keys, layout = look(path, layout)
-    listed = None if columns is None or isinstance(columns, AllBut) else [*columns, *([] if unit is None else [unit])]
+    all_of_them = columns is None or isinstance(columns, (AllBut, str))
+    listed = None if all_of_them else [*columns, *([] if unit is None else [unit])]
     header, schema = _names(files[0], kind, layout, listed)
     names = [name for name in header if name not in keys]
     features = [name for name in names if name != unit]
     wanted = columns.of(features) if isinstance(columns, AllBut) else features if columns is None else columns
-    chosen = Columns([*names, *keys], wanted, categories, types)
+    own = None if schema is None else partial(of_arrow, schema)
+    if isinstance(wanted, str):  # "schema"
+        wanted = Columns(features, wanted, own=own).declared
+    chosen = Columns([*names, *keys], wanted, categories, types, own=own)
     read = [*chosen.names, *([] if unit is None else [check_unit(unit, chosen.names, [*names, *keys])])]
     _check_alike(files, kind, layout, (header, schema), [name for name in read if name not in keys])
     if kind in ("csv", "tsv"):
@@ -196,9 +205,9 @@ def open_files(
     dataset = _discreetly(lambda: _dataset(files, kind, names, keys, schema))
     used = [key for key in keys if key in chosen.names]
     if unit in keys:
-        return ArrowSource(dataset, chosen.names, categories, types, fixed_order=False, keys=used)
+        return ArrowSource(dataset, chosen.declared, fixed_order=False, keys=used)
     plain = files if kind == "parquet" and not used else ()
-    return ArrowSource(dataset, chosen.names, categories, types, fixed_order=not keys, parquet=plain, keys=used)
+    return ArrowSource(dataset, chosen.declared, fixed_order=not keys, parquet=plain, keys=used)
 
 
 def open_dataset(data: Any, *declared: Any) -> Source:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from dpeigen._arithmetic import own_error_state
+from dpeigen.sources.declared import Declared
 from dpeigen.sources.progress import meter
 from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas, workers
@@ -53,6 +54,7 @@ class Source(ABC):
 
     n_features: int
     feature_names: list[str] | None = None
+    schema: dict[str, Declared] | None = None  # what columns were declared to be, where not all are plain numbers
     n_rows: int | None = None  # None when only a full read would tell
     fixed_order: bool = True
     in_random_order: bool = False  # whether rows come in a secret random order, drawn without looking at them

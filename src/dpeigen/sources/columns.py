@@ -1,14 +1,14 @@
 """Which columns are read, and how each becomes numbers: by declarations and the schema, never by looking at values.
 
-A number, a decimal or a truth value is itself. Text that stands for a number, dates and times need a declared type. A
-category becomes one column of 0 and 1 for each name on a declared list; a value that is not on it (or is missing) gives
-0 in all of them, so that no list is ever made from the data and an unheard-of value is no answer about them. Any other
-cell that is not what its column is declared to be gives NaN, which makes a bad row (`sources.cells`).
+A number, a decimal or a truth value is itself. Text that stands for a number, dates and times need a declared type,
+categories and ordinal scales a declared list (`sources.declared`), so that no list is ever made from the data. A cell
+that is not what its column is declared to be, a value that is not on the list among them, gives NaN in all columns
+that the cell becomes, which makes a bad row, or with missing="correct" a missing cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,30 +16,42 @@ from numpy.typing import NDArray
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.sources import cells, frames
+from dpeigen.sources.declared import LISTED, TYPES, Declared, declared
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TYPES = ("number", "bool", "date", "timestamp")  # dates are days, times are seconds, since 1970-01-01
 Categories = Mapping[str, Sequence[Any]]
 Types = Mapping[str, str]
+Wanted = Any  # names, AllBut, "schema", or a declaration for each name
 
 
 class AllBut:
-    """All columns except some."""
+    """All columns except some, with declarations of some of them."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], said: Mapping[str, Any] | None = None) -> None:
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise ValueError(complain("skip", "open_source", "a list of names of columns", names))
-        self._names = list(names)
+        self._names, self._said = list(names), dict(said or {})
 
-    def of(self, available: Sequence[str]) -> list[str]:
-        """Those that are left."""
-        missing = [name for name in self._names if name not in available]
-        if missing:
-            must = f"names of some of the {len(available)} columns of the data"
-            raise ValueError(complain("skip", "open_source", must, missing))
-        return [name for name in available if name not in self._names]
+    def of(self, available: Sequence[str]) -> dict[str, Any]:
+        """Those that are left, with what is declared about each."""
+        for parameter, names in (("skip", self._names), ("columns", list(self._said))):
+            missing = [name for name in names if name not in available]
+            if missing:
+                must = f"names of some of the {len(available)} columns of the data"
+                raise ValueError(complain(parameter, "open_source", must, missing))
+        return {name: self._said.get(name) for name in available if name not in self._names}
+
+
+def as_wanted(columns: Wanted, skip: Sequence[str] | None = None) -> Wanted:
+    """What is wanted as `Columns` takes it: ``{…, ...: None}`` stands for all other columns too."""
+    everything = isinstance(columns, Mapping) and ... in columns
+    if skip is not None and columns is not None and not everything:
+        raise ValueError("Give either columns or skip, not both.")
+    if everything:
+        return AllBut(skip or (), {name: said for name, said in columns.items() if name is not ...})
+    return columns if skip is None else AllBut(skip)
 
 
 class Columns:
@@ -48,38 +60,32 @@ class Columns:
     def __init__(
         self,
         available: Sequence[str],
-        wanted: Sequence[str] | AllBut | None = None,
+        wanted: Wanted = None,
         categories: Categories | None = None,
         types: Types | None = None,
+        *,
+        own: Callable[[], Mapping[str, Declared]] | None = None,
     ) -> None:
+        if isinstance(wanted, str):
+            check_choice("columns", wanted, ["schema"], "open_source")
+            wanted = {name: by_schema(name, Declared(), own) for name in available}
+        wanted = as_wanted(wanted)
         wanted = wanted.of(available) if isinstance(wanted, AllBut) else wanted
         names = list(available) if wanted is None else list(wanted)
-        if not names:
-            raise ValueError("The data have no columns.")
-        if len(set(names)) < len(names):
-            raise ValueError(f"Column names must differ from each other. Got {names}.")
-        missing = [name for name in names if name not in available]
-        if missing:
-            raise ValueError(f"Columns {missing} are not among the {len(available)} columns of the data.")
-        index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
-        if index:
-            raise ValueError(
-                f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use."
-            )
+        _check_names(names, available)
         self.names = names
-        self.categories = {name: _category_list(name, found) for name, found in (categories or {}).items()}
-        self.types = {name: check_choice("types", kind, TYPES, "columns") for name, kind in (types or {}).items()}
-        unused = [name for name in (*self.categories, *self.types) if name not in names]
-        both = [name for name in self.categories if name in self.types]
-        if unused or both:
-            why = f"are not among the columns used: {unused}" if unused else f"have a type too: {both}"
-            raise ValueError(f"Columns with declared categories or types {why}.")
-        self.features = [feature for name in names for feature in self._features(name)]
+        found = {name: declared(name, wanted[name]) for name in names} if isinstance(wanted, Mapping) else {}
+        found = {name: by_schema(name, said, own) if said.by_schema else said for name, said in found.items()}
+        found |= _listed_apart(names, categories or {}, types or {}, found)
+        self.declared = {name: found.get(name, Declared()) for name in names}
+        self.features = [feature for name in names for feature in self.declared[name].features(name)]
         if len(set(self.features)) < len(self.features):
             raise ValueError("Names of columns and of categories must differ from each other.")
 
-    def _features(self, name: str) -> list[str]:
-        return [f"{name}={value}" for value in self.categories[name]] if name in self.categories else [name]
+    @property
+    def schema(self) -> dict[str, Declared] | None:
+        """The declarations of all columns; None where they are all plain numbers."""
+        return None if all(said.plain for said in self.declared.values()) else dict(self.declared)
 
     # --- Arrow -----------------------------------------------------------------------------------------------------
 
@@ -93,16 +99,17 @@ class Columns:
         import pyarrow.types as types
 
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-        if name in self.categories:
+        listed, declared_type = self.declared[name].listed, self.declared[name].number_type
+        if listed is not None:
             try:
-                return all(pa.scalar(value, type=kind) is not None for value in self.categories[name])
+                return all(pa.scalar(value, type=kind) is not None for value in listed)
             except (pa.ArrowException, TypeError, ValueError):
                 return False
         text = str(kind) in ("string", "large_string", "string_view")
         numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-        if name in self.types:
+        if declared_type is not None:
             times = types.is_date(kind) or types.is_timestamp(kind)
-            return text or (times if self.types[name] in ("date", "timestamp") else numeric)
+            return text or (times if declared_type in ("date", "timestamp") else numeric)
         return numeric and not types.is_dictionary(field.type)
 
     def csv_type(self, name: str) -> pa.DataType:
@@ -113,15 +120,17 @@ class Columns:
 
     def csv_kind(self, name: str) -> str | None:
         """What the cells of a column of text stand for; None: for themselves, as categories."""
-        if name in self.categories:
-            return "number" if all(isinstance(value, (int, float)) for value in self.categories[name]) else None
-        return self.types.get(name, "number")
+        listed = self.declared[name].listed
+        if listed is not None:
+            return "number" if all(isinstance(value, (int, float)) for value in listed) else None
+        return self.declared[name].number_type or "number"
 
     def from_arrow(self, batch: pa.RecordBatch | pa.Table) -> NDArray[Any]:
         """The rows of a batch that holds the columns in order; single precision where all columns are."""
         import pyarrow as pa
 
-        single = not self.categories and not self.types and all(t == pa.float32() for t in batch.schema.types)
+        undeclared = all(said.type is None and said.plain for said in self.declared.values())
+        single = undeclared and all(t == pa.float32() for t in batch.schema.types)
         rows = np.empty((len(self.features), batch.num_rows), dtype=np.float32 if single else np.float64)
         at = 0
         for name, column in zip(self.names, batch.columns, strict=True):
@@ -134,12 +143,13 @@ class Columns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if name not in self.categories:
-            return [cells.numbers(column, self.types.get(name))]
+        said = self.declared[name]
+        if said.listed is None:
+            return [said.from_numbers(cells.numbers(column, said.number_type))]
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        found = [pc.equal(column, pa.scalar(value, type=column.type)) for value in self.categories[name]]
-        return [pc.fill_null(equal, False).to_numpy(zero_copy_only=False) for equal in found]
+        found = [pc.equal(column, pa.scalar(value, type=column.type)) for value in said.listed]
+        return list(said.from_matches([pc.fill_null(equal, False).to_numpy(zero_copy_only=False) for equal in found]))
 
     # --- pandas ----------------------------------------------------------------------------------------------------
 
@@ -150,13 +160,14 @@ class Columns:
         def fits(name: str, kind: Any) -> bool:
             if is_complex_dtype(kind):
                 return False
-            if name in self.categories and isinstance(kind, np.dtype) and kind.kind in "fiub":
+            listed = self.declared[name].listed is not None
+            if listed and isinstance(kind, np.dtype) and kind.kind in "fiub":
                 import pyarrow as pa
 
                 return self._fits(name, pa.field(name, pa.from_numpy_dtype(kind)))
-            declared = name in self.categories or name in self.types
+            typed = listed or self.declared[name].number_type is not None
             by_cell = kind == np.dtype("O") or frames.is_text_type(kind)
-            return declared or by_cell or is_numeric_dtype(kind) or is_bool_dtype(kind)
+            return typed or by_cell or is_numeric_dtype(kind) or is_bool_dtype(kind)
 
         _refuse([f"{name} ({frame[name].dtype})" for name in self.names if not fits(name, frame[name].dtype)])
 
@@ -165,12 +176,13 @@ class Columns:
         rows = np.empty((len(self.features), len(frame)))
         at = 0
         for name in self.names:
-            column = frame[name]
-            for value in self.categories.get(name, ()):
-                rows[at] = frames.column_is(column, value)
-                at += 1
-            if name not in self.categories:
-                rows[at] = frames.column_numbers(column, self.types.get(name))
+            column, said = frame[name], self.declared[name]
+            if said.listed is None:
+                found = [said.from_numbers(frames.column_numbers(column, said.number_type))]
+            else:
+                found = said.from_matches([frames.column_is(column, value) for value in said.listed])
+            for values in found:
+                rows[at] = values
                 at += 1
         return rows.T
 
@@ -190,15 +202,51 @@ def _refuse(bad: list[str]) -> None:
     if bad:
         raise ValueError(
             f"Columns must be numeric. Leave out or encode: {', '.join(bad)}. Only real numbers are read as they are: "
-            "`dpeigen.sources.open_source` encodes categories by a declared list, dates and text by a declared type."
+            "`columns=` of the estimators and of `dpeigen.sources.open_source` encodes categories by a declared list, "
+            "dates and text by a declared type. columns='schema' says that the table's own types are public."
         )
 
 
-def _category_list(name: str, values: Any) -> tuple[Any, ...]:
-    must = "a list of names or numbers that differ from each other for each column"
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise ValueError(complain("categories", "columns", must, f"{values!r} for {name!r}"))
-    found = tuple(values)
-    if not found or len(set(found)) < len(found) or not all(isinstance(v, (str, int, float)) for v in found):
-        raise ValueError(complain("categories", "columns", must, f"{list(found)} for {name!r}"))
-    return found
+def _check_names(names: list[str], available: Sequence[str]) -> None:
+    if not names:
+        raise ValueError("The data have no columns.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"Column names must differ from each other. Got {names}.")
+    missing = [name for name in names if name not in available]
+    if missing:
+        raise ValueError(f"Columns {missing} are not among the {len(available)} columns of the data.")
+    index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
+    if index:
+        raise ValueError(
+            f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use."
+        )
+
+
+def _listed_apart(
+    names: list[str], categories: Categories, types: Types, found: Mapping[str, Declared]
+) -> dict[str, Declared]:
+    """What ``categories`` and ``types`` declare."""
+    unused = [name for name in (*categories, *types) if name not in names]
+    both = [name for name in categories if name in types]
+    twice = [name for name in (*categories, *types) if not found.get(name, Declared()).plain]
+    if unused or both or twice:
+        why = f"are not among the columns used: {unused}" if unused else f"have a type too: {both}"
+        why = why if unused or both else f"are declared in 'columns' too: {twice}"
+        raise ValueError(f"Columns with declared categories or types {why}.")
+    more = {name: {"categories": values} for name, values in categories.items()}
+    more |= {name: {"type": check_choice("types", kind, TYPES, "columns")} for name, kind in types.items()}
+    return {name: declared(name, said) for name, said in more.items()}
+
+
+def by_schema(name: str, said: Declared, own: Callable[[], Mapping[str, Declared]] | None) -> Declared:
+    """The declaration with the list of the table's own type, or by that type altogether."""
+    if own is None:
+        what = "columns='schema'" if said.type is None else f"type={said.type!r} without a list for {name!r}"
+        raise ValueError(f"{what} needs a table whose columns have types of their own. Declare types and categories.")
+    found = own().get(name, Declared())
+    if said.type is None:
+        return found
+    if found.listed is None:
+        must = f"given with type={said.type!r} for {name!r}, whose own type holds no list of categories"
+        raise ValueError(complain(LISTED[said.type], "columns", must, None))
+    return declared(name, {LISTED[said.type]: found.listed, "unit_of_measure": said.unit_of_measure})

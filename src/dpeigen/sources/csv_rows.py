@@ -58,6 +58,7 @@ class CsvSource(Source):
         self._places = {name: str(place) for place, name in enumerate(header)}
         self._n_fields = len(header)
         self.feature_names, self.n_features = columns.features, len(columns.features)
+        self.schema = columns.schema
         self.fixed_order = not any(keys)
         self._sound = False  # whether every line is known to be a record
 

@@ -7,9 +7,10 @@ its tasks run again by Dask; tasks are pure (`sources.remote`), so that changes 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +20,12 @@ from dpeigen._validate import complain
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Categories, Columns, Types, check_unit
+from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit
 from dpeigen.sources.ids import told_apart
 from dpeigen.sources.objects import table_of
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result
+from dpeigen.sources.schemas import of_pandas
 from dpeigen.sources.units import Chooser, RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.threads import single_blas
@@ -38,7 +40,7 @@ class DaskSource(Source):
     def __init__(
         self,
         data: Any,
-        columns: Sequence[str] | None = None,
+        columns: Wanted = None,
         categories: Categories | None = None,
         types: Types | None = None,
     ) -> None:
@@ -68,12 +70,13 @@ class DaskSource(Source):
         names = list(data.columns)
         if not all(isinstance(name, str) for name in names):
             raise ValueError("Columns of a Dask frame must have names that are text.")
-        chosen = Columns(names, *declared)
+        chosen = Columns(names, *declared, own=partial(of_pandas, data._meta))
         chosen.check_pandas(data._meta)
         self._convert = self._plain = chosen.from_pandas
         self._frame = data[chosen.names]
         self._parts = list(self._frame.to_delayed())
         self.n_features, self.feature_names = len(chosen.features), chosen.features
+        self.schema = chosen.schema
         self.fixed_order = False
 
     def _count(self) -> int:

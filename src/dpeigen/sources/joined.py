@@ -53,7 +53,7 @@ class _JoinedRows(Source):
     def __init__(self, rows: Source, target: Floats, names: list[str], factors: Floats) -> None:
         self._rows, self._target, self._factors = rows, target, factors
         self.n_features, self.feature_names, self.n_rows = len(names), names, rows.n_rows
-        self.row_note = rows.row_note
+        self.row_note, self.schema = rows.row_note, rows.schema
         if self.n_rows is not None:
             self.count_rows()
 

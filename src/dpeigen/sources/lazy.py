@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from typing import Any, TypeVar
 
 from dpeigen._validate import complain
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns, check_unit
+from dpeigen.sources.declared import Declared
 from dpeigen.sources.joint import WholePeople
+from dpeigen.sources.schemas import of_polars
 from dpeigen.sources.units import RowMap, UnitSource, placed
 
 T = TypeVar("T")
@@ -25,6 +28,7 @@ class LazySource(Source):
         self._frame, self._columns = frame.select(columns.names), columns
         columns.check_arrow(_empty(self._frame).schema)
         self.n_features, self.feature_names = len(columns.features), columns.features
+        self.schema = columns.schema
 
     def _block(self, batch: Any) -> Any:
         return self._columns.from_arrow(batch)
@@ -71,7 +75,7 @@ class LazyUnits(LazySource, UnitSource):
     def __init__(self, data: Any, unit: str, *declared: Any) -> None:
         names = data.collect_schema().names()
         check_unit(unit, [], names)
-        chosen = Columns([name for name in names if name != unit], *declared)
+        chosen = Columns([name for name in names if name != unit], *declared, own=partial(schema_of, data))
         super().__init__(data, chosen)
         self.name, self._data = unit, data
         self._function: RowMap | None = None
@@ -142,6 +146,11 @@ def _whose(frame: Any, unit: str) -> Any:
         raise ValueError(complain("unit", "fit", "a column of numbers, text or dates", unit))
     own = pl.when(cell.is_null()).then(pl.int_range(pl.len())).otherwise(-1)
     return pl.struct(cell.alias("id"), own.alias("own"))
+
+
+def schema_of(frame: Any) -> dict[str, Declared]:
+    """What the types of a query's columns say."""
+    return of_polars(frame.collect_schema())
 
 
 def _empty(frame: Any) -> Any:

@@ -25,7 +25,7 @@ class MappedSource(Source):
     def __init__(self, source: Source, function: RowMap, feature_names: list[str]) -> None:
         self._source, self._function = source, function
         self.n_features, self.feature_names, self.n_rows = len(feature_names), feature_names, source.n_rows
-        self.fixed_order, self.row_note = source.fixed_order, source.row_note
+        self.fixed_order, self.row_note, self.schema = source.fixed_order, source.row_note, source.schema
 
     def count_rows(self) -> int:
         return self._source.count_rows()

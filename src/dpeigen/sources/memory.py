@@ -96,6 +96,7 @@ class FrameSource(Source):
         columns.check_pandas(frame)
         self._frame, self._columns = frame, columns
         self.n_rows, self.n_features, self.feature_names = len(frame), len(columns.features), columns.features
+        self.schema = columns.schema
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
         step = block_rows(self.n_features)

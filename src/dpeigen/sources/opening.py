@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpeigen._validate import complain
 from dpeigen.sources.base import Source
-from dpeigen.sources.columns import AllBut, Categories, Columns, Types, check_unit
+from dpeigen.sources.columns import Categories, Columns, Types, Wanted, as_wanted, check_unit
 from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.ids import encoded, joined
 from dpeigen.sources.layout import PLAIN, Layout
 from dpeigen.sources.memory import ArraySource, BlockSource, FrameSource
 from dpeigen.sources.objects import is_real, table_of
+from dpeigen.sources.schemas import of_pandas, of_polars
 from dpeigen.sources.units import UnitsByPlace, UnitSource
 
 
 def open_source(
     data: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Wanted = None,
     categories: Categories | None = None,
     types: Types | None = None,
     unit: Any = None,
@@ -34,9 +36,17 @@ def open_source(
     data : array or memory map; pandas, Polars or PyArrow table; path of a Parquet, Feather, ORC, CSV, TSV, Excel
         (.xlsx), JSON lines or NumPy file or of a folder of them; Dask array or frame; Spark frame; iterator of blocks,
         or a function that makes one. Lines of text may be packed (.csv.gz, .csv.bz2, .csv.zst).
-    columns : names of the columns to use, in this order; all by default.
-    categories : for a column, the public list of its categories. It becomes one column of 0 and 1 for each; a value
-        that is not on the list gives 0 in all of them.
+    columns : names of the columns to use, in this order; all by default. Or a dictionary of them with what is declared
+        about each, which is public: None (a number, or a truth value), a type, or a dictionary with some of
+        ``type`` ("number", "bool", "date", "timestamp", "category", "ordinal"), ``categories`` (the list of a
+        category), ``levels`` (of an ordinal scale, in their order), ``transform`` ("log", "log1p", "asinh",
+        "signed-sqrt", or "rank" with ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for
+        numbers beyond them) and ``unit_of_measure`` ("cm"). ``...: None`` in it stands for all other columns, as
+        numbers. "category" and "ordinal" without a list take that of the column's own type. "schema": all columns by
+        their own types. Both of these say that the table's types, and the lists of categories in them, are public and
+        were not made from the values.
+    categories : for a column, the public list of its categories. It becomes one column of 0 and 1 for each. A value
+        that is not on the list is a missing cell: not a number in all of them.
     types : for a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where
         its own type does not say it.
     unit : the name of the column that says whose row it is, which is then no feature; or one id for each row. A fit
@@ -60,9 +70,7 @@ def open_source(
     ['age', 'sex=f', 'sex=m']
     """
     layout = Layout.of(reading)
-    if skip is not None and columns is not None:
-        raise ValueError("Give either columns or skip, not both.")
-    declared = (columns if skip is None else AllBut(skip), categories, types)
+    declared = (as_wanted(columns, skip), categories, types)
     if layout is not None:
         _check_path(data)
     if unit is not None:
@@ -99,7 +107,7 @@ def _check_path(data: Any) -> None:
 
 def open_if_known(
     data: Any,
-    columns: Sequence[str] | AllBut | None = None,
+    columns: Wanted = None,
     categories: Categories | None = None,
     types: Types | None = None,
 ) -> Source | None:
@@ -217,17 +225,19 @@ def _pandas(data: Any, columns: Any, categories: Any, types: Any) -> Source | No
     undeclared = columns is None and not categories and not types
     if undeclared and len(set(data.dtypes)) == 1 and data.dtypes.iloc[0].kind != "O":
         return None  # one array already, of one type
-    return FrameSource(data, Columns(names, columns, categories, types))
+    return FrameSource(data, Columns(names, columns, categories, types, own=partial(of_pandas, data)))
 
 
 def _polars(data: Any, *declared: Any) -> Source | None:
     from dpeigen.sources.arrow import ArrowSource
 
     if hasattr(data, "collect_schema") and hasattr(data, "sink_parquet"):  # lazy
-        from dpeigen.sources.lazy import LazySource
+        from dpeigen.sources.lazy import LazySource, schema_of
 
-        return LazySource(data, Columns(data.collect_schema().names(), *declared))
-    return ArrowSource(data.to_arrow(), *declared) if hasattr(data, "to_arrow") and hasattr(data, "columns") else None
+        return LazySource(data, Columns(data.collect_schema().names(), *declared, own=partial(schema_of, data)))
+    if not (hasattr(data, "to_arrow") and hasattr(data, "columns")):
+        return None
+    return ArrowSource(data.to_arrow(), *declared, own=partial(of_polars, data.schema))
 
 
 def _dask(data: Any, *declared: Any) -> Source:

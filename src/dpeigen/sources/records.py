@@ -43,6 +43,7 @@ class RecordSource(Source):
         self._places = {name: list(header).index(name) for name in columns.names}
         self._header = list(header)
         self.feature_names, self.n_features = columns.features, len(columns.features)
+        self.schema = columns.schema
         self.row_note = "A row is a line of the file, or a row of the sheet, and an empty one counts as a row."
 
     def blocks(self) -> Iterator[NDArray[Any]]:
@@ -78,14 +79,15 @@ class RecordSource(Source):
         return numbers
 
     def _column(self, name: str, column: Cells) -> list[Any]:
-        categories = self._columns.categories.get(name)
-        if categories is None:
-            return [self._as_numbers(column, self._columns.types.get(name, "number"))]
-        if all(isinstance(value, (int, float)) for value in categories):
+        said = self._columns.declared[name]
+        if said.listed is None:
+            return [said.from_numbers(self._as_numbers(column, said.number_type or "number"))]
+        if all(isinstance(value, (int, float)) for value in said.listed):
             numbers = self._as_numbers(column, "number")
-            return [numbers == value for value in categories]
+            return list(said.from_matches([numbers == value for value in said.listed]))
         texts = [_text(cell) for cell in column]
-        return [[text == _text(value) for text in texts] for value in categories]
+        matches = [np.array([text == _text(value) for text in texts], dtype=bool) for value in said.listed]
+        return list(said.from_matches(matches))
 
     def _as_numbers(self, column: Cells, kind: str) -> Floats:
         from dpeigen.sources import cells

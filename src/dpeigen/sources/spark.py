@@ -7,9 +7,10 @@ and two would be noticed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Categories, Columns, Types, check_unit
+from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit
 from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result, size_of
+from dpeigen.sources.schemas import of_arrow
 from dpeigen.sources.units import RowMap, UnitLimits, UnitSource, placed
 from dpeigen.stats import Statistic
 from dpeigen.stats.units import UnitBlock
@@ -44,7 +46,7 @@ class SparkSource(Source):
     def __init__(
         self,
         data: Any,
-        columns: Sequence[str] | None = None,
+        columns: Wanted = None,
         categories: Categories | None = None,
         types: Types | None = None,
     ) -> None:
@@ -54,12 +56,14 @@ class SparkSource(Source):
             data = data.to_spark()
         if not hasattr(type(data), "mapInArrow"):
             raise ValueError(f"Of Spark's objects, data frames are rows. Got {type(data).__name__}.")
-        self._columns = Columns(list(data.columns), columns, categories, types)
+        own = partial(of_arrow, to_arrow_schema(data.schema))
+        self._columns = Columns(list(data.columns), columns, categories, types, own=own)
         names = [_quoted(name) for name in self._columns.names]
         chosen = data.select(*names)
         self._columns.check_arrow(to_arrow_schema(chosen.schema))
         self._frame = chosen.toDF(*[f"c{j}" for j in range(len(names))])  # mapInArrow trips over dots and spaces
         self.n_features, self.feature_names = len(self._columns.features), self._columns.features
+        self.schema = self._columns.schema
 
     def _count(self) -> int:
         return int(quietly("Spark", self._frame.count))

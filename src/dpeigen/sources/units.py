@@ -154,6 +154,7 @@ class UnitsByPlace(UnitSource):
 
     def _follow(self) -> None:
         self.n_features, self.feature_names = self.plain.n_features, self.plain.feature_names
+        self.schema = self.plain.schema
         self.row_note, self.read_once = self.plain.row_note, self.plain.read_once
         self.fixed_order, self.width_declared = self.plain.fixed_order, self.plain.width_declared
 

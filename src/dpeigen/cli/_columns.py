@@ -1,0 +1,147 @@
+"""What is declared about columns, by a file of settings and by options: one `Declared` for each. Options come first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpeigen.cli._config import Study
+from dpeigen.cli._reading import reading_of, without_skipped
+from dpeigen.sources.declared import Declared, declared
+
+if TYPE_CHECKING:
+    from dpeigen.sources import Source
+
+
+def open_columns(
+    path: Path, given: Mapping[str, Any], study: Study, unit: str | None = None
+) -> tuple[Source, dict[str, Declared]]:
+    """The source, and what the file of settings and the options declare about its columns."""
+    from dpeigen.sources import open_source
+
+    reading, known = reading_of(given["reading"], study), dict(study.columns or {})
+    names = list(known) if study.columns is not None else None
+    if "skip" in reading and (names is not None or given["columns"] is not None):
+        names = without_skipped(reading.pop("skip"), given["columns"], known)
+        known = {name: known[name] for name in names}
+    if given["columns"] is not None:
+        names = [name.strip() for name in given["columns"].split(",")]
+        known = {name: known.get(name, Declared()) for name in names}
+    elif unit is not None and names is not None:  # a file that `init` wrote lists all columns
+        known.pop(unit, None)
+        names = list(known)
+    known = with_options(known, given, names)
+    columns: Any = known if names is not None else {**known, ...: None} if known else None
+    return open_source(path, columns=columns, unit=unit, **reading), known
+
+
+def with_options(
+    known: Mapping[str, Declared], given: Mapping[str, Any], names: list[str] | None = None
+) -> dict[str, Declared]:
+    """The declarations with those of options; ``names``: the columns used, where they are listed."""
+    found = dict(known)
+    for name, changes in _options(given).items():
+        if names is not None and name not in names:
+            raise ValueError(f"Columns with declared categories or types are not among the columns used: [{name!r}].")
+        lists = {"type", "categories", "levels"} & set(changes)
+        said = {} if name not in found else found[name].to_dict()
+        said = {key: value for key, value in said.items() if not (lists and key in ("type", "categories", "levels"))}
+        found[name] = declared(name, said | changes)
+    return found
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What options say about each column, as a file of settings would."""
+    found: dict[str, dict[str, Any]] = {}
+    for option, key in (("category", "categories"), ("ordinal", "levels")):
+        for name, text in pairs(option, given.get(option)).items():
+            found.setdefault(name, {})[key] = text.split("|")
+    for name, text in pairs("type", given.get("column_type")).items():
+        found.setdefault(name, {})["type"] = text
+    for name, text in pairs("transform", given.get("transform")).items():
+        word, _, listed = text.partition(":")
+        quantiles = {"quantiles": [_number("transform", part) for part in listed.split("|")]} if listed else {}
+        found.setdefault(name, {}).update({"transform": word} | quantiles)
+    for name, text in pairs("limits", given.get("limits")).items():
+        found.setdefault(name, {}).update(_limits(text))
+    outside = given.get("outside")
+    if outside is not None:
+        limited = [said for said in found.values() if "lower" in said or "upper" in said]
+        if not limited:
+            raise ValueError("--outside says what becomes of values beyond --limits: give those too.")
+        for said in limited:
+            said["outside"] = outside
+    for name, text in pairs("measure", given.get("measure")).items():
+        found.setdefault(name, {})["unit_of_measure"] = text
+    return found
+
+
+def _limits(text: str) -> dict[str, Any]:
+    """Limits from "low..high"; one of them may be left out. Dates are texts here, and numbers are numbers."""
+    low, between, high = (part.strip() for part in text.partition(".."))
+    if not between or not (low or high):
+        raise ValueError(f"--limits must be given as name=low..high. Got {text!r} instead.")
+
+    def value(part: str) -> Any:
+        try:
+            return float(part)
+        except ValueError:
+            return part
+
+    return {key: value(part) for key, part in (("lower", low), ("upper", high)) if part}
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--{option} must be given as name=rank:0|10|50. Got {text!r} instead.") from None
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """name=value options."""
+    found = [text.partition("=") for text in given or []]
+    if any(not name or not value for name, _, value in found):
+        raise ValueError(f"--{option} must be given as name=value. Got {given} instead.")
+    return {name: value for name, _, value in found}
+
+
+def declared_bounds(known: Mapping[str, Declared], study: Study) -> tuple[list[float], list[float]] | None:
+    """Bounds of all columns of numbers from their declarations; None where they have none.
+
+    Where numbers beyond limits are missing cells, or are transformed, other columns need no limits.
+    """
+    asked = any(_bounds_rows(said) for said in known.values())
+    limited = any(said.lower is not None for said in known.values())
+    found = {name: said.bounds() for name, said in known.items()}
+    missing = [name for name, bounds in found.items() if bounds is None]
+    if asked and "bound" in study.settings:
+        raise ValueError("The file of --config has both 'bound' and bounds of columns. Delete one, or give --bound.")
+    if "bound" in study.settings or not limited or (missing and not asked):
+        return None
+    if missing:
+        raise ValueError(
+            f"Columns {missing} have no bounds, others have. Give 'lower' and 'upper' for each in the file of "
+            "--config, set 'use = false' to leave a column out, or give --bound."
+        )
+    flat = [pair for bounds in found.values() for pair in bounds or ()]
+    return [low for low, _ in flat], [high for _, high in flat]
+
+
+def _bounds_rows(said: Declared) -> bool:
+    """Whether limits are bounds to clip rows to."""
+    return said.lower is not None and said.upper is not None and said.outside == "clip" and said.transform is None
+
+
+def chosen(columns: Mapping[str, Declared], features: list[str]) -> dict[str, Declared]:
+    """The declarations of the columns that these columns of numbers come from; others are numbers."""
+    owners = {feature: name for name, said in columns.items() for feature in said.features(name)}
+    names = dict.fromkeys(owners.get(feature, feature) for feature in features)
+    return {name: columns.get(name, Declared()) for name in names}
+
+
+def with_label(known: Mapping[str, Declared], label: str, labels: list[str]) -> dict[str, Declared]:
+    """The declarations with a column of classes."""
+    return {**known, label: replace(Declared(), categories=tuple(labels))}

@@ -1,0 +1,86 @@
+"""The columns of a release in words: names, centres and deviations in the units that they were declared in.
+
+Everything here is computed from the release and from public declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats
+from dpeigen.facts import columns_in
+from dpeigen.sources.declared import Declared
+from dpeigen.sources.wording import label, spread_text, value_text
+
+
+class DeclaredColumns:
+    """What a release says about its columns."""
+
+    facts: Mapping[str, Any]
+    mean: Floats | None
+
+    # Those of the release.
+    feature_names: Any
+    raw_covariance: Any
+
+    @property
+    def columns(self) -> dict[str, Declared] | None:
+        """What the columns of the table were declared to be; None where they are all plain numbers, or not known."""
+        listed = self.facts.get("columns")
+        return None if listed is None else columns_in(listed)
+
+    @cached_property
+    def _sayings(self) -> list[tuple[str, Declared, str]]:
+        """For each column of numbers: its name for a reader, and the declaration and name of the table's column.
+
+        Columns may be called by either name: pictures are drawn with the names for readers.
+        """
+        found: dict[str, tuple[str, Declared, str]] = {}
+        for name, said in (self.columns or {}).items():
+            for feature, text in zip(said.features(name), label(name, said), strict=True):
+                found[text] = found[feature] = text, said, name
+        return [found.get(name, (name, Declared(), name)) for name in self.feature_names]
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the columns for a reader: "sex = f", "height (cm)"."""
+        return [text for text, _, _ in self._sayings]
+
+    @property
+    def indicators(self) -> NDArray[np.bool_]:
+        """Which columns of numbers are indicators of categories."""
+        return np.array([said.categories is not None for _, said, _ in self._sayings], dtype=bool)
+
+    def variables(self) -> list[tuple[str, list[int]]]:
+        """The columns of the table by their names for a reader, and the columns of numbers that each became."""
+        found: dict[str, list[int]] = {}
+        for j, (text, said, name) in enumerate(self._sayings):
+            found.setdefault(name if said.categories is not None else text, []).append(j)
+        return list(found.items())
+
+    def center_text(self, column: int) -> str:
+        """The released centre of a column, counted from 0, in its own unit: "171 cm", "2019-03-04", "48.3%"."""
+        return "not known" if self.mean is None else self.value_text(column, float(self.mean[column]))
+
+    def value_text(self, column: int, value: float) -> str:
+        """A value of a column, as the release counts it, in the column's own unit."""
+        low, width = self._rescaled(column)
+        return value_text(self._sayings[column][1], low + width * value)
+
+    def deviation_text(self, column: int) -> str:
+        """The released standard deviation of a column in its own unit: "9.2 cm", "412 days"."""
+        return self.spread_text(column, float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0))))
+
+    def spread_text(self, column: int, deviation: float) -> str:
+        """A deviation of a column, as the release counts it, in the column's own unit."""
+        return spread_text(self._sayings[column][1], self._rescaled(column)[1] * deviation)
+
+    def _rescaled(self, column: int) -> tuple[float, float]:
+        """What 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds."""
+        by = self.facts.get("rescaled")
+        return (0.0, 1.0) if by is None else (by["lower"][column], by["upper"][column] - by["lower"][column])

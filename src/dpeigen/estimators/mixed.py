@@ -1,0 +1,104 @@
+"""The parameter ``columns`` of the estimators: which columns are categories, what a release says of them, new rows.
+
+All of it is public: declarations, and functions of single rows.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen._validate import complain
+from dpeigen.privacy.guarantee import UnitWarning
+from dpeigen.release import Release
+from dpeigen.sources import Source, open_source
+from dpeigen.sources.opening import open_if_known
+
+
+class MixedColumns:
+    """For estimators of tables whose columns are not all numbers."""
+
+    def _open_declared(self, X: Any) -> Source | None:
+        """A source of the declared columns, or None for what is left to be read as an array."""
+        columns = getattr(self, "columns", None)
+        source = open_if_known(X, columns)
+        if columns is not None and (source is None or source.feature_names is None):
+            must = "None for data without names of columns"
+            raise ValueError(complain("columns", type(self).__name__, must, f"a {type(columns).__name__}"))
+        return source
+
+    def _indicators(
+        self, source: Source, scale: Floats | str | None, center: Floats | str | None, owner: str
+    ) -> tuple[tuple[int, float], ...]:
+        """Columns that are indicators of categories, for scale="private", and the number that stands for 1 in them."""
+        flags = {
+            flag
+            for name, said in (source.schema or {}).items()
+            if said.categories is not None
+            for flag in said.features(name)
+        }
+        if not isinstance(scale, str) or not flags:
+            return ()
+        if isinstance(center, np.ndarray) or center == "pairs":
+            must = "'private' with categories and scale='private': their weights come from the released frequencies"
+            raise ValueError(complain("center", owner, must, center if isinstance(center, str) else "an array"))
+        units = self._column_units(source.n_features, owner)
+        return tuple((j, float(units[j])) for j, name in enumerate(source.feature_names or ()) if name in flags)
+
+    def _column_units(self, d: int, owner: str) -> Floats:  # noqa: ARG002
+        """What columns were multiplied by before a method sees them."""
+        return np.ones(d)
+
+
+def columns_fact(source: Source) -> dict[str, Any]:
+    """What columns were declared to be, where they are not all plain numbers."""
+    if source.schema is None:
+        return {}
+    listed = [{"name": name, **said.to_dict()} for name, said in source.schema.items()]
+    known = {feature for name, said in source.schema.items() for feature in said.features(name)}
+    return {"columns": listed + [{"name": name} for name in source.feature_names or () if name not in known]}
+
+
+def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
+    """New rows of a table with the columns that the release was made of, as the numbers that these became.
+
+    None for anything else, such as rows that are numbers already.
+    """
+    declared = {
+        name: said for name, said in (release.columns or {}).items() if set(said.features(name)) <= set(features)
+    }
+    kind = type(X).__module__.split(".")[0]
+    path, table = isinstance(X, (str, Path)), kind in ("pandas", "polars", "pyarrow") and getattr(X, "ndim", 2) == 2
+    if not declared or not (path or table):
+        return None
+    names = [] if path else list(X.column_names if kind == "pyarrow" else X.columns)
+    if set(features) <= set(names):
+        return None
+    source = open_source(X, columns=declared)
+    rows = np.concatenate([np.empty((0, source.n_features)), *map(np.asarray, source.blocks())])
+    places = [source.feature_names.index(feature) for feature in features] if source.feature_names else []
+    return rows[:, places]
+
+
+_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
+_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
+_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
+
+
+def warn_of_ids(names: list[str]) -> None:
+    """Warn where the name of a column, which is public, says that it tells whose row it is."""
+    for name in names:
+        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
+        if words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS):
+            warnings.warn(
+                f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
+                f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "
+                "everyone has one row, leave the column out. As it is, the guarantee is for one row.",
+                UnitWarning,
+                stacklevel=5,
+            )

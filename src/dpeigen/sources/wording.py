@@ -1,0 +1,64 @@
+"""Columns and their numbers in words: "sex = f", "height (cm)", "171 cm", "2019-03-04". Public facts only.
+
+>>> said = Declared(type="date")
+>>> value_text(said, 17959.2), spread_text(said, 412.0)
+('2019-03-04', '412 days')
+>>> income = Declared(transform="log", unit_of_measure="EUR")
+>>> label("income", income), value_text(income, 10.0), spread_text(income, 0.7)
+(['income (log EUR)'], '2.203e+04 EUR', 'a factor of 2.01')
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+from dpeigen.sources.declared import Declared
+
+_START = datetime(1970, 1, 1)
+_DAY = 86_400.0
+
+
+def label(name: str, said: Declared) -> list[str]:
+    """The names of the columns of numbers that a column becomes, for a reader."""
+    if said.categories is not None:
+        return [f"{name} = {value}" for value in said.categories]
+    words = " ".join(word for word in (said.transform, said.unit_of_measure) if word)
+    return [f"{name} ({words})" if words else name]
+
+
+def value_text(said: Declared, value: float) -> str:
+    """A centre, in the unit of the column: of an indicator or a truth value a share, of dates a date."""
+    if said.categories is not None or said.type == "bool":
+        return f"{100 * value:.1f}%"
+    if said.type in ("date", "timestamp"):
+        return _moment(value * (_DAY if said.type == "date" else 1.0), said.type == "date")
+    if said.levels is not None:
+        place = min(max(round(value), 0), len(said.levels) - 1)
+        return f"{value:.2f} (near {said.levels[place]!s})"
+    return _with_unit(said.inverse(value), said)
+
+
+def spread_text(said: Declared, deviation: float) -> str:
+    """A standard deviation, in the unit of the column."""
+    if said.type == "date":
+        return f"{deviation:.4g} days"
+    if said.type == "timestamp":
+        return f"{deviation / _DAY:.4g} days"
+    if said.transform == "log":
+        return f"a factor of {math.exp(min(deviation, 700.0)):.3g}"
+    if said.transform is not None:
+        return f"{deviation:.4g} after {said.transform}"
+    return _with_unit(deviation, said)
+
+
+def _with_unit(value: float, said: Declared) -> str:
+    return f"{value:.4g} {said.unit_of_measure}" if said.unit_of_measure else f"{value:.4g}"
+
+
+def _moment(seconds: float, day: bool) -> str:
+    try:
+        moment = _START + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return f"{seconds / _DAY:.4g} days after 1970-01-01"
+    return f"{moment:%Y-%m-%d}" if day else f"{moment:%Y-%m-%d %H:%M}"
