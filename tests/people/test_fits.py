@@ -35,7 +35,7 @@ def fitted(table):
 def test_the_guarantee_says_whom_it_protects(fitted):
     assert fitted.guarantee_.unit == fitted.release_.unit == "patient_id"
     assert "all rows of one 'patient_id' replaced" in str(fitted.guarantee_)
-    assert "the rows of a 'patient_id'" in str(fitted.guarantee_)
+    assert "knows all rows of every other 'patient_id' guesses the rows of the remaining one" in str(fitted.guarantee_)
     assert PrivatePCA(1, **BUDGET, bound=9).fit(np.eye(4)[[0, 1, 2, 3] * 5]).guarantee_.unit == "row"
 
 

@@ -54,7 +54,7 @@ def _centers(release: Release) -> Table:
     if release.facts.get("center") == "public":
         notes.append("The centre was given: it is public and not estimated.")
     if spread is not None:
-        notes.append("In brackets, or below: 95% intervals. All are in the columns' own units.")
+        notes.append("Beside or below each number: its 95% interval. All are in the columns' own units.")
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
@@ -124,7 +124,7 @@ def _correlations(release: Release, more: list[Picture]) -> list[Block]:
             "Correlations",
             f"Heat map of the correlations between {count(shown, 'column')}. The strongest: {told or 'none'}. "
             "Numbers are in the tables.",
-            f"Blue is positive, orange is negative, the darker the stronger.{marked}{some}",
+            f"Blue is positive, orange is negative; strong colour, strong correlation.{marked}{some}",
         ),
         *more,
     ]
