@@ -86,9 +86,11 @@ def test_clipped_variances_are_made_whole(freedom, share):
     radius = np.quantile(lengths, 1 - share)
     clipped = np.mean((rows * np.minimum(1, radius / lengths)[:, None]) ** 2, axis=0)
     lost = np.mean(rows**2, axis=0) / clipped - 1
-    # The radius is taken to be on a grid: about so many rows are longer than one that is a little shorter.
-    found = clipping(clipped, radius, (share * 1.6, 0.0), 200, rng)
-    assert 0.4 * lost.mean() < found.gains.mean() - 1 < 2 * lost.mean()
+    # The radius is the first on a coarse grid that passed a noisy scan. That tells tails apart only roughly, so laws
+    # with heavier tails have their part in the mean; the draws reach what was lost.
+    found = clipping(clipped, radius, (share * 1.6, 0.1 * share), 200, rng)
+    assert 0.4 * lost.mean() < found.gains.mean() - 1 < 2.5 * lost.mean()
+    assert (found.gains * found.sizes).mean(axis=1).min() - 1 < 1.5 * lost.mean()
     assert clipping(clipped / 100, radius, None, 200, rng).gains.mean() < 1.001  # nothing is near the radius
 
 

@@ -125,7 +125,8 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
     normal = float((squares**2).mean() / 3)  # of the points, 1 but for their number
     shares = [float((lengths > square).mean()) for square in radii]
     shortened = float(np.maximum(np.sqrt(lengths) - 1, 0.0).mean())
-    return _Law(values / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
+    whole = values * (tails @ squares) / len(squares) if freedom == _LIGHT else values  # light rows are not elliptical
+    return _Law(whole / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 
 @lru_cache(maxsize=32)

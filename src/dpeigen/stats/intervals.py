@@ -31,7 +31,9 @@ from dpeigen.stats.spectrum import isotonic_decreasing
 
 Interval = tuple[Floats, Floats]
 _ROUNDS = 12  # of the fixed point for eigenvalues
-_OF_VALUES = 0.5  # of their spread that eigenvalues are drawn with for eigenvectors: the errors hold the rest
+_OF_VALUES = (
+    1.0  # of their spread that eigenvalues are drawn with for eigenvectors: less, and neighbours swap too seldom
+)
 _STEPS = 5  # of the search for the end of an interval
 
 
