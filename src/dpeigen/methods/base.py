@@ -195,9 +195,6 @@ class Method(ABC):
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
         check_tail(self, task.budget.delta, task.owner)
-        if self.needs_replace and task.relation is not Relation.REPLACE:
-            must = f"'replace' for method={self.name!r}"
-            raise ValueError(complain("relation", task.owner, must, task.relation.value, self.needs_replace))
         if self.needs_bound and task.bound is None:
             remedy = (
                 "Three remedies: bound=R, a public bound on the norm of a row; bound=(lower, upper), public bounds of "
@@ -217,6 +214,9 @@ class Method(ABC):
             raise ValueError(
                 complain("center", task.owner, "other than 'pairs' under relation='add_remove'", "pairs", remedy)
             )
+        if self.needs_replace and task.relation is not Relation.REPLACE:
+            must = f"'replace' for method={self.name!r}"
+            raise ValueError(complain("relation", task.owner, must, task.relation.value, self.needs_replace))
 
     def emphasised(self, shares: Mapping[Purpose, float]) -> dict[Purpose, float]:
         """Default shares of a budget, times what the caller has put on some of them."""
