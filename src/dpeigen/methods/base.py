@@ -1,12 +1,12 @@
 """What every method is: public facts in, a paid estimate out.
 
-A `Task` holds the public facts of a fit. A `Method` is ordinary code between questions: it asks a curator, computes
-with the noisy answers, asks again, and returns an `Estimate`, of which every number is either public or paid for.
+A `Task` (`methods.task`) holds the public facts of a fit. A `Method` is ordinary code between questions: it asks a
+curator, computes with the noisy answers, asks again, and returns an `Estimate`, of which every number is either public
+or paid for.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,74 +19,23 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.methods.outline import Outline, Planned
+from dpeigen.methods.task import Box as Box
+from dpeigen.methods.task import Task as Task
 from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import MIXED, Basis, Numerics
 from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import Source
 from dpeigen.stats import Frame
-from dpeigen.stats.frame import LARGEST_FACT, Missing, RowView
+from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
 
-Box = tuple[Floats, Floats]
 C = TypeVar("C", bound=Curator)
 # Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
 LEAST_DELTA = 1e-18
 _ROWS_SHARE, _ROWS_MARGIN = 0.02, 0.021  # of ε, for the number of rows where it is paid for; and what it takes
 _LONGEST = 1e50  # what columns without a public bound are clipped to is shorter
-
-
-@dataclass(frozen=True)
-class Task:
-    """The public facts of a fit."""
-
-    owner: str
-    n_features: int
-    n_components: int | None  # None: the whole covariance
-    budget: Budget
-    relation: Relation
-    bound: float | Box | str | None  # radius, (lower, upper), "private", or None
-    center: Floats | str | None  # None, a public centre, "private" or "pairs"
-    n_rows: int | None  # None unless public
-    missing: Missing = "refuse"
-    shrink: bool = True
-    scale: Floats | str | None = None  # None: the data's own units; public deviations; "private"
-    robust: bool = False  # directions of signs are asked for, not those of the covariance
-    regression: bool = False  # the last column is regressed on the others
-    same_units: bool = False  # a public statement: all columns are measured in one unit
-    unit: str = "row"  # whom the guarantee protects; n_rows is then the number of these
-    max_rows: int | None = None  # of one unit, where each row counts alike; None: every unit counts one
-    indicators: tuple[tuple[int, float], ...] = ()  # columns of 0 and 1 of categories, and the number that stands for 1
-    private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
-    people: float | None = None  # units, where each row counts alike and n_rows is the number of rows over max_rows
-
-    @property
-    def units_per_term(self) -> float:
-        """Units for each term of the sums, at most: more than 1 where each row counts alike."""
-        known = self.people is not None and self.n_rows is not None
-        return max(1.0, self.people / self.n_rows) if known else float(self.max_rows or 1)  # type: ignore[operator]
-
-    def row_radius(self, radius: float, view: RowView) -> float:
-        """The length of rows that a radius stands for on average: longer where rows of a unit are clipped together."""
-        return radius * math.sqrt(self.units_per_term) if view.rows_per_term == 1 else radius
-
-    @property
-    def pairs(self) -> bool:
-        return isinstance(self.center, str) and self.center == "pairs"
-
-    @property
-    def private_center(self) -> bool:
-        return isinstance(self.center, str) and self.center == "private"
-
-    @property
-    def private_bound(self) -> bool:
-        return isinstance(self.bound, str)
-
-    @property
-    def n_terms(self) -> int | None:
-        """Terms of the sums: rows, or pairs of rows; None when not public."""
-        return None if self.n_rows is None else self.n_rows // 2 if self.pairs else self.n_rows
 
 
 @dataclass(frozen=True)
@@ -130,6 +79,8 @@ class Method(ABC):
     estimand: ClassVar[str] = "covariance"  # what the directions are those of, as rows grow in number
     robust: ClassVar[bool] = False  # whether that is a robust estimand: signs, or Kendall's tau
     whole: ClassVar[bool] = False  # releases a whole covariance with noise of known size, which its `noise_map` tells
+    shrinks: ClassVar[bool] = False  # whether variances are corrected for what noise does to them
+    page: ClassVar[str] = ""  # of the documentation, where it is not that of the name
     needs_replace: ClassVar[str] = ""  # what to do under add/remove, where only replacement will do
     corrects_holes: ClassVar[bool] = False  # whether it takes missing="correct"
     holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private

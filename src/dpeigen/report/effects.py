@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dpeigen.methods.auto import METHODS
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Items, clean
 
-_SHRUNK = ("whitened", "gaussian", "matrix-laplace", "laplace", "kendall", "spatial-sign", "refined")
 _ELLIPTICAL = "rows are distributed like a normal distribution, perhaps with longer tails (elliptical)"
 
 
@@ -39,7 +39,7 @@ def _noise(release: Release) -> list[str]:
     )
     bias = "Noise turns components, makes large variances larger and small ones smaller, and weakens correlations."
     method = clean(release.facts.get("method") or release.guarantee.mechanism)
-    if method in _SHRUNK or method.startswith("local"):
+    if method.startswith("local") or (method in METHODS and METHODS[method].shrinks):
         bias += " The released variances are shrunk to correct for that on average. What is left is random."
     else:
         bias += " This method does not correct for that."

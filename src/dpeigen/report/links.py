@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import metadata
 
 from dpeigen._version import __version__
+from dpeigen.methods.auto import METHODS
 from dpeigen.privacy import Guarantee
 
 # Names of authors as `reference` has them, and the DOI of the paper. (Amin et al. 2019 has none.)
@@ -28,13 +29,6 @@ DOIS = {
     "Wang and Xu 2019": "10.1016/j.tcs.2019.12.019",
     "d'Orsi and Novikov 2025": "10.48550/arXiv.2510.26717",
 }
-_PAGES = {
-    "spatial-sign": "mechanisms/spatial-sign", "refined": "mechanisms/refined", "kendall": "mechanisms/kendall",
-    "geodesic": "mechanisms/geodesic", "eigenvector-sampling": "mechanisms/eigenvector-sampling",
-    "kapralov-talwar": "mechanisms/kapralov-talwar", "oja": "mechanisms/one-pass", "dp-pca": "mechanisms/one-pass",
-    "spiked": "mechanisms/spiked", "whitened": "mechanisms/whitened", "matrix-laplace": "mechanisms/matrix-laplace",
-    "laplace": "mechanisms/laplace", "gaussian": "mechanisms/gaussian", "privunit": "local", "local": "local",
-}  # fmt: skip
 
 
 def papers(g: Guarantee) -> list[tuple[str, str]]:
@@ -42,9 +36,16 @@ def papers(g: Guarantee) -> list[tuple[str, str]]:
     return [(name, f"https://doi.org/{doi}") for name, doi in DOIS.items() if name in g.reference]
 
 
+def _page(mechanism: str) -> str:
+    for name in sorted(METHODS, key=len, reverse=True):  # names may hold shorter ones
+        if name in mechanism:
+            return METHODS[name].page or f"mechanisms/{name}"
+    return "local" if "privunit" in mechanism or "local" in mechanism else "sensitivity"
+
+
 def proof_page(g: Guarantee) -> tuple[str, str | None]:
     """The page of the documentation with the proof, and its address where the package states one."""
-    page = next((page for name, page in _PAGES.items() if name in g.mechanism), "sensitivity")
+    page = _page(g.mechanism)
     home = _documentation()
     words = f"Proof: docs/{page}.md of dpeigen {__version__}"
     return words, None if home is None else f"{home.rstrip('/')}/{page}.html"

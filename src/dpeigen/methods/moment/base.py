@@ -53,6 +53,7 @@ class MomentMethod(Method):
     """
 
     whole: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = True
     corrects_holes: ClassVar[bool] = True
     weighs_columns: ClassVar[bool] = True
     tighten: bool = False

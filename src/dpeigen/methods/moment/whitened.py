@@ -97,6 +97,7 @@ class Whitened(Method):
     least_sample: int = 50_000
 
     name = "whitened"
+    shrinks = True
     reference = (
         "Biswas, Dong, Kamath and Ullman 2020 and Dong, Liang and Yi 2022, made worst-case, with tight constants"
     )

@@ -113,6 +113,7 @@ class OnePassMethod(Method):
     """A method whose estimate is a stream's."""
 
     needs_delta = True
+    page = "mechanisms/one-pass"
     needs_replace = "Use relation='replace': one row more or less would move every batch after it."
 
     @abstractmethod

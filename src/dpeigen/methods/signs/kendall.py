@@ -81,6 +81,7 @@ class Kendall(Method):
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "kendall"
+    shrinks = True
     reference = "Kim and Jung 2025"
     needs_bound = False
     needs_replace = "Use relation='replace', or method='spatial-sign'."

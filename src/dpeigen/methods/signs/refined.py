@@ -81,6 +81,7 @@ class Refined(Method):
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "refined"
+    shrinks = True
     reference = "two-stage spatial signs; the signal-adaptive rates are those of Cai, Xia and Zha 2024"
     needs_bound = False
     estimand = "spatial signs"

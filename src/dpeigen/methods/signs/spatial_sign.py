@@ -51,6 +51,7 @@ class SpatialSign(Method):
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "spatial-sign"
+    shrinks = True
     reference = "Kim and Jung 2025, Remark 2.2"
     needs_bound = False
     estimand = "spatial signs"

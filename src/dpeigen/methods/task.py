@@ -1,0 +1,64 @@
+"""The public facts of a fit that methods are told: what is asked for, of which rows and columns, at which price."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpeigen._types import Floats
+from dpeigen.privacy import Budget, Relation
+from dpeigen.stats.frame import Missing, RowView
+
+Box = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Task:
+    """The public facts of a fit."""
+
+    owner: str
+    n_features: int
+    n_components: int | None  # None: the whole covariance
+    budget: Budget
+    relation: Relation
+    bound: float | Box | str | None  # radius, (lower, upper), "private", or None
+    center: Floats | str | None  # None, a public centre, "private" or "pairs"
+    n_rows: int | None  # None unless public
+    missing: Missing = "refuse"
+    shrink: bool = True
+    scale: Floats | str | None = None  # None: the data's own units; public deviations; "private"
+    robust: bool = False  # directions of signs are asked for, not those of the covariance
+    regression: bool = False  # the last column is regressed on the others
+    same_units: bool = False  # a public statement: all columns are measured in one unit
+    unit: str = "row"  # whom the guarantee protects; n_rows is then the number of these
+    max_rows: int | None = None  # of one unit, where each row counts alike; None: every unit counts one
+    indicators: tuple[tuple[int, float], ...] = ()  # columns of 0 and 1 of categories, and the number that stands for 1
+    private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
+    people: float | None = None  # units, where each row counts alike and n_rows is the number of rows over max_rows
+
+    @property
+    def units_per_term(self) -> float:
+        """Units for each term of the sums, at most: more than 1 where each row counts alike."""
+        known = self.people is not None and self.n_rows is not None
+        return max(1.0, self.people / self.n_rows) if known else float(self.max_rows or 1)  # type: ignore[operator]
+
+    def row_radius(self, radius: float, view: RowView) -> float:
+        """The length of rows that a radius stands for on average: longer where rows of a unit are clipped together."""
+        return radius * math.sqrt(self.units_per_term) if view.rows_per_term == 1 else radius
+
+    @property
+    def pairs(self) -> bool:
+        return isinstance(self.center, str) and self.center == "pairs"
+
+    @property
+    def private_center(self) -> bool:
+        return isinstance(self.center, str) and self.center == "private"
+
+    @property
+    def private_bound(self) -> bool:
+        return isinstance(self.bound, str)
+
+    @property
+    def n_terms(self) -> int | None:
+        """Terms of the sums: rows, or pairs of rows; None when not public."""
+        return None if self.n_rows is None else self.n_rows // 2 if self.pairs else self.n_rows
