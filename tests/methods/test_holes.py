@@ -40,7 +40,7 @@ def test_the_correction_gives_the_moments_of_the_cells_that_are_there():
     there = np.isfinite(rows).astype(float)
     filled = np.nan_to_num(rows - 3.0)
     p, mean = there.mean(axis=0), filled.mean(axis=0)
-    holes = Holes(p, there.T @ there / len(rows), 1 - p, p > 0)
+    holes = Holes(p, there.T @ there / len(rows), 1 - p, p > 0, np.zeros((len(p), len(p))))
     covariance = holes.covariance(filled.T @ filled / len(rows) - np.outer(mean, mean), mean)
     assert np.allclose(holes.mean(mean), np.nanmean(rows, axis=0) - 3.0)
     assert np.allclose(np.diag(covariance), np.nanvar(rows, axis=0))
@@ -53,7 +53,7 @@ def test_what_is_corrected_is_positive_and_keeps_its_variances():
     rng = np.random.default_rng(3)
     for _ in range(50):
         p = rng.uniform(0.05, 1, size=5)
-        holes = Holes(p, np.minimum.outer(p, p) * rng.uniform(0.3, 1), 1 - p, np.arange(5) != 2)
+        holes = Holes(p, np.minimum.outer(p, p) * rng.uniform(0.3, 1), 1 - p, np.arange(5) != 2, np.zeros((5, 5)))
         np.fill_diagonal(holes.both, p)
         rows = rng.normal(size=(20, 5))
         found = holes.covariance(rows.T @ rows / 20, None)

@@ -20,7 +20,7 @@ from dpeigen.stats.elliptical import normal_squares
 _LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
 _SPREAD = 0.6  # of their deviation, relative to that of normal rows
 _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
-_PRIOR = 0.1  # by what power of e a step away from normal tails is less likely beforehand
+_PRIOR = 0.25  # by what power of e a step away from normal tails is less likely beforehand
 _BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
 _ROUNDS = 60
 _STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
