@@ -39,7 +39,7 @@ Weights = dict[Purpose, float]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.intp]
 REACHED = 2.0  # scales to either side of the centre, where columns are clipped
-_FALSE = 0.005  # chance that noise alone stands out somewhere
+_FALSE, _FALSE_END = 0.02, 0.005  # chance that noise alone stands out somewhere, or far out in some column
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
 _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, must stand out by
@@ -243,7 +243,7 @@ def alike(scale: Floats, known: Bools, sure: Bools) -> tuple[Floats, Bools]:
     the noise of the last moment, and is given as unknown then.
     """
     if share_unit(scale, sure, _ALIKE):
-        return np.full(len(scale), scale[sure].max()), np.ones(len(scale), dtype=bool)
+        return np.where(known, np.maximum(scale, scale[sure].max()), scale[sure].max()), np.ones(len(scale), dtype=bool)
     if share_unit(scale, sure, _RELATED):
         return np.where(known, scale, scale[sure].max()), np.ones(len(scale), dtype=bool)
     return scale, known
@@ -287,7 +287,8 @@ def scales(sizes: NoisyCounts, gaussian: bool) -> tuple[Floats, Bools, Bools]:
     middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > 1
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
-    limit, highest = _stands_out(above.size * len(_WINDOWS), gaussian) * noise, np.full(len(counts), -1)
+    limit = _stands_out(above.size * len(_WINDOWS), gaussian, _FALSE_END) * noise
+    highest = np.full(len(counts), -1)
     for window in _WINDOWS:  # of tails that are spread over many cells only windows stand out
         sums = np.cumsum(np.pad(counts, ((0, 0), (window, _ABOVE))), axis=1)
         tails = np.take_along_axis(sums[:, window:] - sums[:, :-window], above, axis=1)
@@ -302,9 +303,9 @@ def _upper_edge(cell: Integers) -> Floats:
     return np.exp2((cell + 1 - REACH) / 2) * 2
 
 
-def _stands_out(cells: int, gaussian: bool) -> float:
+def _stands_out(cells: int, gaussian: bool, false: float = _FALSE) -> float:
     """Deviations that noise on so many cells stays below, but for a small chance."""
-    tail = _FALSE / cells
+    tail = false / cells
     return -float(ndtri(tail)) if gaussian else -math.log(2 * tail) / math.sqrt(2)
 
 

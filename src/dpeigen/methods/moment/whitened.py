@@ -67,7 +67,7 @@ from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
-_LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on noise is small beside what radii clip: their shares grow
+_LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on, if δ > 0, noise is small beside what radii clip
 _ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share of each
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
@@ -107,7 +107,7 @@ class Whitened(Method):
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        more = min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
+        more = 1.0 if task.budget.is_pure else min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
         radii = Purpose.FIRST_MOMENT_RADIUS, Purpose.WHITENED_RADIUS
         pure = {radius: more * part for radius, part in zip(radii, _RADIUS_SHARES, strict=True)}
         main = {Purpose.FIRST_MOMENT: _ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0} | hole_shares(task)
