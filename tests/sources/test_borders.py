@@ -253,8 +253,37 @@ def test_categories_of_numbers_are_compared_in_their_own_precision():
     wanted = [[1, 0, 1, 0], [0, 1, 0, 1], [np.nan] * 4]
     for data in (frame, pa.Table.from_pandas(frame)):
         np.testing.assert_array_equal(np.concatenate(list(open_source(data, **declared).blocks())), wanted)
-        with pytest.raises(ValueError, match=r"b \(int64\)"):
-            open_source(data, categories={"a": [0.1], "b": ["0", "1"]})
+    with pytest.raises(ValueError, match=r"b \(int64\)"):  # a schema is public; types of pandas follow single cells
+        open_source(pa.Table.from_pandas(frame), categories={"a": [0.1], "b": ["0", "1"]})
+
+
+def _read(column, listed):
+    frame = pd.DataFrame({"c": column, "z": np.arange(len(column), dtype=float)})
+    return np.concatenate(list(open_source(frame, categories={"c": listed}).blocks()))[:, :-1]
+
+
+@pytest.mark.parametrize(
+    "listed", [(0, 0.5, 1), ("0", "1"), ("0", "1", "3+"), (0, 1), ("yes", "no"), ("True", "False")], ids=str
+)
+@pytest.mark.parametrize(
+    "cells", [[0, 1] * 5, [0.0, 1.0] * 5, ["0", "1"] * 5, [True, False] * 5, ["yes", "no"] * 5, [None] * 10], ids=str
+)
+def test_one_odd_cell_changes_the_reading_of_no_other(cells, listed):
+    """pandas gives the column another type because of it: floating for a missing one, text or objects for a word."""
+    whole = _read(cells, listed)
+    for odd in (None, "x", 0.5, "3+", True, float("nan")):
+        np.testing.assert_array_equal(_read([*cells[:-1], odd], listed)[:-1], whole[:-1])
+
+
+def test_a_category_that_whole_numbers_cannot_be_matches_none():
+    wanted = [[1, 0, 0], [0, 0, 1]]
+    np.testing.assert_array_equal(_read([0, 1], (0, 0.5, 1)), wanted)
+    table = pa.table({"c": pa.array([0, 1])})
+    np.testing.assert_array_equal(
+        np.concatenate(list(open_source(table, categories={"c": (0, 0.5, 1)}).blocks())), wanted
+    )
+    with pytest.raises(ValueError, match="doubles hold exactly"):
+        _read([0, 1], (0, 2**53 + 1))
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class Columns:
         listed, declared_type = self.declared[name].listed, self.declared[name].number_type
         if listed is not None:
             try:
-                return all(pa.scalar(value, type=kind) is not None for value in listed)
+                return all(_arrow_scalar(value, kind) is not None for value in listed)
             except (pa.ArrowException, TypeError, ValueError):
                 return False
         text = str(kind) in ("string", "large_string", "string_view")
@@ -148,7 +148,7 @@ class Columns:
             return [said.from_numbers(cells.numbers(column, said.number_type))]
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        found = [pc.equal(column, pa.scalar(value, type=column.type)) for value in said.listed]
+        found = [pc.equal(column, _arrow_scalar(value, column.type)) for value in said.listed]
         return list(said.from_matches([pc.fill_null(equal, False).to_numpy(zero_copy_only=False) for equal in found]))
 
     # --- pandas ----------------------------------------------------------------------------------------------------
@@ -160,12 +160,7 @@ class Columns:
         def fits(name: str, kind: Any) -> bool:
             if is_complex_dtype(kind):
                 return False
-            listed = self.declared[name].listed is not None
-            if listed and isinstance(kind, np.dtype) and kind.kind in "fiub":
-                import pyarrow as pa
-
-                return self._fits(name, pa.field(name, pa.from_numpy_dtype(kind)))
-            typed = listed or self.declared[name].number_type is not None
+            typed = self.declared[name].listed is not None or self.declared[name].number_type is not None
             by_cell = kind == np.dtype("O") or frames.is_text_type(kind)
             return typed or by_cell or is_numeric_dtype(kind) or is_bool_dtype(kind)
 
@@ -220,6 +215,15 @@ def _check_names(names: list[str], available: Sequence[str]) -> None:
         raise ValueError(
             f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use."
         )
+
+
+def _arrow_scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """A listed value in the type of a column; what whole numbers cannot be, as 0.5, is equal to no cell."""
+    import pyarrow as pa
+
+    found = pa.scalar(value, type=kind)
+    whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    return pa.scalar(None, type=kind) if whole and not isinstance(value, str) and found.as_py() != value else found
 
 
 def _listed_apart(

@@ -272,6 +272,9 @@ def _listed(name: str, values: Any) -> tuple[Any, ...]:
     found = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if not found or not all(map(_is_name, found)) or len(set(found)) < len(found):
         raise ValueError(complain(name, _OWNER, must, list(found)))
+    if any(not isinstance(value, str) and float(value) != value for value in found):
+        must = "a list of numbers that doubles hold exactly, up to 2^53; longer ones are written as text"
+        raise ValueError(complain(name, _OWNER, must, list(found)))
     return found
 
 

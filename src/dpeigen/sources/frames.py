@@ -6,7 +6,6 @@ read one by one (`sources.objects`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -40,15 +39,49 @@ def column_numbers(column: Any, kind: str | None = None) -> NDArray[np.float64]:
 
 
 def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
-    """Whether each cell is a category; what cannot be compared is not."""
-    if is_real(column):
-        # A number is compared in the column's own precision, as Arrow does.
-        return np.asarray((column == column.dtype.type(value)).to_numpy(bool))
-    try:
+    """Whether each cell is a listed category or level; what cannot be compared is not.
+
+    pandas gives a column another type because of one cell: a missing one makes whole numbers floating, a word makes
+    numbers text. So a cell is compared in the same way whatever type its column has: with a number as a number, with a
+    text as it is written, 0 and 0.0 as "0".
+    """
+    kind = column.dtype
+    if not isinstance(value, str):
+        if isinstance(kind, np.dtype) and kind.kind == "f":
+            value = kind.type(value)  # single precision holds its own image of the number
+        return np.asarray(column_numbers(column) == float(value))
+    import pandas as pd
+
+    if isinstance(kind, pd.CategoricalDtype):
+        same = [_is(cell, value) for cell in kind.categories.astype(object).tolist()]
+        return np.append(np.array(same, dtype=bool), False)[column.cat.codes.to_numpy()]  # -1 is a missing cell
+    if is_text_type(kind) or (kind == np.dtype("O") and pd.api.types.infer_dtype(column) == "string"):
         return np.asarray(column.isin([value]).to_numpy(bool))
-    except (TypeError, ValueError):  # of cells that have no hash
-        known = [cell if _has_hash(cell) else None for cell in column.tolist()]
-    return np.asarray(type(column)(known, dtype=object).isin([value]).to_numpy(bool))
+    if is_real(column) or _is_number_type(kind):
+        truth = kind == np.dtype("bool") or str(kind).startswith("bool")
+        return np.asarray(column_numbers(column) == _number_written(value, truth))
+    return np.array([_is(cell, value) for cell in column.astype(object).tolist()], dtype=bool)
+
+
+def _is(cell: Any, text: str) -> bool:
+    """Whether a cell is written as this text."""
+    if isinstance(cell, str):
+        return cell == text
+    if isinstance(cell, (bool, np.bool_)):
+        return float(cell) == _number_written(text, truth=True)
+    return isinstance(cell, (int, float, np.integer, np.floating)) and float(cell) == _number_written(text, truth=False)
+
+
+def _number_written(text: str, truth: bool) -> float:
+    """The number, or truth value as 1 or 0, that is written as this text; 1 and 1.0 are "1". NaN if there is none."""
+    if truth:
+        return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
+    try:
+        number = float(text)
+    except ValueError:
+        return np.nan
+    whole = abs(number) < 2**53 and number == int(number)
+    return number if text == (f"{number:.0f}" if whole else repr(number)) else np.nan
 
 
 def plain_frame(frame: Any) -> Any:
@@ -82,13 +115,3 @@ def _is_arrow(kind: Any) -> bool:
     import pandas as pd
 
     return isinstance(kind, pd.ArrowDtype)
-
-
-def _has_hash(cell: Any) -> bool:
-    if not isinstance(cell, Hashable):
-        return False
-    try:
-        hash(cell)
-    except TypeError:
-        return False
-    return True
