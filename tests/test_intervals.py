@@ -10,6 +10,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, io, load_release
 from dpeigen.cli._show import components_table, console
 from dpeigen.exchange import read_arrow
+from dpeigen.privacy.randomness import made_up_generator
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpeigen.privacy.randomness.NotPrivateWarning")
 RNG = np.random.default_rng(0)
@@ -203,6 +204,36 @@ def test_regression_finds_what_least_squares_finds():
     assert np.abs(strong.coef).sum() < np.abs(fit.coef).sum()
     with pytest.raises(ValueError, match="'alpha' parameter"):
         release.regression("x3", alpha="auto")
+
+
+@pytest.mark.parametrize("units", [(1e6, 1.0, 1.0), (1e-6, 1e6, 1.0), (1.0, 1e3, 1e-6), (1.0, 1e-6, 1e6)])
+def test_regression_in_other_units_is_the_same(monkeypatch, units):
+    """The same measurement of columns in other units, with the same draws of its error."""
+    monkeypatch.setattr("dpeigen.errors.generator_of", lambda _: made_up_generator(1))
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(5_000, 2)) + 1
+    y = X @ [1.0, -0.5] + 2 + rng.normal(size=5_000)
+    release = PrivateCovariance(epsilon=2.0, delta=1e-6, random_state=0).fit(np.column_stack([X, y])).release_
+    by = np.array(units)
+    other = replace(
+        release,
+        mean=release.mean * by,
+        covariance=release.covariance * np.outer(by, by),
+        measured=replace(release.measured, back=by[:, None] * release.measured.back),
+    )
+    plain, fit, back = release.regression("x2"), other.regression("x2"), by[:2] / by[2]
+    assert plain.told.all()
+    for found, expected in [
+        (fit.coef * back, plain.coef),
+        (fit.standard_errors * back, plain.standard_errors),
+        (np.array(fit.intervals) * back, np.array(plain.intervals)),
+        (fit.r_squared, plain.r_squared),
+        (fit.r_squared_interval, plain.r_squared_interval),
+        (fit.intercept / by[2], plain.intercept),
+        (fit.intercept_standard_error / by[2], plain.intercept_standard_error),
+        (fit.partial_correlation_intervals, plain.partial_correlation_intervals),
+    ]:
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_private_ridge_has_intervals_in_the_units_of_the_data():

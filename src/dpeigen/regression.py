@@ -138,7 +138,7 @@ def regression(
             complain("alpha", owner, "a number ≥ 0", alpha, "release.ridge chooses one with alpha='auto'.")
         )
     column, columns = regression_columns(release, target, features, owner)
-    errors, n = errors_of(release, measured, of, tails=_TAILS), rows_known(release, owner)
+    errors, n = errors_of(release, measured, of, tails=_TAILS, standard=True), rows_known(release, owner)
     chosen = [*columns, column]
     scale = penalty_scales(release, scales, columns, owner)
     fit = regress(
