@@ -298,6 +298,21 @@ def test_penalised_regression_keeps_all_levels(levelled):
         assert not unsaid.regression("y").told.any()
 
 
+@pytest.mark.parametrize("alpha", [0.0, "auto"])
+def test_ridge_on_all_levels_lies_in_its_intervals(levelled, alpha):
+    """Where ε is large, too: noise in the place of the variance of a constant sum moved all levels together."""
+    frame, X, _, _ = levelled
+    options = {"epsilon": 100.0, "delta": 1e-6, "random_state": 0, "columns": LEVELLED}
+    model = PrivateRidge(alpha, **options).fit(frame, "y")
+    low, high = model.coef_intervals()
+    assert ((low < model.coef_) & (model.coef_ < high)).all()
+    np.testing.assert_allclose(
+        model.coef_[1:] @ np.array(model.release_.facts["ridge"]["scales"])[1:] ** 2, 0, atol=1e-6
+    )
+    spread = (X - X.mean(axis=0)) @ model.coef_
+    assert np.corrcoef(spread, frame["y"])[0, 1] ** 2 == pytest.approx(levelled[3], abs=0.005)
+
+
 def test_levels_about_a_public_point_are_not_constant(levelled):
     """About 0 the levels take the place of an intercept, and none of them is left out."""
     frame, X, _, _ = levelled

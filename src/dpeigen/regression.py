@@ -22,8 +22,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.errors import errors_of
 from dpeigen.intervals import check_level, measured_in
-from dpeigen.ridge import penalty_scales, regression_columns, rows_known
-from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, Constant, NoisyRegression, regress
+from dpeigen.ridge import constants_among, penalty_scales, regression_columns, rows_known
+from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, NoisyRegression, regress
 from dpeigen.stats.intervals import Interval
 from dpeigen.stats.ridge import check_alphas
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 REFERENCE = "reference level"
 _WIDTH = 78
-_ROUNDING = 1e-9
 _TAILS = 0.25  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
 
 
@@ -153,7 +152,7 @@ def regression(
     errors, n = errors_of(release, measured, of, tails=_TAILS, standard=True), rows_known(release, owner)
     chosen = [*columns, column]
     scale = penalty_scales(release, scales, columns, owner)
-    constants = _constants(release, columns)
+    constants = constants_among(release, columns)
     seen, draws = errors.seen[np.ix_(chosen, chosen)], errors.draws[:, chosen][:, :, chosen]
     fit = regress(seen, draws, float(penalties) / n * scale**2, constants)
     references = [] if float(penalties) > 0 else [reference for reference, _ in constants]
@@ -187,26 +186,6 @@ def regression(
         of=of,
         references=tuple(names[columns[j]] for j in references),
     )  # fmt: skip
-
-
-def _constants(release: Release, columns: list[int]) -> list[Constant]:
-    """Features that are all levels of a declared category: their sum is 1. The most frequent is the reference.
-
-    A moment about a public point in place of the mean has no such direction, unless the point has that sum too.
-    """
-    found: list[Constant] = []
-    for _, members in release.variables():
-        if not release.indicators[members].all() or not set(members) <= set(columns):
-            continue
-        low, width = np.array([release.rescaled(j) for j in members]).T
-        mean = None if release.mean is None else low + width * release.mean[members]
-        if release.facts.get("center") == "public" and (mean is None or abs(mean.sum() - 1) > _ROUNDING):
-            continue
-        weights, places = np.zeros(len(columns)), [columns.index(j) for j in members]
-        weights[places] = width
-        size = np.diag(release.raw_covariance)[members] * width**2 if mean is None else mean
-        found.append((places[int(np.argmax(size))], weights))
-    return found
 
 
 def _spread(errors: Floats) -> Any:

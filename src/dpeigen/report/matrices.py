@@ -18,6 +18,7 @@ from dpeigen.release import Release
 from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
 from dpeigen.report.missing import SHOWN_ROWS
+from dpeigen.ridge import FAINT
 from dpeigen.stats.intervals import Interval
 from dpeigen.stats.ridge import RidgeFit
 
@@ -189,7 +190,7 @@ def asked_regression(release: Release) -> RidgeFit:
 def regression_errors(release: Release, fit: RidgeFit) -> Regression | None:
     """The same regression from what was measured, with the errors of its coefficients; None where there are none."""
     try:
-        return release.regression(release.n_features - 1, alpha=float(fit.alpha), scales=fit.scales)
+        return release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
     except (ArithmeticError, ValueError):
         return None
 
