@@ -10,6 +10,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, io, load_release
 from dpeigen.cli._show import components_table, console
 from dpeigen.exchange import read_arrow
+from dpeigen.privacy.randomness import made_up_generator
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpeigen.privacy.randomness.NotPrivateWarning")
 RNG = np.random.default_rng(0)
@@ -203,6 +204,123 @@ def test_regression_finds_what_least_squares_finds():
     assert np.abs(strong.coef).sum() < np.abs(fit.coef).sum()
     with pytest.raises(ValueError, match="'alpha' parameter"):
         release.regression("x3", alpha="auto")
+
+
+@pytest.mark.parametrize("units", [(1e6, 1.0, 1.0), (1e-6, 1e6, 1.0), (1.0, 1e3, 1e-6), (1.0, 1e-6, 1e6)])
+def test_regression_in_other_units_is_the_same(monkeypatch, units):
+    """The same measurement of columns in other units, with the same draws of its error."""
+    monkeypatch.setattr("dpeigen.errors.generator_of", lambda _: made_up_generator(1))
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(5_000, 2)) + 1
+    y = X @ [1.0, -0.5] + 2 + rng.normal(size=5_000)
+    release = PrivateCovariance(epsilon=2.0, delta=1e-6, random_state=0).fit(np.column_stack([X, y])).release_
+    by = np.array(units)
+    other = replace(
+        release,
+        mean=release.mean * by,
+        covariance=release.covariance * np.outer(by, by),
+        measured=replace(release.measured, back=by[:, None] * release.measured.back),
+    )
+    plain, fit, back = release.regression("x2"), other.regression("x2"), by[:2] / by[2]
+    assert plain.told.all()
+    for found, expected in [
+        (fit.coef * back, plain.coef),
+        (fit.standard_errors * back, plain.standard_errors),
+        (np.array(fit.intervals) * back, np.array(plain.intervals)),
+        (fit.r_squared, plain.r_squared),
+        (fit.r_squared_interval, plain.r_squared_interval),
+        (fit.intercept / by[2], plain.intercept),
+        (fit.intercept_standard_error / by[2], plain.intercept_standard_error),
+        (fit.partial_correlation_intervals, plain.partial_correlation_intervals),
+    ]:
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+LEVELS = ["north", "south", "west"]
+LEVELLED = {
+    "age": {"lower": 18, "upper": 93},
+    "region": {"categories": LEVELS},
+    "y": {"lower": -40, "upper": 80},
+}
+
+
+@pytest.fixture(scope="module")
+def levelled():
+    """Rows, and what least squares finds: of age, of the differences from "south", and R²."""
+    pd, rng, n = pytest.importorskip("pandas"), np.random.default_rng(0), 20_000
+    region = rng.choice(LEVELS, p=[0.3, 0.5, 0.2], size=n)
+    age = rng.normal(45, 11, n).clip(18, 90) + 3 * (region == "west")
+    y = 0.5 * age + 8 * (region == "north") - 6 * (region == "west") + rng.normal(0, 5, n)
+    X = np.column_stack([age, region == "north", region == "south", region == "west"]).astype(float)
+    design = np.column_stack([X[:, [0, 1, 3]], np.ones(n)])
+    coef = np.linalg.lstsq(design, y, rcond=None)[0]
+    share = 1 - np.var(y - design @ coef) / np.var(y)
+    return pd.DataFrame({"age": age, "region": region, "y": y}), X, coef, share
+
+
+@pytest.mark.parametrize("scale", [None, "private"])
+def test_regression_on_all_levels_of_a_category(levelled, scale):
+    """They add up to 1, so that one is the reference. A truth 5 standard errors away has probability below 1e-5."""
+    frame, _, coef, share = levelled
+    widths = []
+    for epsilon in (1.0, 10.0):
+        options = {"epsilon": epsilon, "delta": 1e-6, "scale": scale, "random_state": 0, "columns": LEVELLED}
+        fit = PrivateCovariance(**options).fit(frame).release_.regression("y")
+        assert fit.references == ("region=south",)
+        assert list(fit.told) == [True, True, False, True]
+        assert fit.coef[2] == fit.standard_errors[2] == 0
+        assert (np.abs(fit.coef - [*coef[:2], 0, coef[2]]) <= 5 * fit.standard_errors).all()
+        assert abs(fit.r_squared - share) < 0.02
+        assert abs(fit.intercept - coef[3]) < 5 * fit.intercept_standard_error
+        assert np.isnan(fit.partial_correlations).tolist() == [False, False, True, False]
+        assert "reference level" in str(fit)
+        assert "reference level" in fit._repr_html_()
+        widths.append(fit.standard_errors[[0, 1, 3]])
+    assert (widths[1] < widths[0]).all()
+    assert (widths[1] < 0.02 * np.abs(coef[:3])).all()
+
+
+def test_penalised_regression_keeps_all_levels(levelled):
+    """The penalty says which of the coefficients that predict alike; twin: columns that are not said to be levels."""
+    frame, X, _, share = levelled
+    for epsilon in (1.0, 10.0):
+        options = {"epsilon": epsilon, "delta": 1e-6, "random_state": 0, "columns": LEVELLED}
+        release = PrivateRidge("auto", **options).fit(frame, "y").release_
+        asked = release.facts["ridge"]
+        fit = release.regression("y", alpha=asked["alpha"], scales=asked["scales"])
+        center, scales = X - X.mean(axis=0), np.array(asked["scales"])
+        truth = np.linalg.solve(center.T @ center + asked["alpha"] * np.diag(scales**2), center.T @ frame["y"])
+        assert fit.references == ()
+        assert fit.told.all()
+        assert (np.abs(fit.coef - truth) <= 5 * fit.standard_errors).all()
+        assert abs(fit.r_squared - share) < 0.02
+        unsaid = replace(release, facts={name: fact for name, fact in release.facts.items() if name != "columns"})
+        assert not unsaid.regression("y").told.any()
+
+
+@pytest.mark.parametrize("alpha", [0.0, "auto"])
+def test_ridge_on_all_levels_lies_in_its_intervals(levelled, alpha):
+    """Where ε is large, too: noise in the place of the variance of a constant sum moved all levels together."""
+    frame, X, _, _ = levelled
+    options = {"epsilon": 100.0, "delta": 1e-6, "random_state": 0, "columns": LEVELLED}
+    model = PrivateRidge(alpha, **options).fit(frame, "y")
+    low, high = model.coef_intervals()
+    assert ((low < model.coef_) & (model.coef_ < high)).all()
+    np.testing.assert_allclose(
+        model.coef_[1:] @ np.array(model.release_.facts["ridge"]["scales"])[1:] ** 2, 0, atol=1e-6
+    )
+    spread = (X - X.mean(axis=0)) @ model.coef_
+    assert np.corrcoef(spread, frame["y"])[0, 1] ** 2 == pytest.approx(levelled[3], abs=0.005)
+
+
+def test_levels_about_a_public_point_are_not_constant(levelled):
+    """About 0 the levels take the place of an intercept, and none of them is left out."""
+    frame, X, _, _ = levelled
+    options = {"epsilon": 10.0, "delta": 1e-6, "random_state": 0, "columns": LEVELLED}
+    fit = PrivateCovariance(center=np.zeros(5), **options).fit(frame).release_.regression("y")
+    assert fit.references == ()
+    truth = np.linalg.lstsq(X, frame["y"].to_numpy(), rcond=None)[0]
+    assert (np.abs(fit.coef - truth) <= 5 * fit.standard_errors).all()
 
 
 def test_private_ridge_has_intervals_in_the_units_of_the_data():

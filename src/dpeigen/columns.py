@@ -69,7 +69,7 @@ class DeclaredColumns:
 
     def value_text(self, column: int, value: float) -> str:
         """A value of a column, as the release counts it, in the column's own unit."""
-        low, width = self._rescaled(column)
+        low, width = self.rescaled(column)
         return value_text(self._sayings[column][1], low + width * value)
 
     def deviation_text(self, column: int) -> str:
@@ -78,9 +78,9 @@ class DeclaredColumns:
 
     def spread_text(self, column: int, deviation: float) -> str:
         """A deviation of a column, as the release counts it, in the column's own unit."""
-        return spread_text(self._sayings[column][1], self._rescaled(column)[1] * deviation)
+        return spread_text(self._sayings[column][1], self.rescaled(column)[1] * deviation)
 
-    def _rescaled(self, column: int) -> tuple[float, float]:
+    def rescaled(self, column: int) -> tuple[float, float]:
         """What 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds."""
         by = self.facts.get("rescaled")
         return (0.0, 1.0) if by is None else (by["lower"][column], by["upper"][column] - by["lower"][column])

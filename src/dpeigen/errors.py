@@ -90,11 +90,15 @@ class _Noisy:
     shift: Floats | None
 
 
-def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS, *, tails: float = 1.0) -> Errors:
+def errors_of(
+    release: Release, measured: Measured, of: str, draws: int = DRAWS, *, tails: float = 1.0, standard: bool = False
+) -> Errors:
     """Draws of the error of what was measured; ``of`` is "population" or "table".
 
     ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
-    whose residuals do not depend on the features have the error of normal rows, whatever their tails.
+    whose residuals do not depend on the features have the error of normal rows, whatever their tails. ``standard``: the
+    components that have a kurtosis of their own are those of columns divided by their deviations, so that errors do not
+    depend on units of measure.
     """
     rng = generator_of(measured)
     found = _noise(measured, release, draws, rng)
@@ -116,7 +120,7 @@ def errors_of(release: Release, measured: Measured, of: str, draws: int = DRAWS,
     )
     center = None if found.mean is None else back @ found.mean
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
-    sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng)
+    sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
@@ -132,12 +136,13 @@ def _sampled(
     of: str,
     draws: int,
     rng: Generator,
+    standard: bool,
 ) -> Floats:
     """Draws of the sampling error, in the data's own units; 0 where there is none."""
     factor = _sampling_factor(measured, of, pairs=release.facts.get("center") == "pairs")
     if not np.any(factor):
         return np.zeros_like(errors.seen)
-    units = _units_of_components(release, errors.covariance)
+    units = _deviations(errors.covariance) if standard else _units_of_components(release, errors.covariance)
     drawn = sampling_errors(errors.covariance, measured.terms, kurtosis, draws, rng, own=own, units=units)
     return np.asarray(drawn * np.sqrt(factor))
 
@@ -183,7 +188,12 @@ def _units_of_components(release: Release, covariance: Floats) -> Floats:
     """What columns are divided by before components are taken."""
     if release.scale is None:
         return np.ones(len(covariance))
-    deviations = np.sqrt(np.diag(covariance)) if is_correlated(release) else release.scale
+    return _deviations(covariance) if is_correlated(release) else np.where(release.scale > 0, release.scale, 1.0)
+
+
+def _deviations(covariance: Floats) -> Floats:
+    """Of the columns; 1 for those without any."""
+    deviations = np.sqrt(np.diag(covariance))
     return np.where(deviations > 0, deviations, 1.0)
 
 
@@ -255,7 +265,8 @@ def _mean_errors(
         errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
     factor = np.diag(_sampling_factor(measured, of))
     if factor.any():
-        values, vectors = np.linalg.eigh(covariance / measured.terms)
-        drawn = (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        units = _deviations(covariance)
+        values, vectors = np.linalg.eigh(covariance / np.outer(units, units) / measured.terms)
+        drawn = (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
         errors = errors + drawn * np.sqrt(factor) * present  # divided by the share below
     return np.asarray(errors / present)

@@ -62,7 +62,9 @@ def regression_html(fit: Regression) -> str:
     numbers = zip(fit.feature_names, fit.coef, fit.standard_errors, *fit.intervals, strict=True)
     rows = []
     for name, value, error, below, above in list(numbers)[:_COEFFICIENTS]:
-        if math.isfinite(error):
+        if name in fit.references:
+            rows.append([name, "reference level", "", ""])
+        elif math.isfinite(error):
             rows.append([name, f"{value:+.4g}", f"{error:.3g}", f"{below:+.4g} to {above:+.4g}"])
         else:
             rows.append([name, NOISE, "", ""])

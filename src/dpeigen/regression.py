@@ -2,6 +2,9 @@
 
 Post-processing: costs nothing, for any number of targets and features. The coefficients are those of what was measured,
 not of the shrunk matrix, so that their errors have a known law (`stats.errors_in_variables`).
+
+The indicators of all levels of a declared category add up to 1. Without a penalty one level, the most frequent by the
+release, is the reference: its coefficient is 0, and those of the others are differences from it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.errors import errors_of
 from dpeigen.intervals import check_level, measured_in
-from dpeigen.ridge import penalty_scales, regression_columns, rows_known
+from dpeigen.ridge import constants_among, penalty_scales, regression_columns, rows_known
 from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, NoisyRegression, regress
 from dpeigen.stats.intervals import Interval
 from dpeigen.stats.ridge import check_alphas
@@ -27,6 +30,7 @@ from dpeigen.stats.ridge import check_alphas
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
+REFERENCE = "reference level"
 _WIDTH = 78
 _TAILS = 0.25  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
 
@@ -44,6 +48,9 @@ class Regression:
     r_squared, residual_variance : with ``r_squared_interval`` and ``residual_variance_interval``.
     partial_correlations, partial_correlation_intervals : of the target with each feature, given the other features.
     n_rows, alpha, level, of : what it was made with.
+    references : names of features that are reference levels of categories, with coefficients of 0: those of the other
+        levels are differences from them. None with a penalty, which keeps all levels. A level that all others determine
+        has no partial correlation (NaN).
     """
 
     target: str
@@ -63,6 +70,7 @@ class Regression:
     alpha: float
     level: float
     of: str
+    references: tuple[str, ...] = ()
 
     @property
     def z(self) -> Floats:
@@ -97,11 +105,14 @@ class Regression:
             ends = self.intercept - reach, self.intercept + reach
             lines.append(_line("intercept", self.intercept, self.intercept_standard_error, *ends))
         for name, *numbers in zip(self.feature_names, self.coef, self.standard_errors, *self.intervals, strict=True):
-            lines.append(_line(name, *numbers))
+            known = name not in self.references
+            lines.append(_line(name, *numbers) if known else f"{clean(name)[:21]:<22}{REFERENCE:>56}")
         notes = ["Errors account for privacy noise, clipping as far as it is known" +
                  (", and sampling." if self.of == "population" else ".")]  # fmt: skip
         if np.isinf(self.standard_errors).any():
             notes.append("Not distinguishable from noise: nothing can be said of coefficients with infinite errors.")
+        if self.references:
+            notes.append("Other levels of a category: differences from its reference level.")
         return "\n".join([*lines, double, *notes])
 
     def __str__(self) -> str:
@@ -138,15 +149,17 @@ def regression(
             complain("alpha", owner, "a number ≥ 0", alpha, "release.ridge chooses one with alpha='auto'.")
         )
     column, columns = regression_columns(release, target, features, owner)
-    errors, n = errors_of(release, measured, of, tails=_TAILS), rows_known(release, owner)
+    errors, n = errors_of(release, measured, of, tails=_TAILS, standard=True), rows_known(release, owner)
     chosen = [*columns, column]
     scale = penalty_scales(release, scales, columns, owner)
-    fit = regress(
-        errors.seen[np.ix_(chosen, chosen)], errors.draws[:, chosen][:, :, chosen], float(penalties) / n * scale**2
-    )
+    constants = constants_among(release, columns)
+    seen, draws = errors.seen[np.ix_(chosen, chosen)], errors.draws[:, chosen][:, :, chosen]
+    fit = regress(seen, draws, float(penalties) / n * scale**2, constants)
+    references = [] if float(penalties) > 0 else [reference for reference, _ in constants]
     known = bool(errors.known[chosen].all()) and fit.unclear <= MOST_UNCLEAR
     reach = -float(ndtri((1 - level) / 2))
     deviations = _spread(fit.errors) if known else np.full(len(columns), math.inf)
+    deviations[references], fit.coef[references] = 0.0, 0.0
     residual, r_squared = (_spread(part) if known else math.inf for part in (fit.residual_errors, fit.r_squared_errors))
     partial = _spread(fit.partial_errors) if known else np.full(len(columns), math.inf)
     intercept, intercept_error = _intercept(release, fit, column, columns, errors.mean, known)
@@ -171,6 +184,7 @@ def regression(
         alpha=float(penalties),
         level=level,
         of=of,
+        references=tuple(names[columns[j]] for j in references),
     )  # fmt: skip
 
 

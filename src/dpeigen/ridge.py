@@ -16,10 +16,14 @@ from numpy.typing import ArrayLike
 from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_vector, complain
 from dpeigen.privacy import gaussian_mu
-from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, choose_penalty, lemma_one_bound
+from dpeigen.stats.errors_in_variables import Constant
+from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, choose_penalty, lemma_one_bound, orthogonal_to
 
 if TYPE_CHECKING:
     from dpeigen.release import Release
+
+FAINT = 1e-100  # a penalty that only chooses among coefficients that predict alike
+_ROUNDING = 1e-9
 
 
 def ridge(
@@ -37,14 +41,20 @@ def ridge(
     alphas, n = check_alphas(alpha, owner), rows_known(release, owner)
     scale = np.ones(release.n_features)
     scale[columns] = penalty_scales(release, scales, columns, owner, auto=alphas is None)
-    path = RidgePath.of(matrix / scale / scale[:, None], column, columns, release.noise_units / scale)
+    constants = constants_among(release, columns) if fit_intercept is not False else []
+    weights = np.array([weights * scale[columns] for _, weights in constants]).reshape(-1, len(columns))
+    scaled, units = matrix / scale / scale[:, None], release.noise_units / scale
+    path = RidgePath.of(scaled, column, columns, units, free=orthogonal_to(weights))
     if alphas is None:
         alphas = np.array(choose_penalty(path, _noise_deviation(release, n), n) * n)
     penalties = np.atleast_1d(alphas) / n
     coef = path.coefficients(penalties) / scale[columns]
     intercept = None if center is None else center[column] - coef @ center[columns]
     error = _in_units(release, "covariance_error") if matrix is release.covariance else None
-    bound = None if error is None else lemma_one_bound(path, penalties, error) / scale[columns].min()
+    bound = None
+    if error is not None:
+        whole = RidgePath.of(scaled, column, columns, units) if constants else path
+        bound = lemma_one_bound(whole, penalties, error, path.coefficients(penalties)) / scale[columns].min()
     names = release.feature_names
     one = alphas.ndim == 0
     return RidgeFit(
@@ -86,6 +96,26 @@ def penalty_scales(
     if not (chosen > 0).all():
         raise ValueError(complain("scales", owner, "numbers > 0, one for each feature", scales))
     return chosen
+
+
+def constants_among(release: Release, columns: list[int]) -> list[Constant]:
+    """Features that are all levels of a declared category: their sum is 1. The most frequent is the reference.
+
+    A moment about a public point in place of the mean has no such direction, unless the point has that sum too.
+    """
+    found: list[Constant] = []
+    for _, members in release.variables():
+        if not release.indicators[members].all() or not set(members) <= set(columns):
+            continue
+        low, width = np.array([release.rescaled(j) for j in members]).T
+        mean = None if release.mean is None else low + width * release.mean[members]
+        if release.facts.get("center") == "public" and (mean is None or abs(mean.sum() - 1) > _ROUNDING):
+            continue
+        weights, places = np.zeros(len(columns)), [columns.index(j) for j in members]
+        weights[places] = width
+        size = np.diag(release.raw_covariance)[members] * width**2 if mean is None else mean
+        found.append((places[int(np.argmax(size))], weights))
+    return found
 
 
 def _column(release: Release, name: str, value: Any, owner: str) -> int:

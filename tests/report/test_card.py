@@ -15,7 +15,7 @@ from dpeigen import PrivateCovariance, PrivatePCA, load_release
 from dpeigen.plotting import ScreeDisplay
 from dpeigen.report import html, markdown, matrices, write_card
 from dpeigen.report.content import make_card
-from dpeigen.report.matrices import asked_regression, regression_errors
+from dpeigen.report.matrices import asked_regression, covariance_blocks, regression_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
 
@@ -332,6 +332,25 @@ ABOUT = {
     "description": "Visits to the doctor.",
     "population": "Adults in 1984.",
 }
+
+
+@pytest.mark.parametrize("categories", [False, True])
+@pytest.mark.parametrize("scale", [None, "private"])
+def test_what_is_1_by_definition_has_no_interval(categories, scale):
+    """Deviations that columns were divided by, and the diagonal; twin: columns that were not divided have intervals."""
+    pd, rng, n = pytest.importorskip("pandas"), np.random.default_rng(0), 3000
+    columns = {"age": {"lower": 0, "upper": 100}, "income": {"lower": 0, "upper": 1e5}}
+    frame = pd.DataFrame({"age": rng.uniform(20, 60, n), "income": rng.uniform(2e4, 6e4, n)})
+    if categories:
+        columns["sex"], frame["sex"] = {"categories": ["f", "m"]}, rng.choice(["f", "m"], size=n)
+    release = PrivateCovariance(epsilon=5.0, delta=1e-6, scale=scale, columns=columns).fit(frame).release_
+    blocks = covariance_blocks(release)
+    assert [isinstance(row[2], tuple) for row in blocks[1].rows] == [scale is None] * release.n_features
+    matrix = blocks[-1].blocks[0].rows
+    shown = [isinstance(matrix[j][j + 1], tuple) for j in range(release.n_features)]
+    assert shown == [scale is None, scale is None, *([True, True] if categories else [])]
+    assert isinstance(matrix[0][2], tuple)
+    assert "its 95% interval" in blocks[1].note
 
 
 def data_of(folder):

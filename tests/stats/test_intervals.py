@@ -132,3 +132,25 @@ def test_errors_of_zero_give_the_plain_regression():
     np.testing.assert_allclose([fit.residual_variance, fit.r_squared], [left, 1 - left / covariance[3, 3]])
     precision = np.linalg.inv(covariance)
     np.testing.assert_allclose(fit.partial, -precision[:3, 3] / np.sqrt(np.diag(precision)[:3] * precision[3, 3]))
+
+
+def test_regression_does_not_depend_on_units():
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(500, 4)) @ rng.normal(size=(4, 4))
+    seen, errors = np.cov(rows.T), gaussian_errors(4, DRAWS, 0.02, rng)
+    plain = regress(seen, errors, np.zeros(3))
+    for units in ([1e6, 1.0, 1.0, 1.0], [1e-6, 1.0, 1e6, 1.0], [1.0, 1.0, 1e-6, 1e6], [1e3, 1e-6, 1e6, 1e-6]):
+        by, area = np.array(units), np.outer(units, units)
+        fit = regress(seen * area, errors * area, np.zeros(3))
+        back = by[:3] / by[3]
+        for found, expected in [
+            (fit.coef * back, plain.coef),
+            (fit.errors * back, plain.errors),
+            (fit.r_squared, plain.r_squared),
+            (fit.r_squared_errors, plain.r_squared_errors),
+            (fit.residual_variance / by[3] ** 2, plain.residual_variance),
+            (fit.partial, plain.partial),
+            (fit.partial_errors, plain.partial_errors),
+        ]:
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+        assert fit.unclear == plain.unclear

@@ -34,6 +34,7 @@ from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
+from dpeigen.ridge import FAINT
 from dpeigen.sources import Source
 from dpeigen.sources.joined import joined
 from dpeigen.sources.objects import numbers_of
@@ -171,7 +172,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         self._check_fitted()
         asked = self.release_.facts["ridge"]
         fit = self.release_.regression(
-            self.release_.n_features - 1, alpha=asked["alpha"], scales=asked["scales"], level=level, of=of
+            self.release_.n_features - 1, alpha=asked["alpha"] or FAINT, scales=asked["scales"], level=level, of=of
         )
         return fit.intervals
 

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.errors import is_correlated
 from dpeigen.notebook import NOISE
+from dpeigen.privacy.guarantee import MIXED
 from dpeigen.regression import Regression
 from dpeigen.release import Release
 from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
 from dpeigen.report.missing import SHOWN_ROWS
+from dpeigen.ridge import FAINT
 from dpeigen.stats.intervals import Interval
 from dpeigen.stats.ridge import RidgeFit
 
@@ -55,6 +58,8 @@ def _centers(release: Release) -> Table:
         notes.append("The centre was given: it is public and not estimated.")
     if spread is not None:
         notes.append("Beside or below each number: its 95% interval. All are in the columns' own units.")
+    elif mean is not None and release.mean is not None:
+        notes.append("Beside or below each centre: its 95% interval. All are in the columns' own units.")
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
@@ -68,13 +73,20 @@ def _ends(words: Callable[[float], str], low: float, high: float) -> str:
 
 
 def _deviations(release: Release) -> Interval | None:
-    """Intervals of the standard deviations of columns, in their own units; none of columns that were scaled to 1."""
+    """Intervals of the standard deviations of columns, in their own units; none where they were divided by them."""
     found = release.usual_intervals
-    if found is None or (release.scale is not None and release.estimand == "correlation"):
+    if found is None or release.estimand == MIXED or _divided(release).any():
         return None
     unit = np.ones(release.n_features) if release.scale is None else release.scale
     low, high = (np.sqrt(np.maximum(np.diag(side), 0.0)) * unit for side in found.covariance)
     return low, high
+
+
+def _divided(release: Release) -> NDArray[np.bool_]:
+    """Columns that were divided by their released deviations: 1 on the diagonal by definition, which is no estimate."""
+    if release.scale is not None and (release.estimand == "correlation" or is_correlated(release)):
+        return np.ones(release.n_features, dtype=bool)
+    return ~release.indicators if release.estimand == MIXED else np.zeros(release.n_features, dtype=bool)
 
 
 def _means(release: Release) -> Interval | None:
@@ -151,7 +163,7 @@ def _correlations(release: Release, more: list[Picture]) -> list[Block]:
 def _entry(release: Release, what: str, entries: Floats, i: int, j: int) -> Cell:
     found = release.usual_intervals
     value = f"{entries[i, j]:.4g}"
-    if found is None or (what == "correlation" and i == j):
+    if found is None or (i == j and (what == "correlation" or _divided(release)[i])):
         return value
     low, high = found.correlation if what == "correlation" else found.covariance
     return value, results.interval(low[i, j], high[i, j], ".3g")
@@ -178,7 +190,7 @@ def asked_regression(release: Release) -> RidgeFit:
 def regression_errors(release: Release, fit: RidgeFit) -> Regression | None:
     """The same regression from what was measured, with the errors of its coefficients; None where there are none."""
     try:
-        return release.regression(release.n_features - 1, alpha=float(fit.alpha), scales=fit.scales)
+        return release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
     except (ArithmeticError, ValueError):
         return None
 

@@ -47,13 +47,20 @@ class RidgePath:
 
     @classmethod
     def of(
-        cls, covariance: Floats, target: int, features: Sequence[int] | None = None, units: ArrayLike | None = None
-    ) -> RidgePath:
-        """One eigendecomposition; ``features`` are all but the target by default."""
+        cls, covariance: Floats, target: int, features: Sequence[int] | None = None, units: ArrayLike | None = None,
+        free: Floats | None = None,
+    ) -> RidgePath:  # fmt: skip
+        """One eigendecomposition; ``features`` are all but the target by default.
+
+        ``free`` has orthonormal columns, whose span holds the coefficients. Features whose sum with weights v is
+        constant have coefficients orthogonal to v, which noise in the place of a variance of 0 would hide.
+        """
         columns = [j for j in range(len(covariance)) if j != target] if features is None else list(features)
         scales = np.ones(len(covariance)) if units is None else np.asarray(units, dtype=np.float64)
         block = covariance[np.ix_(columns, columns)]
-        values, vectors = eigh((block + block.T) / 2)
+        block = (block + block.T) / 2
+        values, vectors = eigh(block if free is None else free.T @ block @ free)
+        vectors = vectors if free is None else free @ vectors
         return cls(
             values=np.maximum(values, 0.0),
             vectors=vectors,
@@ -92,7 +99,12 @@ def ridge_coefficients(
     return path.coefficients(np.atleast_1d(np.asarray(alphas, dtype=np.float64)))
 
 
-def lemma_one_bound(path: RidgePath, penalties: Floats, error: float) -> Floats:
+def orthogonal_to(weights: Floats) -> Floats | None:
+    """A basis of what is orthogonal to the rows of a k × p matrix; None for no rows."""
+    return np.asarray(np.linalg.qr(weights.T, mode="complete")[0][:, len(weights) :]) if len(weights) else None
+
+
+def lemma_one_bound(path: RidgePath, penalties: Floats, error: float, coefficients: Floats | None = None) -> Floats:
     """A bound on ‖ŵ − w‖₂, w the coefficients from C, for every penalty, wherever ‖N‖₂ ≤ ``error`` = B.
 
     This is Lemma 1 of Amin et al. 2019 with a better constant. From (A + λ)(w − ŵ) = (b − b̂) − (A − Â)ŵ, whose right
@@ -102,10 +114,14 @@ def lemma_one_bound(path: RidgePath, penalties: Floats, error: float) -> Floats:
 
     where the lemma has 1 + ‖ŵ‖ for the root. (With units, B is multiplied by the largest of the features', twice for
     λ_min, and the root is `RidgePath.length`.) It is infinite where nothing keeps the denominator from being 0.
+
+    ``coefficients`` are ŵ other than those of the path. Then ‖b̂ − (Â + λ)ŵ‖, which is 0 otherwise, is added to B·√….
     """
     widest = float(path.units.max())
     curvature = max(0.0, float(path.values[0]) - widest**2 * error) + penalties
-    distance = widest * error * path.length(path.coefficients(penalties))
+    found = path.coefficients(penalties) if coefficients is None else coefficients
+    left = path.scores - (path.values + penalties[:, None]) * (found @ path.vectors)
+    distance = widest * error * path.length(found) + (0.0 if coefficients is None else np.linalg.norm(left, axis=1))
     return np.divide(distance, curvature, out=np.full(len(penalties), math.inf), where=curvature > 0)
 
 
