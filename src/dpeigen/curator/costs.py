@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
+from dpeigen.privacy import ApproximateCost, Budget, ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 
 _SLACK = 1 + 1e-12  # of sums in floating point
@@ -44,6 +44,17 @@ def sum_of(first: Cost, second: Cost) -> Cost:
     if isinstance(first, ConcentratedCost) and isinstance(second, ConcentratedCost):
         return ConcentratedCost(first.rho + second.rho)
     raise AssertionError("one purpose is paid for in one kind of cost")
+
+
+def worth(cost: Cost) -> Budget | None:
+    """The (ε, δ) that a cost is worth, and nothing more; None for costs that say more than one (ε, δ) does.
+
+    >>> worth(ApproximateCost(1.0, 1e-6)), worth(GaussianCost(1.0))
+    (Budget(epsilon=1.0, delta=1e-06), None)
+    """
+    if isinstance(cost, ApproximateCost):
+        return Budget(cost.epsilon, cost.delta)
+    return Budget(cost.epsilon) if isinstance(cost, PureCost) else None
 
 
 def part_of(cost: Cost, parts: int) -> Cost:
