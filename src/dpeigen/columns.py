@@ -38,12 +38,18 @@ class DeclaredColumns:
     def _sayings(self) -> list[tuple[str, Declared, str]]:
         """For each column of numbers: its name for a reader, and the declaration and name of the table's column.
 
-        Columns may be called by either name: pictures are drawn with the names for readers.
+        Columns may be called by either name: pictures are drawn with the names for readers. A column whose name reads
+        like that of an indicator ("sex = f") is itself.
         """
         found: dict[str, tuple[str, Declared, str]] = {}
+        texts: dict[str, tuple[str, Declared, str]] = {}
+        named = set(self.feature_names)
         for name, said in (self.columns or {}).items():
             for feature, text in zip(said.features(name), label(name, said), strict=True):
-                found[text] = found[feature] = text, said, name
+                found[feature] = text, said, name
+                if feature not in named:
+                    texts[text] = text, said, name
+        found = {**texts, **found}
         return [found.get(name, (name, Declared(), name)) for name in self.feature_names]
 
     @property
