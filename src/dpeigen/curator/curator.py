@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.curator.costs import covers, rest_of, sum_of, worth
+from dpeigen.curator.costs import NotPaidForError, covers, rest_of, sum_of, worth
 from dpeigen.curator.feed import BatchStream, Feed
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import (
@@ -43,10 +43,6 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView
 
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
-
-
-class NotPaidForError(RuntimeError):
-    """A method asked for something that it did not declare, or for more than its share. Nothing was measured."""
 
 
 class Curator(ABC):
@@ -147,7 +143,7 @@ class Curator(ABC):
 
         The cost is an (ε, δ). It is the budget of every batch, whatever else the curator may spend.
         """
-        budget = self._of_batches(cost)
+        budget = worth(cost)
         place = self._pay_for(stream, purpose, cost)
         self._run(stream, budget)
         self._spent[place] = replace(self._spent[place], mechanism=stream.mechanism)  # which may be known by now only
@@ -178,13 +174,6 @@ class Curator(ABC):
     @abstractmethod
     def _run(self, stream: BatchStream, budget: Budget) -> None:
         """Batches for a stream that is paid for, each with the budget that was."""
-
-    @staticmethod
-    def _of_batches(cost: Cost) -> Budget:
-        budget = worth(cost)
-        if budget is None:
-            raise NotPaidForError(f"A stream is paid for with an epsilon and a delta, not with {cost}.")
-        return budget
 
     def _pay_for(self, stream: BatchStream, purpose: Purpose, cost: Cost) -> int:
         """The place of a stream's spend in the record. It is there before a batch is, so that nothing is paid twice."""
@@ -375,7 +364,7 @@ class DataCurator(Curator):
 
     def feed(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> Feed:
         """Pay for a stream whose rows come block by block, in an order that the caller answers for."""
-        budget = self._of_batches(cost)
+        budget = worth(cost)
         self._pay_for(stream, purpose, cost)
         return self.__feed(stream, budget, in_random_order=False)
 
