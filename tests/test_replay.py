@@ -115,6 +115,8 @@ def test_a_sorted_table_moves_many_rows_and_only_one_counts():
     assert (pair.before != pair.after[pair.places]).any(axis=1).sum() == 1
     for name in ("oja, batches", "kendall, winsorised", "refined, differences"):
         assert compared(name, pair, epsilon=30.0).fault == ""
+    part = compared("whitened, a part of the rows", sorted_pair(6000), bound="none", center="pairs", epsilon=30.0)
+    assert part.fault == ""  # each row keeps its coin
 
 
 # --- planted faults: sensitivities and noise ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ from dpeigen.privacy.randomness import Floats, Integers, Randomness, SeededRando
 # Who puts the rows of a whole table in order. All others order rows that were put in a random order before.
 WHOLE_TABLE = {("dpeigen.sources.shuffled", "shuffled"), ("dpeigen.sources.shuffled", "_stretches")}
 
-COINS = ("dpeigen.curator.curator", "sample")  # who draws a coin for each row of a whole table
+COINS = ("dpeigen.privacy.randomness", "coins")  # who draws a coin for each row of a whole table
 
 
 class Mismatch(AssertionError):
@@ -209,7 +209,7 @@ class TapeRandomness(Randomness):
     def uniform(self, size: Shape) -> Floats:
         caller = sys._getframe(1)
         if (caller.f_globals["__name__"], caller.f_code.co_name) == COINS and isinstance(size, int):
-            return self.tape.coins(size, caller.f_locals["share"])
+            return self.tape.coins(size, caller.f_locals["chance"])
         return self.tape.draw("uniform", 0.0, size, lambda: self.tape.source.uniform(size))
 
     def normal(self, size: Shape) -> Floats:

@@ -38,12 +38,18 @@ class DeclaredColumns:
     def _sayings(self) -> list[tuple[str, Declared, str]]:
         """For each column of numbers: its name for a reader, and the declaration and name of the table's column.
 
-        Columns may be called by either name: pictures are drawn with the names for readers.
+        Columns may be called by either name: pictures are drawn with the names for readers. A column whose name reads
+        like that of an indicator ("sex = f") is itself.
         """
         found: dict[str, tuple[str, Declared, str]] = {}
+        texts: dict[str, tuple[str, Declared, str]] = {}
+        named = set(self.feature_names)
         for name, said in (self.columns or {}).items():
             for feature, text in zip(said.features(name), label(name, said), strict=True):
-                found[text] = found[feature] = text, said, name
+                found[feature] = text, said, name
+                if feature not in named:
+                    texts[text] = text, said, name
+        found = {**texts, **found}
         return [found.get(name, (name, Declared(), name)) for name in self.feature_names]
 
     @property
@@ -65,7 +71,10 @@ class DeclaredColumns:
 
     def center_text(self, column: int) -> str:
         """The released centre of a column, counted from 0, in its own unit: "171 cm", "2019-03-04", "48.3%"."""
-        return "not known" if self.mean is None else self.value_text(column, float(self.mean[column]))
+        given = self.facts.get("center") == "public"
+        if self.mean is None or (not given and column in self._without_scale):
+            return "not known"
+        return self.value_text(column, float(self.mean[column]))
 
     def value_text(self, column: int, value: float) -> str:
         """A value of a column, as the release counts it, in the column's own unit."""
@@ -74,11 +83,18 @@ class DeclaredColumns:
 
     def deviation_text(self, column: int) -> str:
         """The released standard deviation of a column in its own unit: "9.2 cm", "412 days"."""
+        if column in self._without_scale:
+            return "not known"
         return self.spread_text(column, float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0))))
 
     def spread_text(self, column: int, deviation: float) -> str:
         """A deviation of a column, as the release counts it, in the column's own unit."""
         return spread_text(self._sayings[column][1], self.rescaled(column)[1] * deviation)
+
+    @property
+    def _without_scale(self) -> list[int]:
+        """Columns in which nothing stood out of the noise: numbers that are given for them mean nothing."""
+        return list((self.facts.get("details") or {}).get("columns_without_scale") or [])
 
     def rescaled(self, column: int) -> tuple[float, float]:
         """What 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds."""

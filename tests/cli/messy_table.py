@@ -112,7 +112,7 @@ def written(path, ids, columns, *, office, seed=1):
 def filled_in(text, *, office):
     """The file that `init` wrote, as a person fills it in."""
     head, *tables = text.split("\n[columns.")
-    head = head.replace("# epsilon = 1.0 ", "epsilon = 2.0 ").replace("delta = 0.0 ", "delta = 1e-6 ")
+    head = head.replace("# epsilon = 1.0 ", "epsilon = 2.0 ")
     head = head.replace('# unit = "patient_id"', 'unit = "patient"').replace(
         'missing = "refuse"', 'missing = "correct"'
     )

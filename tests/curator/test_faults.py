@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import DataCurator, NotPaidForError, Purpose
-from dpeigen.privacy import ApproximateCost, Budget, PureCost, Relation
+from dpeigen.privacy import ApproximateCost, Budget, GaussianCost, PureCost, Relation
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import GaussianLaw, Moment, RadiusHolding
 from dpeigen.sources import ArraySource
@@ -91,11 +91,11 @@ def measured(monkeypatch):
 STREAM_COST = ApproximateCost(4.0, 1e-6)
 
 
-def run(curator, stream, fed):
+def run(curator, stream, fed, cost=STREAM_COST):
     if fed:
-        curator.feed(stream, purpose=Purpose.BATCHES, cost=STREAM_COST).take(X)
+        curator.feed(stream, purpose=Purpose.BATCHES, cost=cost).take(X)
     else:
-        curator.in_batches(stream, purpose=Purpose.BATCHES, cost=STREAM_COST)
+        curator.in_batches(stream, purpose=Purpose.BATCHES, cost=cost)
 
 
 @pytest.mark.parametrize("fault", STREAM_FAULTS)
@@ -120,6 +120,33 @@ def test_a_stream_cannot_ask_all_rows_beside_its_batches(fed, measured):
         with pytest.raises(NotPaidForError):
             run(curator, Cheat(fault, curator), fed)
     assert measured == []
+
+
+@pytest.mark.parametrize("fed", [False, True], ids=["a table", "partial_fit"])
+def test_a_stream_spends_in_a_batch_what_it_paid_and_not_the_whole_budget(fed, measured):
+    """A tenth was paid: the other nine are for other questions about the same rows."""
+    tenth, within = ApproximateCost(0.4, 1e-7), {Purpose.RADIUS: PureCost(0.4)}
+
+    def modest(batch, frame):
+        batch.part(within).measure(RadiusHolding(frame), purpose=Purpose.RADIUS, cost=PureCost(0.4))
+
+    run(curator_with({Purpose.BATCHES: tenth}, budget=BATCH), Cheat(modest), fed, tenth)
+    assert len(measured) == N // 100
+    for shares in (PAID, {Purpose.RADIUS: PureCost(0.41)}, {Purpose.RADIUS: ApproximateCost(0.4, 2e-7)}):
+        curator = curator_with({Purpose.BATCHES: tenth}, budget=BATCH)
+        with pytest.raises(NotPaidForError):
+            run(curator, Cheat(lambda batch, _, shares=shares: batch.part(shares)), fed, tenth)
+    assert len(measured) == N // 100
+
+
+@pytest.mark.parametrize("fed", [False, True], ids=["a table", "partial_fit"])
+def test_a_stream_that_is_paid_for_in_another_currency_is_refused(fed, measured):
+    """One (epsilon, delta) of a batch does not make it Gaussian."""
+    curator = curator_with({Purpose.BATCHES: GaussianCost(0.1)}, budget=BATCH)
+    with pytest.raises(NotPaidForError, match="an epsilon and a delta"):
+        run(curator, Cheat(honest), fed, GaussianCost(0.1))
+    assert measured == []
+    assert curator.split == ()
 
 
 def honest(batch, frame):

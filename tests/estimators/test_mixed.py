@@ -117,6 +117,24 @@ def test_frequencies_need_a_paid_centre(frame, center):
     PrivatePCA(1, columns=COLUMNS, center=None, **FIT).fit(frame)
 
 
+@pytest.mark.parametrize("order", [["sex = f", "sex"], ["sex", "sex = f"]])
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "not declared"])
+def test_a_number_that_is_called_like_an_indicator_is_a_number(order, declared):
+    rng = np.random.default_rng(0)
+    values = {"sex": rng.choice(["f", "m"], 400), "sex = f": rng.normal(50.0, 1.0, 400)}
+    columns = {"sex": {"categories": ["f", "m"]}, "sex = f": {"unit_of_measure": "kg"}}
+    made = PrivateCovariance(columns={name: columns[name] for name in order}, **FIT).fit(
+        pd.DataFrame({name: values[name] for name in order})
+    )
+    release = made.release_
+    if not declared:  # as a file of an earlier version may be
+        release.facts["columns"][:] = [said for said in release.facts["columns"] if said["name"] == "sex"]
+    number = order.index("sex = f") * 2
+    assert list(np.flatnonzero(~release.indicators)) == [number]
+    assert release.center_text(number).endswith(" kg") == declared
+    assert not release.center_text(number).endswith("%")
+
+
 def test_a_release_says_what_its_columns_are(frame, tmp_path):
     release = PrivateCovariance(columns=COLUMNS, **FIT).fit(frame).release_
     release.save(tmp_path / "r")

@@ -204,3 +204,5 @@ def test_constant_columns_have_no_variance_even_if_they_get_a_scale():
     release = PrivateCovariance(epsilon=1.0, delta=1e-6, random_state=0).fit(X).release_
     assert release.covariance[2, 2] == 0
     assert release.facts["details"]["columns_without_scale"] == [2]
+    assert (release.center_text(2), release.deviation_text(2)) == ("not known", "not known")
+    assert "not known" not in (release.center_text(1), release.deviation_text(1))

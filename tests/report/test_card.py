@@ -467,3 +467,12 @@ def test_notebooks_show_releases_guarantees_and_intervals_escaped(cards):
         assert "url(" not in source
     assert "document.title='owned'" in Page(release._repr_html_()).text()
     assert "NOT PRIVATE" in release._repr_html_()
+
+
+def test_a_card_gives_no_numbers_for_columns_of_which_nothing_is_known(cards):
+    release, folder = cards("scaled")
+    assert release.facts["details"]["columns_without_scale"] == [3]
+    text = (folder / "card.md").read_text(encoding="utf-8")
+    assert re.search(r"\| *constant *\| *not known *\| *not known *\|", text)
+    assert "Nothing stood out of the noise in constant: constant, or too rare" in text
+    assert "counted from 0" not in text

@@ -15,7 +15,7 @@ from dpeigen.notebook import NOISE
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report.matrices import asked_regression
-from dpeigen.report.results import unknown_columns
+from dpeigen.report.results import named_remarks, unknown_columns
 from dpeigen.stats.ridge import RidgeFit
 
 _LARGEST_LOADINGS = 6
@@ -35,7 +35,7 @@ def error_console() -> Console:
 
 def show_release(out: Console, release: Release, title: str) -> None:
     """Everything a reader needs to judge one release."""
-    show_guarantee(out, release.guarantee, title)
+    show_guarantee(out, named_remarks(release), title)
     if release.scale is not None:
         out.print(_scales_table(release))
 

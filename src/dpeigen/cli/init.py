@@ -32,7 +32,8 @@ _HEAD = """\
 
 # --- the promise -----------------------------------------------------------------------------------------------
 # epsilon = 1.0            # privacy loss; there is no default. Below 1 is strong, above 4 is weak.
-delta = 0.0                # 0: pure privacy. Else well below 1 / number of rows, such as 1e-6.
+delta = 1e-6               # a tiny chance that the guarantee is weaker; well below 1 / number of people. 0 is pure
+                           # privacy, which needs far more rows
 relation = "replace"       # neighbours differ in the values of one row; "add_remove": by one row more or less
 # ledger = "study.ledger"  # keeps the budget of this data set; a path from this file, or a postgresql:// URL
 # require_ledger = true    # refuse to release without a ledger

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
-from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
+from dpeigen.privacy import ApproximateCost, Budget, ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 
 _SLACK = 1 + 1e-12  # of sums in floating point
+
+
+class NotPaidForError(RuntimeError):
+    """A method asked for something that it did not declare, or for more than its share. Nothing was measured."""
 
 
 def covers(left: Cost, cost: Cost) -> bool:
@@ -44,6 +48,19 @@ def sum_of(first: Cost, second: Cost) -> Cost:
     if isinstance(first, ConcentratedCost) and isinstance(second, ConcentratedCost):
         return ConcentratedCost(first.rho + second.rho)
     raise AssertionError("one purpose is paid for in one kind of cost")
+
+
+def worth(cost: Cost) -> Budget:
+    """The (ε, δ) that a stream pays with, and nothing more. Other costs say more than one (ε, δ) of a batch proves.
+
+    >>> worth(ApproximateCost(1.0, 1e-6)), worth(PureCost(2.0))
+    (Budget(epsilon=1.0, delta=1e-06), Budget(epsilon=2.0, delta=0.0))
+    """
+    if isinstance(cost, ApproximateCost):
+        return Budget(cost.epsilon, cost.delta)
+    if isinstance(cost, PureCost):
+        return Budget(cost.epsilon)
+    raise NotPaidForError(f"A stream is paid for with an epsilon and a delta, not with {cost}.")
 
 
 def part_of(cost: Cost, parts: int) -> Cost:

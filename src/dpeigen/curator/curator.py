@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.curator.costs import covers, rest_of, sum_of
+from dpeigen.curator.costs import NotPaidForError, covers, rest_of, sum_of, worth
 from dpeigen.curator.feed import BatchStream, Feed
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import (
@@ -43,10 +43,6 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView
 
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
-
-
-class NotPaidForError(RuntimeError):
-    """A method asked for something that it did not declare, or for more than its share. Nothing was measured."""
 
 
 class Curator(ABC):
@@ -143,9 +139,13 @@ class Curator(ABC):
         return found
 
     def in_batches(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> None:
-        """Let a stream ask batch after batch: disjoint rows in a random order, each batch for the whole cost."""
+        """Let a stream ask batch after batch: disjoint rows in a random order, each batch for the whole cost.
+
+        The cost is an (ε, δ). It is the budget of every batch, whatever else the curator may spend.
+        """
+        budget = worth(cost)
         place = self._pay_for(stream, purpose, cost)
-        self._run(stream)
+        self._run(stream, budget)
         self._spent[place] = replace(self._spent[place], mechanism=stream.mechanism)  # which may be known by now only
 
     def divided(self: C, by: Floats) -> C:  # noqa: ARG002
@@ -172,8 +172,8 @@ class Curator(ABC):
         """Copies of this curator with so many rows each."""
 
     @abstractmethod
-    def _run(self, stream: BatchStream) -> None:
-        """Batches for a stream that is paid for."""
+    def _run(self, stream: BatchStream, budget: Budget) -> None:
+        """Batches for a stream that is paid for, each with the budget that was."""
 
     def _pay_for(self, stream: BatchStream, purpose: Purpose, cost: Cost) -> int:
         """The place of a stream's spend in the record. It is there before a batch is, so that nothing is paid twice."""
@@ -364,18 +364,19 @@ class DataCurator(Curator):
 
     def feed(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> Feed:
         """Pay for a stream whose rows come block by block, in an order that the caller answers for."""
+        budget = worth(cost)
         self._pay_for(stream, purpose, cost)
-        return self.__feed(stream, in_random_order=False)
+        return self.__feed(stream, budget, in_random_order=False)
 
-    def __feed(self, stream: BatchStream, *, in_random_order: bool) -> Feed:
+    def __feed(self, stream: BatchStream, budget: Budget, *, in_random_order: bool) -> Feed:
         def batch(rows: Floats) -> DataCurator:
             source = Batch(rows, in_random_order=in_random_order)
-            return DataCurator(source, self.relation, {}, self.budget, self.__rng)
+            return DataCurator(source, self.relation, {}, budget, self.__rng)
 
         return Feed(stream, batch)
 
-    def _run(self, stream: BatchStream) -> None:
-        feed = self.__feed(stream, in_random_order=True)
+    def _run(self, stream: BatchStream, budget: Budget) -> None:
+        feed = self.__feed(stream, budget, in_random_order=True)
         self.__look(stream.frame.image)
         feed.before_spending = self.__source.finished  # from here on a failure costs
         try:

@@ -1,7 +1,7 @@
 """Rows that come block by block, cut into batches by their positions; each batch is a curator's.
 
 Guarantee: rows are told apart by their positions in the stream alone. A batch takes the next rows, as many as public
-facts and numbers already released say, and what is asked of it gets the whole budget. For neighbours that differ in one
+facts and numbers already released say, and what is asked of it gets what was paid. For neighbours that differ in one
 row, all batches before its own are the same; its own is (ε, δ)-DP for every history; all rows after it are the same,
 and what is done to them depends on that batch only through its release. So the whole stream of released numbers is (ε,
 δ)-DP (parallel composition; McSherry 2009). It needs positions that do not move, so neighbours are data sets with one

@@ -91,14 +91,14 @@ class Rehearsal(Curator):
     def _cut(self, rows: Sequence[int], *, shuffled: bool) -> list[Rehearsal]:  # noqa: ARG002
         return [self._of(count) for count in rows]
 
-    def _run(self, stream: BatchStream) -> None:
+    def _run(self, stream: BatchStream, budget: Budget) -> None:
         """Batches up to the first release, or some hundred: those that follow are like them."""
         for _ in range(_BATCHES):
             rows = 0 if stream.ready else stream.wanted()
             if not rows:
                 break
             stream.rows_used += rows
-            stream.use(Rehearsal(self.relation, {}, self.budget, rows))
+            stream.use(Rehearsal(self.relation, {}, budget, rows))
         self._passes.append(("batches",))
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:

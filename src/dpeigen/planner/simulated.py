@@ -21,7 +21,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.curator.feed import BatchStream
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.planner.population import Population, View
-from dpeigen.privacy import Cost
+from dpeigen.privacy import Budget, Cost
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions import People, Question
 from dpeigen.stats import Frame, ScoreFrame
@@ -209,12 +209,13 @@ class SimulatedCurator(Curator):
     def _cut(self, rows: Sequence[int], *, shuffled: bool) -> list[SimulatedCurator]:  # noqa: ARG002
         return [self._of(count) for count in rows]
 
-    def _run(self, stream: BatchStream) -> None:
+    def _run(self, stream: BatchStream, budget: Budget) -> None:
         left = self._assumed.n_rows
         while 0 < (rows := stream.wanted()) <= left:
             left -= rows
             stream.rows_used += rows
             (batch,) = self._cut([rows], shuffled=False)
+            batch.budget = budget
             batch._declare({})
             stream.use(batch)
 

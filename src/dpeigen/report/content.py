@@ -15,7 +15,7 @@ from dpeigen.report.effects import effects
 from dpeigen.report.files import check, cite, data, terms
 from dpeigen.report.metadata import authors, dataset
 from dpeigen.report.promise import budget, notices, privacy_unit, promise
-from dpeigen.report.results import KIND_TITLES, result_blocks, standing
+from dpeigen.report.results import KIND_TITLES, named_remarks, result_blocks, standing
 
 _KINDS = {
     "pca": "Principal components of {}",
@@ -34,7 +34,7 @@ def make_card(release: Release, digests: Mapping[str, str]) -> Card:
         Section("result", "The result", result_blocks(release)),
         Section("effects", "What noise and clipping did", effects(release)),
         Section("conclusions", "What may and may not be concluded", _conclusions(release)),
-        Section("promise", "The privacy guarantee", promise(g)),
+        Section("promise", "The privacy guarantee", promise(named_remarks(release))),
         Section("budget", "What the budget was spent on", budget(release)),
         Section("data", "What is known about the data", data(release)),
         Section("cite", "How to cite", cite(release, title, digests)),

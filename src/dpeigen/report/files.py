@@ -11,6 +11,7 @@ from dpeigen.report.blocks import Block, Code, Links, More, Table, Text, clean, 
 from dpeigen.report.links import papers, proof_page
 from dpeigen.report.metadata import authors
 from dpeigen.report.promise import facts_rows, plain
+from dpeigen.report.results import unknown_columns
 
 _KNOWN = {
     "n_rows": "rows",
@@ -63,8 +64,11 @@ def data(release: Release) -> list[Block]:
         pairs = list(zip(release.labels, release.scale, strict=True))[:_MOST_BOUNDS]
         left = release.n_features - len(pairs)
         note = f"{count(left, 'column')} more: in release.safetensors." if left else ""
+        public = release.estimand == "covariance of columns in public units"
+        unknown = [] if public else unknown_columns(release)
         divided = [
-            (clean(name), clean(release.center_text(j)), f"{scale:.4g}") for j, (name, scale) in enumerate(pairs)
+            (clean(name), clean(release.center_text(j)), "not known" if j in unknown else f"{scale:.4g}")
+            for j, (name, scale) in enumerate(pairs)
         ]
         by = Table("Scale", ["column", "centre", "divided by"], divided, note=note)
         blocks.append(More("What columns were divided by", [by]))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.methods.columns import NOTHING_SEEN
 from dpeigen.notebook import NOISE, variance_intervals
+from dpeigen.privacy import Guarantee
 from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Cell, Gallery, Picture, Table, Text, clean, count, short
@@ -57,13 +62,27 @@ def about_columns(release: Release) -> list[Block]:
         said.append(
             Text(f"Every column was divided {by} first. All numbers but the centre are those of scaled columns.")
         )
-    unknown = [names_of(release)[j] for j in unknown_columns(release)]
-    if unknown:
-        shown = ", ".join(map(short, unknown[:SHOWN_ROWS])) + (", …" if len(unknown) > SHOWN_ROWS else "")
+    if unknown_columns(release):
+        which = _unknown_names(release)
         said.append(
-            Text(f"Nothing is known of {shown}: constant, or too rare for this budget. A 0 there means nothing.")
+            Text(f"Nothing is known of {which}: constant, or too rare for this budget. A 0 there means nothing.")
         )
     return said
+
+
+def _unknown_names(release: Release) -> str:
+    unknown, names = unknown_columns(release), names_of(release)
+    return ", ".join(short(names[j]) for j in unknown[:SHOWN_ROWS]) + (", …" if len(unknown) > SHOWN_ROWS else "")
+
+
+def named_remarks(release: Release) -> Guarantee:
+    """The guarantee, with columns in its remarks called by their names; a method knows their places only."""
+    g = release.guarantee
+    if not unknown_columns(release):
+        return g
+    seen = f"{NOTHING_SEEN.removesuffix(' column(s)')} {_unknown_names(release)}:"
+    numbers = rf"^{re.escape(NOTHING_SEEN)} [0-9, …]* \(counted from 0\):"
+    return replace(g, notes=tuple(re.sub(numbers, lambda _: seen, note) for note in g.notes))
 
 
 def standing(release: Release) -> list[str]:
