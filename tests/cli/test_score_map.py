@@ -34,6 +34,25 @@ def call(folder, out, *options):
     return CliRunner().invoke(app, [*arguments, "--epsilon", "1", "--out", str(out), *options])
 
 
+def test_a_folder_of_a_map_is_checked_as_one(folder, tmp_path):
+    out = tmp_path / "map"
+    assert call(folder, out).exit_code == 0
+    good = CliRunner().invoke(app, ["check", str(out)])
+    assert good.exit_code == 0, good.output
+    assert "A score map. Complete" in good.output
+    assert "release.safetensors" in good.output
+    card = CliRunner().invoke(app, ["card", str(out)])
+    assert card.exit_code == 2
+    assert "holds a score map, which has no card" in card.output
+    assert not (out / "card.html").exists()
+    with (out / "release.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"x")
+    bad = CliRunner().invoke(app, ["check", str(out)])
+    assert bad.exit_code != 0
+    assert "Do not use it" in bad.output
+
+
 def test_a_map_with_labels(folder, tmp_path):
     ledger = Ledger.create(tmp_path / "l", epsilon=2.0)
     result = call(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpeigen._text import clean
 from dpeigen.cli import _options as option
-from dpeigen.cli._errors import UNREADABLE, fail, one_line_errors
+from dpeigen.cli._errors import UNREADABLE, USAGE, fail, one_line_errors
 from dpeigen.facts import ABOUT
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_COMPLETE = "Complete, and unchanged since it was written"
 Folder = Annotated[Path, typer.Argument(help="The folder of a release.")]
 
 
@@ -19,17 +24,43 @@ def check(folder: Folder) -> None:
     with one_line_errors():
         from dpeigen import load_release
         from dpeigen.cli import _show
-        from dpeigen.io import DamagedReleaseError, digests
+        from dpeigen.io import DamagedReleaseError
 
         try:
+            if _is_map(folder):
+                _check_map(folder)
+                return
             release = load_release(folder)
         except DamagedReleaseError as error:
             fail(UNREADABLE, f"{error} Do not use it: ask whoever published it for another copy.")
         console = _show.console()
-        _show.show_release(console, release, "Complete, and unchanged since it was written")
-        for name, digest in digests(folder).items():
-            console.print(f"{digest}  {name}", markup=False, soft_wrap=True)
-        console.print("Compare these with the ones that were published: whoever can write the folder can write both.")
+        _show.show_release(console, release, _COMPLETE)
+        _show_digests(console, folder)
+
+
+def _is_map(folder: Path) -> bool:
+    from dpeigen.io import read_folder
+
+    description: object = read_folder(folder)[1]
+    return isinstance(description, dict) and description.get("kind") == "score-map"
+
+
+def _check_map(folder: Path) -> None:
+    from dpeigen import load_score_map
+    from dpeigen.cli import _show
+
+    found, console = load_score_map(folder), _show.console()
+    _show.show_guarantee(console, found.guarantee, f"A score map. {_COMPLETE}")
+    console.print(f"with the release that it is a map of: {clean(found.total_words)}", markup=False)
+    _show_digests(console, folder)
+
+
+def _show_digests(console: Console, folder: Path) -> None:
+    from dpeigen.io import digests
+
+    for name, digest in digests(folder).items():
+        console.print(f"{digest}  {name}", markup=False, soft_wrap=True)
+    console.print("Compare these with the ones that were published: whoever can write the folder can write both.")
 
 
 def card(
@@ -51,6 +82,12 @@ def card(
         from dpeigen.report import write_card
 
         try:
+            if _is_map(folder):
+                fail(
+                    USAGE,
+                    f"{folder} holds a score map, which has no card: map.svg and map.png are its pictures. Give the "
+                    "folder of the release that it is a map of.",
+                )
             release = load_release(folder)
         except DamagedReleaseError as error:
             fail(UNREADABLE, f"{error} Give the folder of a release.")

@@ -61,7 +61,7 @@ missing = "refuse"         # cells that are missing or unreadable: stop; "correc
 
 {file}# --- columns -----------------------------------------------------------------------------------------------
 # Columns are read in this order; one that is not listed, or has use = false, is not read. What may be declared:
-#   type = "number", "bool", "date" or "timestamp"
+#   type = "number", "bool", "date" or "timestamp"; bool is true or false, 0 or 1: for other words use levels
 #   categories = ["f", "m"]             categories, and no type; a value that is not listed is a missing cell
 #   levels = ["none", "mild", "severe"] an ordinal scale, from the lowest level on, and no type
 #   lower = 100, upper = 230            the values that can be. With them for all columns rows are clipped to them;
