@@ -37,6 +37,7 @@ class Opened:
     def __init__(self, browser, path, viewport=None, scheme="light"):
         self.context = browser.new_context(viewport=viewport or DESK, color_scheme=scheme, reduced_motion="reduce")
         self.page = self.context.new_page()
+        self.page.set_default_timeout(120_000)  # a busy machine is slow, not broken
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
