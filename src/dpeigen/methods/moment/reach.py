@@ -32,8 +32,13 @@ def widened(radius: float, outside: float, noise: float, d: int) -> float:
     return radius * max(1.0, factor) ** 0.5
 
 
+def row_length(back: Floats, covariance: Floats) -> float:
+    """The root mean square length of rows z with covariance back·E[zzᵀ]·backᵀ."""
+    forms = quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), covariance)
+    return math.sqrt(max(0.0, float(forms.sum())))
+
+
 def grid_for(back: Floats, covariance: Floats) -> slice:
-    """The part of the grid of radii that is not absurdly short for rows z with covariance back·E[zzᵀ]·backᵀ."""
-    square = float(quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), covariance).sum())
-    first = int(np.searchsorted(GRID, _SHORTEST * math.sqrt(max(square, 0.0))))
+    """The part of the grid of radii that is not absurdly short for such rows."""
+    first = int(np.searchsorted(GRID, _SHORTEST * row_length(back, covariance)))
     return slice(min(first, len(GRID) - 1), None)

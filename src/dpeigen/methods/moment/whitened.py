@@ -51,7 +51,7 @@ from dpeigen.methods.columns import (
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.moment.base import noise_size
-from dpeigen.methods.moment.reach import grid_for, widened
+from dpeigen.methods.moment.reach import grid_for, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
@@ -159,7 +159,7 @@ class Whitened(Method):
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
         turned, judged = turned_by(frame, turn, *_POWERS), judge(task, frame.unit)
         if not several:  # each radius that is not asked for leaves more of its share to the others
-            turned = [min(turned, key=lambda each: judged(_length(each[1], latest), each[1], latest))]
+            turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1], latest))]
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
@@ -245,12 +245,11 @@ class Whitened(Method):
                 break  # noise hides the rest, unless a few long directions were all that it was made of
             if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
                 break  # every direction was seen, or nothing more
-            judged = judge(task, frame.unit)
-            maps = [np.eye(d), *(back for _, back in turned_by(frame, turn, *_POWERS))]
-            figure = min(judged(_length(each, latest), each, latest) for each in maps)
-            if resolved and leading(task) and figure > _BETTER * best:
-                break  # short directions matter little to those that are asked for
-            best = figure
+            if resolved and leading(task):
+                figure = _least_noise(task, frame, turn, latest)
+                if figure > _BETTER * best:
+                    break  # short directions matter little to those that are asked for
+                best = figure
         return frame, found_so_far[0], found_so_far[-1], turn
 
     def _assemble(
@@ -296,9 +295,11 @@ def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> flo
     return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread
 
 
-def _length(back: Floats, rough: Floats) -> float:
-    """Of turned rows, about."""
-    return math.sqrt(max(0.0, float(quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), rough).sum())))
+def _least_noise(task: Task, frame: Frame, turn: Floats, rough: Floats) -> float:
+    """What the best map would leave, as it is judged, before any radius is known."""
+    judged = judge(task, frame.unit)
+    maps = [np.eye(len(rough)), *(back for _, back in turned_by(frame, turn, *_POWERS))]
+    return min(judged(row_length(back, rough), back, rough) for back in maps)
 
 
 def _noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
