@@ -63,32 +63,86 @@ class DeclaredColumns:
         return np.array([said.categories is not None for _, said, _ in self._sayings], dtype=bool)
 
     def variables(self) -> list[tuple[str, list[int]]]:
-        """The columns of the table by their names for a reader, and the columns of numbers that each became."""
+        """List the columns of the table by their names for a reader.
+
+        Returns
+        -------
+        list of (str, list of int)
+            Each name, and the columns of numbers that it became: several for a category.
+        """
         found: dict[str, list[int]] = {}
         for j, (text, said, name) in enumerate(self._sayings):
             found.setdefault(name if said.categories is not None else text, []).append(j)
         return list(found.items())
 
     def center_text(self, column: int) -> str:
-        """The released centre of a column, counted from 0, in its own unit: "171 cm", "2019-03-04", "48.3%"."""
+        """Write the released centre of a column in its own unit: "171 cm", "2019-03-04", "48.3%".
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+
+        Returns
+        -------
+        str
+            The centre, or "not known".
+        """
         given = self.facts.get("center") == "public"
         if self.mean is None or (not given and column in self._without_scale):
             return "not known"
         return self.value_text(column, float(self.mean[column]))
 
     def value_text(self, column: int, value: float) -> str:
-        """A value of a column, as the release counts it, in the column's own unit."""
+        """Write a value of a column in the column's own unit.
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+        value : float
+            As the release counts it.
+
+        Returns
+        -------
+        str
+            The value with its unit of measure.
+        """
         low, width = self.rescaled(column)
         return value_text(self._sayings[column][1], low + width * value)
 
     def deviation_text(self, column: int) -> str:
-        """The released standard deviation of a column in its own unit: "9.2 cm", "412 days"."""
+        """Write the released standard deviation of a column in its own unit: "9.2 cm", "412 days".
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+
+        Returns
+        -------
+        str
+            The deviation, or "not known".
+        """
         if column in self._without_scale:
             return "not known"
         return self.spread_text(column, float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0))))
 
     def spread_text(self, column: int, deviation: float) -> str:
-        """A deviation of a column, as the release counts it, in the column's own unit."""
+        """Write a deviation of a column in the column's own unit.
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+        deviation : float
+            As the release counts it.
+
+        Returns
+        -------
+        str
+            The deviation with its unit of measure.
+        """
         return spread_text(self._sayings[column][1], self.rescaled(column)[1] * deviation)
 
     @property
@@ -97,6 +151,17 @@ class DeclaredColumns:
         return list((self.facts.get("details") or {}).get("columns_without_scale") or [])
 
     def rescaled(self, column: int) -> tuple[float, float]:
-        """What 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds."""
+        """Say what 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds.
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+
+        Returns
+        -------
+        (float, float)
+            The lower bound and the width; (0, 1) where it was not rescaled.
+        """
         by = self.facts.get("rescaled")
         return (0.0, 1.0) if by is None else (by["lower"][column], by["upper"][column] - by["lower"][column])

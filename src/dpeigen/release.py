@@ -88,6 +88,7 @@ class Release(DeclaredColumns):
 
     @property
     def n_features(self) -> int:
+        """The number of columns d."""
         return self.covariance.shape[0]
 
     @property
@@ -132,10 +133,25 @@ class Release(DeclaredColumns):
         description: str | None = None,
         population: str | None = None,
     ) -> Release:
-        """The same release with texts for its card, added to those it has, and saved with it. They are public.
+        """Return the same release with texts for its card. They are public, and saved with it.
 
-        ``author``: several are separated by semicolons. ``description``: what the data are and how they were
-        collected. ``population``: whom the rows stand for.
+        Parameters
+        ----------
+        title : str, default=None
+            The title of the card.
+        author : str, default=None
+            Who made the release; several are separated by semicolons.
+        contact : str, default=None
+            Where questions go, such as an address of mail.
+        description : str, default=None
+            What the data are and how they were collected.
+        population : str, default=None
+            Whom the rows stand for.
+
+        Returns
+        -------
+        Release
+            A new release; this one does not change.
         """
         given = {"title": title, "author": author, "contact": contact}
         given |= {"description": description, "population": population}
@@ -162,10 +178,25 @@ class Release(DeclaredColumns):
         return self.covariance if self.scale is None else self.covariance * np.outer(self.scale, self.scale)
 
     def intervals(self, level: float = 0.95, *, of: str = "population") -> Intervals:
-        """Intervals for components, eigenvalues, covariance, correlation and mean. They cost nothing.
+        """Compute intervals for components, eigenvalues, covariance, correlation and mean. They cost nothing.
 
-        ``of="population"``: for the truth of the population that the rows were drawn from. ``of="table"``: for that of
-        these rows, so without sampling error. Refuses releases that do not hold what was measured.
+        Parameters
+        ----------
+        level : float, default=0.95
+            The probability that an interval covers.
+        of : {"population", "table"}, default="population"
+            "population": the truth of the population that the rows were drawn from. "table": that of these rows, so
+            without sampling error.
+
+        Returns
+        -------
+        Intervals
+            Lower and upper ends of every number; prints as a table.
+
+        Raises
+        ------
+        ValueError
+            The release does not hold what was measured: an older file, or a method that releases no moment.
         """
         from dpeigen import intervals
 
@@ -181,11 +212,30 @@ class Release(DeclaredColumns):
         of: str = "population",
         scales: ArrayLike | None = None,
     ) -> Regression:
-        """Linear regression of one column on others, with standard errors. Costs nothing: any number of targets.
+        """Compute a linear regression of one column on others, with standard errors. Costs nothing.
 
-        ``print(release.regression("y"))`` is a table. ``features`` are all other columns by default; ``alpha`` and
-        ``scales`` are as for `ridge`; ``level`` and ``of`` as for `intervals`. Unlike `ridge`, it starts from what was
-        measured and not from the shrunk matrix, since only there the law of the errors is known.
+        ``print(release.regression("y"))`` is a table. Unlike `ridge`, it starts from what was measured and not from the
+        shrunk matrix, since only there the law of the errors is known.
+
+        Parameters
+        ----------
+        target : int or str
+            Index or name of a column.
+        features : list of int or str, default=None
+            Indices or names of columns; None: all but the target.
+        alpha : float ≥ 0, default=0.0
+            The penalty, as for `ridge`.
+        level : float, default=0.95
+            The probability that an interval covers.
+        of : {"population", "table"}, default="population"
+            As for `intervals`.
+        scales : (p,) array of numbers > 0, default=None
+            As for `ridge`.
+
+        Returns
+        -------
+        Regression
+            Coefficients, standard errors, intervals, R² and residual variance.
         """
         from dpeigen import regression
 
@@ -226,13 +276,36 @@ class Release(DeclaredColumns):
         return None if self._found is None else self._found.resolved
 
     def is_resolved(self, component: int) -> bool:
-        """Whether a component, counted from 0, can be told from noise, or nothing is known of that."""
+        """Say whether a component can be distinguished from noise.
+
+        Parameters
+        ----------
+        component : int
+            Counted from 0.
+
+        Returns
+        -------
+        bool
+            True also where nothing is known of that.
+        """
         return self.resolved is None or component < self.resolved
 
     def sample(self, n: int, *, random_state: Any = None) -> Floats:
-        """``n`` synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing.
+        """Draw synthetic Gaussian rows with the released mean (0 if none) and covariance. Costs nothing.
 
         Where only directions were paid for (details["variances"] is "relative") the rows have a total variance of 1.
+
+        Parameters
+        ----------
+        n : int ≥ 0
+            The number of rows.
+        random_state : int, Generator or None, default=None
+            A seed; synthetic rows are as public as the release, with a seed or without.
+
+        Returns
+        -------
+        (n, d) array
+            Rows in the data's own units.
         """
         n = check_count("n", n, "Release.sample", low=0)
         values, vectors = np.linalg.eigh(self.covariance)
@@ -242,10 +315,15 @@ class Release(DeclaredColumns):
         return rows if self.mean is None else rows + self.mean
 
     def breakdown_bound(self) -> float:
-        """A share of rows that would have to be changed to turn the components by a right angle (Kendall's tau only).
+        """Bound the share of rows that must be changed to turn the components by a right angle (Kendall's tau only).
 
         Theorem 3.3 of Kim and Jung 2025 with its constant halved, from the released eigenvalues less their noise; it
         holds with probability 97.5% over the noise. Costs nothing.
+
+        Returns
+        -------
+        float
+            A share between 0 and 1.
         """
         tau = self._tau()
         values, bound, noise = tau["tau_eigenvalues"], tau["tau_bound"], tau["tau_noise_norm"]
@@ -253,10 +331,15 @@ class Release(DeclaredColumns):
         return breakdown_bound(values, len(self.components), bound, noise) / max(1.0, tau["tau_share"])
 
     def subspace_error(self) -> float:
-        """What sinΘ to the true components stays below with probability 95% (Kendall's tau only).
+        """Bound sinΘ between the released and the true components with probability 95% (Kendall's tau only).
 
         Theorem 3.2 of Kim and Jung 2025 with explicit constants, for rows from an elliptical law; 1 where it says
         nothing, which is usual for few rows: bounds with every constant spelled out are wide. Costs nothing.
+
+        Returns
+        -------
+        float
+            A bound on sinΘ, at most 1.
         """
         tau, n = self._tau(), float(self.facts["n_rows"])
         values, bound, noise = tau["tau_eigenvalues"], tau["tau_bound"], tau["tau_noise_norm"]
@@ -281,19 +364,26 @@ class Release(DeclaredColumns):
 
         Parameters
         ----------
-        target : index or name of a column.
+        target : int or str
+            Index or name of a column.
         alpha : float ≥ 0, array of them, or "auto", default=1.0
             scikit-learn's penalty: ‖y − Xw‖² + α‖w‖² over the n rows. (The α of Amin et al. 2019 times 2n is this one.)
             "auto" minimises an estimate of the prediction error that knows the noise of the release
             (`dpeigen.stats.ridge.expected_error`); noise is the reason to take much larger α than without it.
             For a release with a ``scale`` the features are divided by it before the penalty, as after a StandardScaler,
             so that α does not depend on their units. Coefficients are in the data's own units.
-        features : indices or names of columns, default=all but the target.
+        features : list of int or str, default=None
+            Indices or names of columns; None: all but the target.
         fit_intercept : bool, default=None
             None: with an intercept if the release has a centre. False: through 0. True: refused where there is none.
         scales : (p,) numbers > 0, default=None
             The penalty is α·Σ(s·w)² with these s. None: all 1 for a number as α; for "auto" the units in which the
             release's noise is the same on all features, where it states them, divided by their geometric mean.
+
+        Returns
+        -------
+        RidgeFit
+            Coefficients, intercept and a bound on their error; for m values of α arrays over them.
 
         Notes
         -----
@@ -319,9 +409,24 @@ class Release(DeclaredColumns):
         return np.where(deviations > 0, deviations, 1.0)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write ``release.safetensors`` and ``release.json`` into the folder ``path``.
+        """Write ``release.safetensors`` and ``release.json`` into a folder.
 
-        A release that is there already was paid for: it is replaced only when asked.
+        Parameters
+        ----------
+        path : path
+            The folder; it is made if it does not exist.
+        overwrite : bool, default=False
+            Replace a release that is there already. It was paid for, so that is done only when asked.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        FileExistsError
+            The folder holds a release and ``overwrite`` is False.
         """
         if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
             raise FileExistsError(f"{path} holds a release already. Choose another folder, or overwrite=True.")
@@ -343,14 +448,31 @@ class Release(DeclaredColumns):
         return io.write_folder(path, arrays, description)
 
     def to_sklearn(self, mean: ArrayLike | None = None) -> Any:
-        """A fitted ``sklearn.decomposition.PCA``, after a StandardScaler in a Pipeline where there is a ``scale``.
+        """Make a fitted ``sklearn.decomposition.PCA``.
 
-        ``mean``: a public centre for a release that holds none.
+        With a ``scale`` it stands after a StandardScaler in a Pipeline. Where columns were declared, a
+        ColumnTransformer encodes them first as the fit did.
+
+        Parameters
+        ----------
+        mean : (d,) array, default=None
+            A public centre for a release that holds none.
+
+        Returns
+        -------
+        sklearn estimator
+            A PCA or a Pipeline that ends with one.
         """
         return exchange.to_sklearn(self, mean)
 
     def to_arrow(self) -> Any:
-        """A PyArrow table, one line for each column, for R, Julia and others: see `dpeigen.exchange`."""
+        """Make an Arrow table, one line for each column, for R, Julia and others: see `dpeigen.exchange`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Names, loadings, centre, scale and covariance, with the guarantee in the metadata.
+        """
         return exchange.to_arrow(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -373,7 +495,23 @@ class Release(DeclaredColumns):
 
 
 def load_release(path: str | Path) -> Release:
-    """Read a saved release; refuses damaged, truncated or edited files."""
+    """Read a saved release.
+
+    Parameters
+    ----------
+    path : path
+        The folder that `Release.save` wrote.
+
+    Returns
+    -------
+    Release
+        The release, with its guarantee.
+
+    Raises
+    ------
+    DamagedReleaseError
+        The files are damaged, truncated or edited.
+    """
     arrays, description = io.read_folder(path)
     try:
         check_description(description, arrays["covariance"].shape[-1])

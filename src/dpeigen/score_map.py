@@ -141,15 +141,25 @@ class ScoreMap:
         return np.array(groups).reshape(self.counts.shape)
 
     def centroids(self, public: Mapping[str, Sequence[float]] | None = None) -> Centroids:
-        """Centres of the labels, drawn to the middle of the map where the noise is larger than they are likely to be.
+        """Estimate the centres of the labels.
 
-        The sum S of n positions with noise of deviation s has, for centres of deviation w about the middle, the best
-        linear estimate S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A
-        label is shown if its noisy count is larger than any of as many labels without rows reaches but for 5%.
+        They are shrunk to the middle of the map where the noise is larger than they are likely to be. The sum S of n
+        positions with noise of deviation s has, for centres of deviation w about the middle, the best linear estimate
+        S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A label is shown if
+        its noisy count is larger than any of as many labels without rows reaches but for 5%.
 
-        With ``public`` facts of every label, such as the longitude and latitude of a country, centres are drawn to
-        their regression on those facts instead (`dpeigen.stats.areas`). Where labels have few rows that says much more
-        than their own noise, and it costs nothing.
+        With ``public`` facts, centres are shrunk to their regression on those facts instead (`dpeigen.stats.areas`).
+        Where labels have few rows that says much more than their own noise, and it costs nothing.
+
+        Parameters
+        ----------
+        public : dict of label to numbers, default=None
+            Public facts of every label, such as the longitude and latitude of a country.
+
+        Returns
+        -------
+        Centroids
+            Labels, points, errors, counts, and which of them stand out of the noise.
         """
         noise, count_noise = (float(self.facts[name] or 1) for name in ("sum_deviation", "class_count_deviation"))
         tail = math.log(max(len(self.labels), 1) / (2 * _FALSE_ALARM))  # P(Laplace > b·t) = e^−t/2, for each label
@@ -183,7 +193,13 @@ class ScoreMap:
         return facts
 
     def to_arrow(self) -> Any:
-        """One line for each cell: label (null for all rows), its borders, the noisy count and the smoothed one."""
+        """Make an Arrow table with one line for each cell.
+
+        Returns
+        -------
+        pyarrow.Table
+            Label (null for all rows), borders of the cell, the noisy count and the smoothed one.
+        """
         import pyarrow as pa
 
         m, (x, y) = self.counts.shape[-1], self.edges
@@ -202,7 +218,20 @@ class ScoreMap:
         return pa.table(columns)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write ``release.safetensors`` and ``release.json`` into the folder ``path``, one of its own."""
+        """Write ``release.safetensors`` and ``release.json`` into a folder of its own.
+
+        Parameters
+        ----------
+        path : path
+            The folder; it is made if it does not exist.
+        overwrite : bool, default=False
+            Replace a release that is there already.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
         if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
             raise FileExistsError(f"{path} holds a release already. Choose another folder, or overwrite=True.")
         description = {
@@ -225,7 +254,23 @@ class ScoreMap:
 
 
 def load_score_map(path: str | Path) -> ScoreMap:
-    """Read a saved map; refuses damaged, truncated or edited files."""
+    """Read a saved score map.
+
+    Parameters
+    ----------
+    path : path
+        The folder that `ScoreMap.save` wrote.
+
+    Returns
+    -------
+    ScoreMap
+        The map, with its guarantee.
+
+    Raises
+    ------
+    DamagedReleaseError
+        The files are damaged, truncated or edited.
+    """
     arrays, description = io.read_folder(path)
     try:
         if description["kind"] != "score-map":

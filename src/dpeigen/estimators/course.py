@@ -23,7 +23,15 @@ LEDGER_FAILS = (LedgerUnavailableError, DamagedLedgerError, RepeatedReleaseError
 
 
 class PaidError(ValueError):
-    """Something failed when the budget counted as spent. ``release`` is what was made, if anything was."""
+    """Something failed when the budget counted as spent.
+
+    Parameters
+    ----------
+    message : str
+        What failed, without values of the data.
+    release : Release, ScoreMap or None
+        What was made, if anything was: it is paid for, and may be used.
+    """
 
     def __init__(self, message: str, release: Any = None) -> None:
         super().__init__(message)

@@ -29,14 +29,42 @@ class PrivateCovariance(PrivateEstimator):
 
     Parameters
     ----------
-    epsilon, delta, method, bound, center, relation, ledger, random_state, scale, robust, units
-        As for `PrivatePCA`.
-    unit, max_rows, missing, columns
-        As for `PrivatePCA`.
+    epsilon : float
+        Privacy loss ε > 0. There is no default.
+    delta : float, default=0.0
+        δ in [0, 1); 0 asks for pure ε-privacy.
+    method : str or Method, default="auto"
+        As for `PrivatePCA`: "auto", "whitened", "gaussian", "laplace", "matrix-laplace", … or an instance.
+    bound : float, (lower, upper), "private" or None, default=None
+        As for `PrivatePCA`: a public radius, public bounds of the columns, or "private" to pay for a radius.
+    center : None, array, "private" or "pairs", default="private"
+        As for `PrivatePCA`. None: second moments about 0.
+    relation : {"replace", "add_remove"}, default="replace"
+        What neighbouring data sets are. Under "replace" the number of rows is public.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive
         semi-definite matrices of feasible trace only. For the methods that add noise to a whole matrix ("gaussian",
         "laplace", "matrix-laplace"); the others have no such inflation.
+    ledger : path, postgresql:// URL or Ledger, default=None
+        Where the budget of the data set is kept.
+    random_state : int, Generator or None, default=None
+        For tests and papers only: a seeded release is not private, and says so.
+    scale : None, array or "private", default=None
+        What columns are divided by, as for `PrivatePCA`.
+    robust : bool, default=False
+        Directions of signs of rows, which few outliers cannot turn far, as for `PrivatePCA`.
+    units : None or "same", default=None
+        "same": all columns are measured in one unit, such as pixels; a public statement.
+    unit : str or None, default=None
+        The name of the column that says whose row it is, such as "patient_id"; None: the guarantee is for one row.
+    max_rows : int or None, default=None
+        How many rows of a unit are used, as for `PrivatePCA`; None: all, and they share one weight.
+    missing : {"refuse", "correct", "drop"}, default="refuse"
+        What to do with missing or unreadable cells, as for `PrivatePCA`.
+    columns : dict, "schema" or None, default=None
+        What is declared about the columns, as for `PrivatePCA`.
+    on_bad_row : str, default=None
+        Deprecated: use ``missing``.
 
     Attributes
     ----------
@@ -99,9 +127,32 @@ class PrivateCovariance(PrivateEstimator):
 
     @own_error_state
     def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> PrivateCovariance:  # noqa: ARG002
-        """Release the covariance of X: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+        """Release the covariance matrix of a table.
 
-        ``unit``: whose row each row is; ids in the order of the rows, or the name of a column of X.
+        Parameters
+        ----------
+        X : array, data frame, Arrow table, path of a file, Dask or Spark table, or source
+            n rows and d columns: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+        y : None
+            Not used; it is there for scikit-learn's pipelines.
+        unit : array of n ids, str or None, default=None
+            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            parameter.
+
+        Returns
+        -------
+        PrivateCovariance
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, rows cannot be used, or rows × ε are too few to say anything. Nothing was
+            spent.
+        BudgetExceededError
+            The ledger has no room for the cost. Nothing was spent.
+        PaidError
+            Something failed after noise was drawn. Its ``release`` is what was paid for, if it was finished.
         """
         self._ledger()
         source = self._open(X, unit)
@@ -123,19 +174,57 @@ class PrivateCovariance(PrivateEstimator):
         return self._task(source, None, shrink=shrink, count=count)
 
     def explain(self, X: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
-        """What `fit` would do with X, as `PrivatePCA.explain`."""
+        """Say what `fit` would do with X, as `PrivatePCA.explain`. Spends nothing.
+
+        Parameters
+        ----------
+        X : table
+            As for `fit`.
+        unit : ids, name or None
+            As for `fit`.
+        count : bool, default=True
+            Whether to count the rows of a source that does not know their number.
+
+        Returns
+        -------
+        FitPlan
+            The plan, which prints as a table.
+        """
         source = copy(self)._open(X, unit)
         return self._plan(source, self._covariance_task(source, count=count or source.n_rows is not None))
 
     def get_precision(self) -> Floats:
-        """The precision matrix."""
+        """Return the precision matrix, the pseudo-inverse of ``covariance_``.
+
+        Returns
+        -------
+        (d, d) array
+            ``precision_``.
+        """
         self._check_fitted()
         return self.precision_
 
     def error_norm(
         self, comp_cov: ArrayLike, norm: str = "frobenius", scaling: bool = True, squared: bool = True
     ) -> float:
-        """Distance to another covariance matrix, as in scikit-learn (mean squared error by default)."""
+        """Compute the distance to another covariance matrix, as in scikit-learn.
+
+        Parameters
+        ----------
+        comp_cov : (d, d) array
+            The matrix to compare with.
+        norm : {"frobenius", "spectral"}, default="frobenius"
+            Which norm of the difference.
+        scaling : bool, default=True
+            Divide the squared norm by the number of columns.
+        squared : bool, default=True
+            Return the squared norm.
+
+        Returns
+        -------
+        float
+            The distance; by default the mean squared error.
+        """
         self._check_fitted()
         check_choice("norm", norm, ["frobenius", "spectral"], "error_norm")
         error = np.asarray(comp_cov, dtype=np.float64) - self.covariance_
@@ -145,13 +234,39 @@ class PrivateCovariance(PrivateEstimator):
 
     @own_error_state
     def mahalanobis(self, X: Any) -> Floats:
-        """Squared Mahalanobis distances of rows. Not private by itself: distances of private rows are private data."""
+        """Compute squared Mahalanobis distances of rows from the released centre.
+
+        This is not private by itself: distances of private rows are private data.
+
+        Parameters
+        ----------
+        X : array or table with n rows and d columns
+            Rows in the data's own units.
+
+        Returns
+        -------
+        (n,) array
+            Squared distances.
+        """
         centered = self._centered(X)
         return np.einsum("ij,jk,ik->i", centered, self.precision_, centered, optimize=True)
 
     @own_error_state
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Gaussian log-likelihood of rows in their own units; of private rows it is private data."""
+        """Compute the mean Gaussian log-likelihood of rows. Of private rows it is private data.
+
+        Parameters
+        ----------
+        X_test : array or table with n rows and d columns
+            Rows in the data's own units.
+        y : None
+            Not used; it is there for scikit-learn's pipelines.
+
+        Returns
+        -------
+        float
+            The log-likelihood of one row on average, in the data's own units.
+        """
         centered = self._centered(X_test)
         units = 0.0 if self.scale_ is None else float(np.log(self.scale_).sum())
         return float(log_likelihood(centered.T @ centered / len(centered), self.precision_)) - units

@@ -79,14 +79,15 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         anything is spent. "correct": they are missing cells, the others of their row are used, and results are
         corrected for the shares of missing cells, which are paid for and released; right where it does not depend on
         any value whether a cell is missing. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace". "drop":
-        a row with such a cell counts as a row at the centre that rows are measured from. (``on_bad_row``, where
-        "drop" was called "drop-to-zero", is deprecated.)
+        a row with such a cell counts as a row at the centre that rows are measured from.
     columns : dict, "schema" or None, default=None
         The columns of X to use, and what is declared about each: categories, ordinal scales, dates, limits, transforms,
         units of measure (`dpeigen.sources.open_source`). "schema": all columns by their own types; it says that these
         types, and the lists of categories in them, are public. With ``scale="private"`` indicators of categories are
         divided by the square root of their released frequency (factor analysis of mixed data), so that a variable
         counts once however many categories it has. None: all columns, as numbers.
+    on_bad_row : str, default=None
+        Deprecated: use ``missing``; "drop-to-zero" is now "drop".
 
     Attributes
     ----------
@@ -150,9 +151,33 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @own_error_state
     def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> PrivatePCA:  # noqa: ARG002
-        """Release the components of X: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+        """Release the principal components of a table.
 
-        ``unit``: whose row each row is; ids in the order of the rows, or the name of a column of X.
+        The parameters are checked and the cost is reserved in the ledger before anything is measured.
+
+        Parameters
+        ----------
+        X : array, data frame, Arrow table, path of a file, Dask or Spark table, or source
+            n rows and d columns: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+        y : None
+            Not used; it is there for scikit-learn's pipelines.
+        unit : array of n ids, str or None, default=None
+            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            parameter.
+
+        Returns
+        -------
+        PrivatePCA
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows cannot be used (`BadRowsError`). Nothing was spent.
+        BudgetExceededError
+            The ledger has no room for the cost. Nothing was spent.
+        PaidError
+            Something failed after noise was drawn. Its ``release`` is what was paid for, if it was finished.
         """
         self._ledger()
         self._check_components()
@@ -187,11 +212,24 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self
 
     def explain(self, X: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
-        """What `fit` would do with X: the method, what it would pay for, and how often it would read X.
+        """Say what `fit` would do with X: the method, what it would pay for, and how often it would read X.
 
-        Spends nothing and looks at no value. Under relation="replace" a source that does not know the number of its
-        rows is read once to count them, as `fit` would do; with ``count=False`` it is not, and method="auto" chooses
-        without knowing it.
+        Spends nothing and looks at no value.
+
+        Parameters
+        ----------
+        X : table
+            As for `fit`.
+        unit : ids, name or None
+            As for `fit`.
+        count : bool, default=True
+            Under relation="replace" a source that does not know the number of its rows is read once to count them, as
+            `fit` would do. False: it is not, and method="auto" chooses without knowing the number.
+
+        Returns
+        -------
+        FitPlan
+            The plan, which prints as a table.
         """
         self._check_components()
         source = copy(self)._open(X, unit)
@@ -199,9 +237,20 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @own_error_state
     def transform(self, X: Any) -> Floats:
-        """Scores of rows along the components. Not private by itself: scores of private rows are private data.
+        """Compute the scores of rows along the components.
 
-        With ``missing="correct"`` a missing cell of a row is put at the released centre of its column, ``mean_``.
+        This is not private by itself: scores of private rows are private data. With ``missing="correct"`` a missing
+        cell is put at the released centre of its column, ``mean_``.
+
+        Parameters
+        ----------
+        X : array or table with n rows and d columns
+            Rows in the data's own units, with the columns that were fitted.
+
+        Returns
+        -------
+        (n, k) array
+            Scores, in the data's units, or in deviations where there is a ``scale_``.
         """
         self._check_fitted()
         rows = self._filled(X, [np.float64, np.float32], self.mean_)
@@ -211,14 +260,31 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @own_error_state
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Rows in the data's units from scores."""
+        """Compute rows from scores.
+
+        Parameters
+        ----------
+        X : (n, k) array
+            Scores, as `transform` gives them.
+
+        Returns
+        -------
+        (n, d) array
+            Rows in the data's own units, on the plane of the components.
+        """
         self._check_fitted()
         rows = np.asarray(X) @ self.components_
         rows = rows if self.scale_ is None else rows * self.scale_
         return rows if self.mean_ is None else rows + self.mean_
 
     def get_covariance(self) -> Floats:
-        """Covariance of the probabilistic PCA model: Vᵀ(Λ − σ²)V + σ²I with the released numbers."""
+        """Compute the covariance of the probabilistic PCA model, Vᵀ(Λ − σ²)V + σ²I, from the released numbers.
+
+        Returns
+        -------
+        (d, d) array
+            The model's covariance, of the divided columns where there is a ``scale_``.
+        """
         self._check_fitted()
         spikes = (self.components_.T * (self.explained_variance_ - self.noise_variance_)) @ self.components_
         return spikes + self.noise_variance_ * np.eye(self.n_features_in_)

@@ -54,8 +54,12 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     alpha : float ≥ 0 or "auto", default=1.0
         The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, for free, knowing the
         noise; with privacy a good α is mostly far larger than without.
-    epsilon, delta, method, relation, ledger, random_state, robust, units, unit, max_rows, missing, columns
-        As for `PrivatePCA`. A row is a row of X and its entry of y together; either may be missing.
+    epsilon : float
+        Privacy loss ε > 0. There is no default.
+    delta : float, default=0.0
+        δ in [0, 1); 0 asks for pure ε-privacy.
+    method : str or Method, default="auto"
+        As for `PrivatePCA`: "auto", "whitened", "gaussian", "laplace", "matrix-laplace", … or an instance.
     bound : float, (lower, upper), "private" or None, default=None
         As for `PrivatePCA`. A radius bounds the joint row (x, y). Column bounds are those of X and need
         ``target_bounds``. With a radius or "private" the scale of y is yours: the noise has the same size on every
@@ -65,10 +69,31 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     center : None, array, "private" or "pairs", default="private"
         As for `PrivatePCA`; an array is a public centre of the joint row, the target's last. None fits through 0, an
         array through that point. "pairs" gives coefficients without an intercept, so it cannot predict.
+    relation : {"replace", "add_remove"}, default="replace"
+        What neighbouring data sets are. Under "replace" the number of rows is public.
+    ledger : path, postgresql:// URL or Ledger, default=None
+        Where the budget of the data set is kept.
+    random_state : int, Generator or None, default=None
+        For tests and papers only: a seeded release is not private, and says so.
     scale : None, array or "private", default=None
         None: the penalty is on coefficients in the data's own units. "private": features are divided by their released
         deviations before the penalty, as after a StandardScaler, so that α does not depend on units. An array: public
         deviations of the joint row, the target's last. Coefficients are in the data's own units always.
+    robust : bool, default=False
+        Directions of signs of rows, which few outliers cannot turn far, as for `PrivatePCA`.
+    units : None or "same", default=None
+        "same": all columns are measured in one unit, such as pixels; a public statement.
+    unit : str or None, default=None
+        The name of the column that says whose row it is, such as "patient_id"; None: the guarantee is for one row.
+    max_rows : int or None, default=None
+        How many rows of a unit are used, as for `PrivatePCA`; None: all, and they share one weight.
+    missing : {"refuse", "correct", "drop"}, default="refuse"
+        What to do with missing or unreadable cells, as for `PrivatePCA`. A row is a row of X and its entry of y
+        together; either may be missing.
+    columns : dict, "schema" or None, default=None
+        What is declared about the columns, as for `PrivatePCA`.
+    on_bad_row : str, default=None
+        Deprecated: use ``missing``.
 
     Attributes
     ----------
@@ -137,10 +162,31 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
 
     @own_error_state
     def fit(self, X: Any, y: Any, *, unit: Any = None) -> PrivateRidge:
-        """Release the covariance of (X, y) and regress.
+        """Release the covariance of (X, y), and compute the regression from it.
 
-        X : array, data frame, Arrow table, or path of a Parquet, Feather or CSV file. y : one number a row, or the name
-        of the column of X that is the target.
+        Parameters
+        ----------
+        X : array, data frame, Arrow table, or path of a Parquet, Feather or CSV file
+            n rows and p features; with the target among its columns where ``y`` is a name.
+        y : (n,) array or str
+            The target: one number for each row, or the name of the column of X that is the target.
+        unit : array of n ids, str or None, default=None
+            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            parameter.
+
+        Returns
+        -------
+        PrivateRidge
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            A parameter is out of range, or rows cannot be used. Nothing was spent.
+        BudgetExceededError
+            The ledger has no room for the cost. Nothing was spent.
+        PaidError
+            Something failed after noise was drawn. Its ``release`` is what was paid for, if it was finished.
         """
         self._ledger()
         source, names, factors = self._joint_source(X, y, unit)
@@ -165,9 +211,21 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         return release
 
     def coef_intervals(self, level: float = 0.95, *, of: str = "population") -> tuple[Floats, Floats]:
-        """(low, high) for the coefficients at the same penalty; a function of the release, so it costs nothing.
+        """Compute intervals for the coefficients at the same penalty. They cost nothing.
 
-        Its middle is the fit to what was measured (`Release.regression`), which the coefficients shrink.
+        The middle of an interval is the fit to what was measured (`Release.regression`), which the coefficients shrink.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The probability that an interval covers.
+        of : {"population", "table"}, default="population"
+            "population": the truth of the population that the rows were drawn from. "table": that of these rows.
+
+        Returns
+        -------
+        tuple of two (p,) arrays
+            Lower and upper ends; infinite where nothing is known of a coefficient.
         """
         self._check_fitted()
         asked = self.release_.facts["ridge"]
@@ -177,7 +235,24 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         return fit.intervals
 
     def explain(self, X: Any, y: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
-        """What `fit` would do with X and y, as `PrivatePCA.explain`."""
+        """Say what `fit` would do with X and y, as `PrivatePCA.explain`. Spends nothing.
+
+        Parameters
+        ----------
+        X : table
+            As for `fit`.
+        y : labels or target
+            As for `fit`.
+        unit : ids, name or None
+            As for `fit`.
+        count : bool, default=True
+            Whether to count the rows of a source that does not know their number.
+
+        Returns
+        -------
+        FitPlan
+            The plan, which prints as a table.
+        """
         source = copy(self)._joint_source(X, y, unit)[0]
         task = self._task(source, None, shrink=True, count=count or source.n_rows is not None)
         return self._plan(source, replace(task, regression=True))
@@ -192,9 +267,20 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
 
     @own_error_state
     def predict(self, X: Any) -> Floats:
-        """Predictions for rows. Not private by itself: predictions for private rows are private data.
+        """Predict the target of rows.
 
-        With ``missing="correct"`` a missing cell of a row is put at the released centre of its column.
+        This is not private by itself: predictions for private rows are private data. With ``missing="correct"`` a
+        missing cell is put at the released centre of its column.
+
+        Parameters
+        ----------
+        X : array or table with n rows and p columns
+            Rows of features in the data's own units.
+
+        Returns
+        -------
+        (n,) array
+            Predictions in the target's unit.
         """
         self._check_fitted()
         if self.intercept_ is None:

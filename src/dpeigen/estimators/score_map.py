@@ -61,12 +61,17 @@ class PrivateScoreMap(PrivateEstimator):
         Cells along an axis; "auto": from ε and the public or released number of rows.
     density_share : float or None, default=None
         The share of ε for the density where there are labels; None: a quarter, or half for a density of each class.
-    ledger, random_state : as in `PrivatePCA`.
-    missing : {"refuse", "correct", "drop"}, default="refuse"
-        As in `PrivatePCA`, but with "correct" a missing cell counts as the released centre of its column.
+    ledger : path, postgresql:// URL or Ledger, default=None
+        Where the budget of the data set is kept.
+    random_state : int, Generator or None, default=None
+        For tests and papers only: a seeded release is not private, and says so.
     unit : str or None, default=None
         The name of the column that says whose row it is, as in `PrivatePCA`; None: that of the release. The map must
         protect the same unit as the release. One row of each unit, drawn at random, is on the map.
+    missing : {"refuse", "correct", "drop"}, default="refuse"
+        As in `PrivatePCA`, but with "correct" a missing cell counts as the released centre of its column.
+    on_bad_row : str, default=None
+        Deprecated: use ``missing``.
 
     Attributes
     ----------
@@ -123,10 +128,23 @@ class PrivateScoreMap(PrivateEstimator):
 
     @own_error_state
     def fit(self, X: Any, y: Any = None, *, unit: Any = None) -> PrivateScoreMap:
-        """Release the map of X, the table of the release; ``y`` holds labels, one for each row, or `label` names them.
+        """Release the map of X, the table of the release.
 
-        X is whatever `dpeigen.sources.open_source` takes, or a source that it made (then with the label's categories
-        declared).
+        Parameters
+        ----------
+        X : array, data frame, Arrow table, path of a file, or source
+            The table of the release: whatever `dpeigen.sources.open_source` takes, or a source that it made (then with
+            the label's categories declared).
+        y : (n,) array or None, default=None
+            Labels, one for each row, unless the ``label`` parameter names their column.
+        unit : array of n ids, str or None, default=None
+            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            parameter.
+
+        Returns
+        -------
+        PrivateScoreMap
+            The fitted estimator itself; ``map_`` is the map.
         """
         ledger = self._ledger()
         source, task = self._prepare(X, y, unit)
@@ -146,7 +164,22 @@ class PrivateScoreMap(PrivateEstimator):
         return found
 
     def explain(self, X: Any, y: Any = None, *, unit: Any = None) -> FitPlan:
-        """What `fit` would pay for, and how often it would read X. Spends nothing and looks at no value."""
+        """Say what `fit` would pay for, and how often it would read X. Spends nothing and looks at no value.
+
+        Parameters
+        ----------
+        X : table
+            As for `fit`.
+        y : labels or target
+            As for `fit`.
+        unit : ids, name or None
+            As for `fit`.
+
+        Returns
+        -------
+        FitPlan
+            The plan, which prints as a table.
+        """
         _, task = self._prepare(X, y, unit)
         promise = self._promise(task, task.spends(), seeded=False)
         return FitPlan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False, guarantee=promise)

@@ -88,15 +88,27 @@ class StreamMixin:
     @available_if(_one_pass)  # type: ignore[untyped-decorator]
     @own_error_state
     def partial_fit(self, X: Any, y: Any = None, *, unit: Any = None) -> Any:  # noqa: ARG002
-        """Take in one more block of rows, of any size, and release anew whenever a batch has brought news.
+        """Take in one more block of rows, of any size, and release anew whenever a batch is complete.
 
-        For method="dp-pca" and "oja". Rows are used once, in batches by their positions, in constant memory; those that
-        wait for their batch to fill are all that is kept. ``release_`` and the fitted attributes are there as soon as
-        there is something of everything in them, and hold what was paid for so far: a stream may stop at any time.
-        ``n_samples_seen_`` is the number of rows in finished batches.
+        For method="dp-pca" and "oja". Rows are used once, in batches by their positions, in constant memory; only those
+        that wait for their batch to fill are kept. ``release_`` and the fitted attributes exist from the first complete
+        batch on, and hold what was paid for so far: a stream may stop at any time. ``n_samples_seen_`` is the number of
+        rows in finished batches.
 
-        With a unit (the parameter, or ``unit``: ids of these rows) one row of each person is used, drawn at random. All
-        rows of a person must come in one call: someone who was in an earlier one is refused, and nothing of X is used.
+        Parameters
+        ----------
+        X : array or table with any number of rows
+            The next block.
+        y : None
+            Not used; it is there for scikit-learn's pipelines.
+        unit : array of ids, str or None, default=None
+            Whose row each row of this block is. One row of each person is used, drawn at random. All rows of a person
+            must come in one call: someone who was in an earlier one is refused, and nothing of X is used.
+
+        Returns
+        -------
+        PrivatePCA
+            The estimator itself.
         """
         fresh = "_stream" not in self.__dict__
         if fresh:
@@ -231,11 +243,23 @@ class StreamMixin:
         super()._check_fitted()  # type: ignore[misc]
 
     def save_stream(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Save a running stream into the folder ``path``: safetensors and JSON, only public and released numbers.
+        """Save a running stream into a folder: safetensors and JSON, only public and released numbers.
 
         Rows that wait for their batch are not saved. Go on after `resume_stream` with the row that follows the first
         ``n_samples_seen_``. A state can be resumed once. Rows fed to this stream after it was saved must not be fed to
         the resumed one.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        overwrite : bool, default=False
+            Replace what the folder holds.
+
+        Returns
+        -------
+        Path
+            The folder.
         """
         running: Running | None = self.__dict__.get("_stream")
         if running is None:

@@ -48,7 +48,37 @@ class UnitWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-differential privacy, with everything one needs to judge it."""
+    """(ε, δ)-differential privacy, with everything one needs to judge it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss ε > 0.
+    delta : float
+        δ in [0, 1).
+    relation : Relation
+        What neighbouring tables are: one row replaced, or one row added or removed.
+    mechanism : str
+        The method that the noise belongs to.
+    split : tuple of Spend
+        What each share of the budget was spent on. Together they cost at most (ε, δ).
+    trust : {"central", "local", "shuffled"}
+        Who sees rows: the curator, nobody, or nobody who could tell whose they are.
+    basis : {"worst-case", "distributional", "none"}
+        Whether the guarantee holds for every table, only under ``assumptions``, or not at all.
+    numerics : {"exact", "idealised", "seeded"}
+        How the noise was drawn. "seeded" is not private.
+    reference : str
+        The paper with the proof.
+    assumptions : tuple of str
+        What must hold for the guarantee, in words.
+    notes : tuple of str
+        Further remarks.
+    estimand : str
+        What the release is about; "" where that is not stated.
+    unit : str
+        Whose data neighbours differ in: "row", or all rows that share a value of the column with this name.
+    """
 
     epsilon: float
     delta: float
@@ -127,10 +157,15 @@ class Guarantee:
         return compose(self.split, self.delta) if self.split else self.epsilon
 
     def best_attack(self) -> float:
-        """The highest probability with which anyone can tell two neighbouring data sets apart, prior one half.
+        """Compute the highest probability with which anyone can tell two neighbouring data sets apart, prior one half.
 
         It is (1 + TV)/2, TV the total variation distance: at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh, Viswanath
         2015), and at most what the recorded shares compose to at ε = 0.
+
+        Returns
+        -------
+        float
+            Between 0.5, a coin toss, and 1.
         """
         success = best_guess(self.epsilon, self.delta)
         if self.split:
@@ -138,11 +173,28 @@ class Guarantee:
         return success
 
     def with_notes(self, *notes: str) -> Guarantee:
-        """The same guarantee with remarks added."""
+        """Return the same guarantee with remarks added.
+
+        Parameters
+        ----------
+        *notes : str
+            The remarks.
+
+        Returns
+        -------
+        Guarantee
+            A new one; this one does not change.
+        """
         return replace(self, notes=self.notes + notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads.
+        """
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -161,7 +213,18 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:
-        """The inverse of `to_dict`."""
+        """Make a guarantee from plain values, the inverse of `to_dict`.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned, or a file held.
+
+        Returns
+        -------
+        Guarantee
+            Checked as a new one is.
+        """
         rest = dict(data)
         rest["split"] = tuple(Spend.from_dict(s) for s in rest["split"])
         rest["assumptions"], rest["notes"] = tuple(rest["assumptions"]), tuple(rest["notes"])

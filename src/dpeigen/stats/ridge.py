@@ -200,9 +200,17 @@ class RidgeFit:
                 value.setflags(write=False)
 
     def predict(self, X: Any) -> Floats:
-        """Predictions for rows, rows × m for m values of α. Predictions for private rows are private data.
+        """Predict the target of rows. Predictions for private rows are private data.
 
-        A data frame is read by the names of its columns, anything else by their order.
+        Parameters
+        ----------
+        X : array or table with n rows
+            A data frame is read by the names of its columns, anything else by their order.
+
+        Returns
+        -------
+        (n,) array, or (n, m) for m values of α
+            Predictions in the target's unit.
         """
         if self.intercept is None:
             raise ValueError(

@@ -31,9 +31,16 @@ _LONGEST = 500  # characters of a text that is given
 
 
 class Ledger:
-    """The ledger at a path or a ``postgresql://`` URL. Make it once with `Ledger.create`.
+    """One budget for all releases of a data set, in a file or in PostgreSQL. Make it once with `Ledger.create`.
 
-    ``by`` and ``host`` are recorded with everything done through this object; by default the operating system's.
+    Parameters
+    ----------
+    place : path or str
+        The file, or a ``postgresql://`` URL.
+    by : str, default=None
+        Who is recorded with everything done through this object; None: the operating system's user.
+    host : str, default=None
+        The machine that is recorded; None: the operating system's name.
     """
 
     def __init__(self, place: str | Path, *, by: str | None = None, host: str | None = None) -> None:
@@ -48,7 +55,27 @@ class Ledger:
     def create(
         cls, place: str | Path, *, epsilon: float, delta: float = 0.0, accounting: str = "auto", by: str | None = None
     ) -> Ledger:
-        """A new ledger with a total budget; refuses to overwrite. ``accounting``: see `rules`."""
+        """Make a new ledger with a total budget; refuses to overwrite.
+
+        Parameters
+        ----------
+        place : path or str
+            The file, or a ``postgresql://`` URL.
+        epsilon : float
+            The total ε > 0.
+        delta : float, default=0.0
+            The total δ in [0, 1).
+        accounting : str, default="auto"
+            How costs are added: "sum", or a tighter rule for Gaussian noise (`dpeigen.privacy.ledger.rules`). "auto"
+            decides by the first release.
+        by : str, default=None
+            Who makes it; None: the operating system's user.
+
+        Returns
+        -------
+        Ledger
+            The new ledger.
+        """
         cap = Budget(epsilon, delta)
         check_choice("accounting", accounting, rules.ACCOUNTINGS, "Ledger")
         if cap.is_pure and accounting == "auto":
@@ -74,7 +101,18 @@ class Ledger:
 
     @classmethod
     def at(cls, ledger: Ledger | str | Path) -> Ledger:
-        """A ledger from itself, its path or its URL."""
+        """Open a ledger, unless it is one already.
+
+        Parameters
+        ----------
+        ledger : Ledger, path or str
+            The ledger itself, its path or its URL.
+
+        Returns
+        -------
+        Ledger
+            The ledger.
+        """
         return ledger if isinstance(ledger, Ledger) else cls(ledger)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,7 +134,18 @@ class Ledger:
         return f"Ledger({self.place!r})"
 
     def named(self, release_id: str) -> Ledger:
-        """This ledger for one release with this id, as estimators need it: ``ledger=ledger.named("wave-1")``."""
+        """Return this ledger for one release with an id of its own: ``ledger=ledger.named("wave-1")``.
+
+        Parameters
+        ----------
+        release_id : str
+            The id. The same id is never paid for twice and never drawn twice.
+
+        Returns
+        -------
+        Ledger
+            The same ledger, for that release.
+        """
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._release_id = _text("id", release_id)
@@ -112,15 +161,39 @@ class Ledger:
         split: Iterable[Spend] | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> str:
-        """Set the cost aside and return a ticket (the release id), or raise `BudgetExceededError`.
+        """Set the cost of a release aside.
 
-        ``split`` are the shares behind the cost, for accountings that are tighter than sums; without it the cost is a
-        bare (ε, δ). ``about`` are further public facts for the record. All releases of a data set are about the same
-        neighbouring relation: costs under different ones do not add up.
+        All releases of a data set must be about the same neighbouring relation: costs under different ones do not add
+        up.
 
-        ``id`` makes the call repeatable: the same id at the same cost is the same reservation, charged once, until
-        `start` or `commit` says that noise may have been drawn. From then on it is refused with
-        `RepeatedReleaseError`, because a second draw would be a second release. After `cancel` an id is free again.
+        Parameters
+        ----------
+        cost : Budget
+            (ε, δ) of the release.
+        what : str
+            What is released, in words.
+        relation : Relation, default=Relation.REPLACE
+            What neighbouring tables are.
+        id : str, default=None
+            Makes the call repeatable: the same id at the same cost is the same reservation, charged once, until `start`
+            or `commit` says that noise may have been drawn. From then on it is refused, because a second draw would be
+            a second release. After `cancel` an id is free again. None: a new random id.
+        split : list of Spend, default=None
+            The shares behind the cost, for accountings that are tighter than sums; None: the cost is a bare (ε, δ).
+        about : dict, default=None
+            Further public facts for the record.
+
+        Returns
+        -------
+        str
+            The ticket: the id of the release.
+
+        Raises
+        ------
+        BudgetExceededError
+            There is no room for the cost.
+        RepeatedReleaseError
+            The id was used already.
         """
         spends = None if split is None else tuple(split)
         rules.check_split(cost, spends)
@@ -153,7 +226,12 @@ class Ledger:
     def require(self, cost: Budget, *, split_unknown: bool = False) -> None:
         """Raise `BudgetExceededError` if there is no room now; reserves nothing.
 
-        With ``split_unknown`` only what cannot fit whatever its shares are is refused.
+        Parameters
+        ----------
+        cost : Budget
+            (ε, δ) of a release.
+        split_unknown : bool, default=False
+            Refuse only what cannot fit whatever its shares are.
         """
         state = self._looking(self.state())
         if not (split_unknown and any(f.rho_left(state.total) > 0 for f in state.filters)):
@@ -165,54 +243,109 @@ class Ledger:
         return self.state().accounting != "sum"
 
     def start(self, ticket: str) -> None:
-        """Noise is about to be drawn for this reservation; only once."""
+        """Record that noise is about to be drawn for a reservation; only once.
+
+        Parameters
+        ----------
+        ticket : str
+            What `reserve` returned.
+        """
         self._settle(ticket, "start")
 
     def commit(self, ticket: str) -> None:
-        """The release was made."""
+        """Record that the release was made.
+
+        Parameters
+        ----------
+        ticket : str
+            What `reserve` returned.
+        """
         self._settle(ticket, "commit")
 
     def cancel(self, ticket: str, reason: str | None = None) -> None:
-        """Nothing was drawn from the data: give the reservation back. The entry stays in the history.
+        """Give a reservation back, because nothing was drawn from the data. The entry stays in the history.
 
-        After `start` data may have been read, so a reason is needed, which is recorded; it must hold no value of the
-        data. And only the object that started can know that nothing was drawn; everyone else needs `resolve`.
+        Parameters
+        ----------
+        ticket : str
+            What `reserve` returned.
+        reason : str, default=None
+            Needed after `start`, when data may have been read; it is recorded and must hold no value of the data. Only
+            the object that started can know that nothing was drawn; everyone else needs `resolve`.
         """
         given = {} if reason is None else {"reason": _reason(reason, "Ledger.cancel")}
         self._settle(ticket, "cancel", given)
 
     def refused(self, what: str, reason: str) -> None:
-        """Write down that rows were read and then refused before anything could be reserved; it costs nothing.
+        """Record that rows were read and then refused before anything could be reserved; it costs nothing.
 
-        A refusal is an answer about the data, so whoever reviews the ledger must see how often there was one. The
-        reason says of which kind, and holds no value of the data.
+        A refusal is an answer about the data, so whoever reviews the ledger must see how often there was one.
+
+        Parameters
+        ----------
+        what : str
+            What was to be released.
+        reason : str
+            The kind of refusal; it must hold no value of the data.
         """
         body = {"id": uuid.uuid4().hex, "what": _text("what", what), "reason": _reason(reason, "Ledger.refused")}
         with self._store.write() as db:
             self._page(db, lock=True).add("refuse", body)
 
     def resolve(self, ticket: str, *, spent: bool, reason: str) -> None:
-        """Close by hand a reservation that its process left open, as spent or as never drawn; the reason is recorded.
+        """Close by hand a reservation that its process left open.
 
-        ``spent=False`` gives the cost back. It is a statement that nobody has seen anything drawn for it. The entry
-        stays in the history, and `verify` counts it among its cautions.
+        The entry stays in the history, and `verify` counts it among its cautions.
+
+        Parameters
+        ----------
+        ticket : str
+            What `reserve` returned.
+        spent : bool
+            True: it counts as spent. False: the cost is given back, which states that nobody has seen anything drawn
+            for it.
+        reason : str
+            Why; it is recorded.
         """
         decision = {"as": "spent" if spent else "cancelled", "reason": _reason(reason, "Ledger.resolve")}
         self._settle(ticket, "resolve", decision)
 
     def state(self) -> State:
-        """Cap, accounting and totals."""
+        """Read the total budget, the accounting and what is spent.
+
+        Returns
+        -------
+        State
+            Frozen; totals of everything reserved and committed.
+        """
         with self._store.read() as db:
             return self._page(db).state
 
     def remaining(self) -> Budget | None:
-        """The largest cost, as a bare (ε, δ), that would be granted now, or None when ε is used up."""
+        """Compute the largest cost, as a bare (ε, δ), that would be granted now.
+
+        Returns
+        -------
+        Budget or None
+            None when ε is used up.
+        """
         state = self._looking(self.state())
         epsilon, delta = rules.left(state.filters, state.total)
         return Budget(epsilon, max(delta, 0.0)) if epsilon > 1e-12 * state.epsilon else None
 
     def room(self, delta: float) -> float:
-        """The largest ε of one more release by Gaussian noise alone, at this δ, that fits now; 0 for none."""
+        """Compute the largest ε of one more release by Gaussian noise alone that fits now.
+
+        Parameters
+        ----------
+        delta : float
+            The δ of that release.
+
+        Returns
+        -------
+        float
+            0 where nothing fits.
+        """
         state = self._looking(self.state())
         sums = [f.left(state.total) for f in state.filters if f.kind == "sum"]
         best = max((epsilon for epsilon, left in sums if delta <= left * (1 + 1e-12)), default=0.0)
@@ -224,10 +357,15 @@ class Ledger:
         return max(best, 0.0)
 
     def history(self) -> list[dict[str, Any]]:
-        """All entries, oldest first: who reserved what and when, at which cost, and what became of it.
+        """List all entries, oldest first: who reserved what and when, at which cost, and what became of it.
 
-        Made from the record, so nothing ever drops out: cancelled entries, those closed by hand, and each use of an id
-        that was cancelled and reserved again.
+        It is made from the record, so nothing ever drops out: cancelled entries, those closed by hand, and each use of
+        an id that was cancelled and reserved again are there.
+
+        Returns
+        -------
+        list of dict
+            One for each reservation or refusal.
         """
         try:
             return history_of(self.events())
@@ -235,7 +373,13 @@ class Ledger:
             raise self._store.damaged("an event cannot be read") from error
 
     def events(self) -> list[LedgerEvent]:
-        """The record itself, oldest first."""
+        """Read the record itself, oldest first.
+
+        Returns
+        -------
+        list of LedgerEvent
+            Events, each with the hash of the one before.
+        """
         with self._store.read() as db:
             self._page(db)
             return all_events(db)
@@ -243,7 +387,15 @@ class Ledger:
     def verify(self, head: str | None = None) -> Verdict:
         """Recompute every hash, total and state from the record, and whether each grant was within the budget.
 
-        ``head`` is the head of an earlier verdict, kept elsewhere: that event must still be in the chain.
+        Parameters
+        ----------
+        head : str, default=None
+            The head of an earlier verdict, kept elsewhere: that event must still be in the chain.
+
+        Returns
+        -------
+        Verdict
+            Problems, cautions, the number of events and the head; prints as a verdict in words.
         """
         with self._store.read() as db:
             events = all_events(db)

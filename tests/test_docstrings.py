@@ -1,0 +1,61 @@
+"""Everything public has a docstring in numpydoc's form: a summary, each parameter with its meaning, what is returned.
+
+A method that overrides a documented one of its base needs no docstring of its own. A frozen value may describe its fields
+under "Attributes" instead of "Parameters".
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import is_dataclass
+
+import pytest
+
+numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
+
+MODULES = ["dpeigen"]
+# No docstring, no summary; a parameter that is not described, not there, out of order, without a meaning; no returns.
+ERRORS = {"GL08", "SS01", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03"}
+
+
+def public_objects(module: str) -> list[str]:
+    found = []
+    names = importlib.import_module(module).__all__
+    for name in names:
+        thing = getattr(importlib.import_module(module), name)
+        if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            continue
+        found.append(f"{module}.{name}")
+        if not inspect.isclass(thing) or not thing.__module__.startswith("dpeigen"):
+            continue
+        for member, value in vars(thing).items():
+            function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+            if member.startswith("_") or not inspect.isfunction(function):
+                continue
+            if not any(getattr(base, member, None) is not None for base in thing.__mro__[1:]):
+                found.append(f"{module}.{name}.{member}")
+    return found
+
+
+def problems(name: str) -> list[str]:
+    module, _, rest = name.partition(".")
+    thing = importlib.import_module(module)
+    for part in rest.split("."):
+        thing = getattr(thing, part) if hasattr(thing, part) else importlib.import_module(f"{thing.__name__}.{part}")
+    found = [(code, text) for code, text in numpydoc.validate(name)["errors"] if code in ERRORS]
+    if is_dataclass(thing) and "Attributes\n" in (thing.__doc__ or ""):
+        found = [(code, text) for code, text in found if code != "PR01"]
+    return [f"{code} {text}" for code, text in found]
+
+
+@pytest.mark.parametrize("name", [name for module in MODULES for name in public_objects(module)])
+def test_public_name_is_documented(name):
+    assert problems(name) == []
+
+
+def test_a_missing_parameter_is_noticed(monkeypatch):
+    import dpeigen
+
+    monkeypatch.setattr(dpeigen.load_release, "__doc__", "Read a saved release.\n\nReturns\n-------\nRelease\n    It.\n")
+    assert [text[:4] for text in problems("dpeigen.load_release")] == ["PR01"]
