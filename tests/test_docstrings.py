@@ -9,12 +9,22 @@ from __future__ import annotations
 import importlib
 import inspect
 from dataclasses import is_dataclass
+from enum import Enum
 
 import pytest
 
 numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
 
-MODULES = ["dpeigen"]
+MODULES = [
+    "dpeigen",
+    "dpeigen.privacy",
+    "dpeigen.privacy.ledger",
+    "dpeigen.datasets",
+    "dpeigen.planner",
+    "dpeigen.auditing",
+    "dpeigen.sources",
+    "dpeigen.report",
+]
 # No docstring, no summary; a parameter that is not described, not there, out of order, without a meaning; no returns.
 ERRORS = {"GL08", "SS01", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03"}
 
@@ -46,6 +56,10 @@ def problems(name: str) -> list[str]:
     found = [(code, text) for code, text in numpydoc.validate(name)["errors"] if code in ERRORS]
     if is_dataclass(thing) and "Attributes\n" in (thing.__doc__ or ""):
         found = [(code, text) for code, text in found if code != "PR01"]
+    if inspect.isclass(thing) and issubclass(thing, Enum):
+        found = [(code, text) for code, text in found if code != "PR01"]
+    if inspect.isgeneratorfunction(inspect.unwrap(thing) if callable(thing) else thing):
+        found = [(code, text) for code, text in found if code != "RT01"]
     return [f"{code} {text}" for code, text in found]
 
 
@@ -57,5 +71,7 @@ def test_public_name_is_documented(name):
 def test_a_missing_parameter_is_noticed(monkeypatch):
     import dpeigen
 
-    monkeypatch.setattr(dpeigen.load_release, "__doc__", "Read a saved release.\n\nReturns\n-------\nRelease\n    It.\n")
+    monkeypatch.setattr(
+        dpeigen.load_release, "__doc__", "Read a saved release.\n\nReturns\n-------\nRelease\n    It.\n"
+    )
     assert [text[:4] for text in problems("dpeigen.load_release")] == ["PR01"]

@@ -26,7 +26,17 @@ _LARGEST_FACTOR, _STEPS, _GRID = 64.0, 40, 48
 
 @dataclass(frozen=True)
 class Finding:
-    """Lower bounds on ε at the stated δ, and whether what is stated is refuted."""
+    """Lower bounds on ε at the stated δ.
+
+    Attributes
+    ----------
+    plain : float
+        From the definition of (ε, δ)-DP alone.
+    fitted : float
+        From the form of the mechanism's shares, which is sharper.
+    refuted : bool
+        Whether what is stated cannot be true.
+    """
 
     plain: float
     fitted: float
@@ -40,13 +50,34 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is stated: a budget, and the spends that compose to it."""
+    """What is stated: a budget, and the shares that compose to it.
+
+    Attributes
+    ----------
+    budget : Budget
+        The stated (ε, δ).
+    spends : tuple of Spend
+        The shares.
+    """
 
     budget: Budget
     spends: tuple[Spend, ...]
 
     def judge(self, p: float, q: float) -> Finding:
-        """What an event with these two probabilities says."""
+        """Say what an event with two probabilities says about the claim.
+
+        Parameters
+        ----------
+        p : float
+            A lower bound on its probability on one data set.
+        q : float
+            An upper bound on its probability on the neighbouring one.
+
+        Returns
+        -------
+        Finding
+            Lower bounds on ε, and whether the claim is refuted.
+        """
         plain = max(0.0, math.log((p - self.budget.delta) / q)) if p > self.budget.delta else 0.0
         factor = self._factor(p, q)
         fitted = self._price(factor)

@@ -30,7 +30,27 @@ SIGNAL, NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from 
 
 @dataclass(frozen=True)
 class Target:
-    """One mechanism with its claim. ``run`` makes one release of a data set and returns what it shows."""
+    """One mechanism with its claim.
+
+    Attributes
+    ----------
+    name : str
+        The mechanism.
+    claim : Claim
+        What is stated.
+    n_rows, n_features : int
+        The size of the data sets.
+    relation : Relation
+        What neighbours are.
+    run : function
+        Makes one release of a data set and returns what it shows.
+    facts : dict
+        Public facts that the attack may use.
+    model : bool
+        Whether the guarantee rests on a model of the rows.
+    local : bool
+        Whether it is about single reports.
+    """
 
     name: str
     claim: Claim

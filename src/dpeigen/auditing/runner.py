@@ -48,7 +48,25 @@ READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What is fixed before the first draw."""
+    """What is fixed before the first draw of an audit.
+
+    Attributes
+    ----------
+    targets : tuple of str
+        Names of the mechanisms to attack.
+    epsilons : tuple of float
+        The stated ε at which each is attacked.
+    runs : int
+        Fresh runs of each on both data sets.
+    rounds : int
+        Rounds of the search for a bad pair and event, before the fresh runs.
+    quick : bool
+        Fewer runs, for a first look.
+    confidence : float
+        The probability with which all lower bounds hold together.
+    seed : int or None
+        For tests; None: the operating system's randomness.
+    """
 
     targets: tuple[str, ...]
     epsilons: tuple[float, ...] = (4.0,)
@@ -66,13 +84,35 @@ class AuditPlan:
             check_epsilon(epsilon, "audit")
 
     def runs_of(self, name: str) -> int:
-        """Fresh runs of one mechanism: a multiple of the pieces."""
+        """Return the number of fresh runs of one mechanism.
+
+        Parameters
+        ----------
+        name : str
+            The mechanism.
+
+        Returns
+        -------
+        int
+            A multiple of the pieces in which runs are made.
+        """
         cost = TARGETS[name].cost if name in TARGETS else 1
         least = 64 if self.quick else min(self.runs, FEWEST)
         return max(64, least, self.runs // cost) // PIECES * PIECES
 
     def pilot_of(self, name: str) -> int:
-        """Pieces of the pilot: of all the runs, or of as many as are enough."""
+        """Return the number of pieces of the pilot, in which pair and event are chosen.
+
+        Parameters
+        ----------
+        name : str
+            The mechanism.
+
+        Returns
+        -------
+        int
+            All pieces, or as many as are enough.
+        """
         runs = self.runs_of(name)
         return math.ceil(min(runs, PILOT) / (runs // PIECES))
 
@@ -84,7 +124,29 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Result:
-    """What was stated and what was found for one mechanism; counts are of fresh runs."""
+    """What was stated and what was found for one mechanism; counts are of fresh runs.
+
+    Attributes
+    ----------
+    name : str
+        The mechanism.
+    epsilon, delta : float
+        What was stated.
+    basis : str
+        "worst-case", or a guarantee under a model.
+    pair, event : str
+        The neighbouring data sets and the event that told them apart best.
+    hits : (int, int)
+        How often the event happened on each.
+    trials, planned : int
+        Runs made, and runs planned.
+    plain, fitted : float
+        Lower bounds on ε, as in `Finding`.
+    refuted : bool
+        Whether what is stated cannot be true.
+    confidence : float
+        The probability with which the bounds hold.
+    """
 
     name: str
     epsilon: float
@@ -106,7 +168,13 @@ class Result:
         return max(self.plain, self.fitted)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+            All fields.
+        """
         return asdict(self) | {"lower": self.lower}
 
 
@@ -299,7 +367,26 @@ def run_audits(
     workers: int = 2,
     progress: Callable[[str], None] = lambda text: None,  # noqa: ARG005
 ) -> tuple[list[Result], list[str]]:
-    """Results, and the names of what did not come to a first reading in time."""
+    """Run the audits of a plan.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        What to attack, and how often.
+    folder : Path
+        Where readings are kept, so that a run that was interrupted goes on.
+    minutes : float or None, default=None
+        Stop after so many; None: when all is done.
+    workers : int, default=2
+        Processes.
+    progress : function of str
+        Called with a line for each step.
+
+    Returns
+    -------
+    (list of Result, list of str)
+        Results, and the names of mechanisms that were not reached in time.
+    """
     _fix(plan, folder)
     deadline = None if minutes is None else time.time() + 60 * minutes
     larger = sorted(set(plan.epsilons), reverse=True)

@@ -30,7 +30,21 @@ class DatasetError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Rows × features, with names; ``bounds`` are public (lower, upper) column bounds where they are declared."""
+    """A public table.
+
+    Attributes
+    ----------
+    X : (n, d) array
+        Rows × features.
+    feature_names : tuple of str
+        Names of the d columns.
+    target : (n,) array or None
+        Labels or the variable to predict.
+    description : str
+        What the rows are, and under which licence.
+    bounds : (lower, upper) or None
+        Public bounds of the columns, where they are declared.
+    """
 
     X: NDArray[Any]
     feature_names: tuple[str, ...]
@@ -93,7 +107,13 @@ class File:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: ``DPEIGEN_CACHE``, or the operating system's place for caches."""
+    """Return the folder where downloads are kept: ``DPEIGEN_CACHE``, or the operating system's place for caches.
+
+    Returns
+    -------
+    Path
+        The folder; it may not exist yet.
+    """
     if os.environ.get("DPEIGEN_CACHE"):
         return Path(os.environ["DPEIGEN_CACHE"]).expanduser()
     if sys.platform == "win32":

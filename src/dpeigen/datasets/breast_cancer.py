@@ -48,7 +48,13 @@ _BOUNDS = {
 
 
 def load_breast_cancer() -> Dataset:
-    """569 tumours × 30 measurements of cell nuclei; target: 0 malignant, 1 benign. Needs no download."""
+    """Load 569 tumours × 30 measurements of cell nuclei. Needs no download.
+
+    Returns
+    -------
+    Dataset
+        Its target: 0 malignant, 1 benign.
+    """
     from sklearn.datasets import load_breast_cancer as embedded
 
     bunch = embedded()

@@ -40,7 +40,13 @@ _EUROPE_LABELS = File(
 
 
 def load_mnist() -> Dataset:
-    """70000 handwritten digits × 784 pixels (0 to 255), the 60000 training images first; target: the digit."""
+    """Load 70,000 handwritten digits × 784 pixels (0 to 255), the 60,000 training images first.
+
+    Returns
+    -------
+    Dataset
+        Its target: the digit.
+    """
     parts = {name: _idx(name, digest) for name, digest in _MNIST_CONTENT.items()}
     images = [parts[name].reshape(-1, 784) for name in parts if "images" in name]
     labels = [parts[name] for name in parts if "labels" in name]
@@ -98,9 +104,14 @@ EUROPE_CAPITALS: dict[str, tuple[float, float]] = {
 
 
 def load_europe() -> Dataset:
-    """1387 Europeans × 20 genetic coordinates, each times 20·eigenvalue (as in Biswas et al. 2020); target: country.
+    """Load 1,387 Europeans × 20 genetic coordinates, each times 20·eigenvalue (as in Biswas et al. 2020).
 
     From the smartpca output that Novembre et al. 2008 published; genotypes are not part of it.
+
+    Returns
+    -------
+    Dataset
+        Its target: the country.
     """
     lines = _EUROPE_ROWS.read().decode("ascii").splitlines()[1:]
     coordinates = np.array([line.split()[2:22] for line in lines], dtype=np.float64)
@@ -113,10 +124,15 @@ def load_europe() -> Dataset:
 
 
 def load_isolet() -> Dataset:
-    """1559 spoken letters × 617 features in [−1, 1]; target: the letter, 1 to 26. Read from ``DPEIGEN_DATA`` only.
+    """Load 1,559 spoken letters × 617 features in [−1, 1]. Read from ``DPEIGEN_DATA`` only.
 
     ``isolet/isolet5_x1e4_int16.npz`` holds X (features × 10⁴ as 16-bit integers) and y, converted from
     ``data/isolet5.mat`` of the repository ma-xu/L21FS (Unlicense; UCI ISOLET, CC BY 4.0).
+
+    Returns
+    -------
+    Dataset
+        Its target: the letter, 1 to 26.
     """
     X, y = arrays("isolet/isolet5_x1e4_int16.npz", "isolet", (1559, 617))
     names = tuple(f"f{i}" for i in range(1, 618))
@@ -124,20 +140,30 @@ def load_isolet() -> Dataset:
 
 
 def load_colon() -> Dataset:
-    """62 tissue samples × 2000 gene intensities (Alon et al. 1999); target: n(ormal) or t(umour).
+    """Load 62 tissue samples × 2,000 gene intensities (Alon et al. 1999).
 
     Read from ``DPEIGEN_DATA`` only: ``colon/colon_alon1999.npz`` holds X and y, converted from ``data/alon.RData`` of
     the repository ramhiser/datamicroarray (MIT).
+
+    Returns
+    -------
+    Dataset
+        Its target: n(ormal) or t(umour).
     """
     X, y = arrays("colon/colon_alon1999.npz", "colon", (62, 2000))
     return Dataset(X, tuple(f"gene_{i}" for i in range(1, 2001)), y, "Colon cancer (Alon et al. 1999)")
 
 
 def load_leukemia() -> Dataset:
-    """72 patients × 7129 gene intensities (Golub et al. 1999); target: ALL or AML.
+    """Load 72 patients × 7,129 gene intensities (Golub et al. 1999).
 
     Read from ``DPEIGEN_DATA`` only: ``leukemia/leukemia_golub1999.npz`` holds X and y, converted from
     ``data/golub.RData`` of the repository ramhiser/datamicroarray (MIT).
+
+    Returns
+    -------
+    Dataset
+        Its target: ALL or AML.
     """
     X, y = arrays("leukemia/leukemia_golub1999.npz", "leukemia", (72, 7129))
     return Dataset(X, tuple(f"gene_{i}" for i in range(1, 7130)), y, "Leukaemia (Golub et al. 1999)")

@@ -34,14 +34,26 @@ _AIRFOIL_NAMES = "frequency angle_of_attack chord_length velocity displacement_t
 
 
 def load_wine() -> Dataset:
-    """178 wines × 13 chemical measurements; target: cultivar 1, 2 or 3. UCI, CC BY 4.0."""
+    """Load 178 wines × 13 chemical measurements. UCI, CC BY 4.0.
+
+    Returns
+    -------
+    Dataset
+        Its target: cultivar 1, 2 or 3.
+    """
     table = np.loadtxt(io.BytesIO(_WINE_FILE.read()), delimiter=",", dtype=np.float64)
     X = of_shape("wine", table[:, 1:], (178, 13))
     return Dataset(X, tuple(_WINE_NAMES.split()), table[:, 0].astype(int), "Wine (UCI, CC BY 4.0)")
 
 
 def load_airfoil() -> Dataset:
-    """1503 wind-tunnel runs × 6 columns, the last of which (sound pressure) is also the target. UCI, CC BY 4.0."""
+    """Load 1,503 wind-tunnel runs × 6 columns. UCI, CC BY 4.0.
+
+    Returns
+    -------
+    Dataset
+        The last column, the sound pressure, is also the target.
+    """
     table = np.loadtxt(io.BytesIO(_AIRFOIL_FILE.read()), dtype=np.float64)
     X = of_shape("airfoil", table, (1503, 6))
     return Dataset(X, tuple(_AIRFOIL_NAMES.split()), X[:, -1].copy(), "Airfoil self-noise (UCI, CC BY 4.0)")
@@ -106,14 +118,26 @@ def _adult_fields() -> NDArray[np.str_]:
 
 
 def load_adult_numeric() -> Dataset:
-    """48842 census rows × 6 numeric columns; target: income above 50K. UCI, CC BY 4.0."""
+    """Load 48,842 census rows × 6 numeric columns. UCI, CC BY 4.0.
+
+    Returns
+    -------
+    Dataset
+        Its target: income above 50K.
+    """
     fields = _adult_fields()
     X = fields[:, list(_ADULT_NUMERIC.values())].astype(np.float64)
     return Dataset(X, tuple(_ADULT_NUMERIC), _adult_label(fields), "Adult, numeric columns (UCI, CC BY 4.0)")
 
 
 def load_adult() -> Dataset:
-    """48842 census rows × 110: 6 numeric columns, 104 indicators of declared categories (the label's two too)."""
+    """Load 48,842 census rows × 110 columns. UCI, CC BY 4.0.
+
+    Returns
+    -------
+    Dataset
+        6 numeric columns and 104 indicators of declared categories, the label's two too.
+    """
     fields = _adult_fields()
     columns = [fields[:, j].astype(np.float64) for j in _ADULT_NUMERIC.values()]
     names = list(_ADULT_NUMERIC)

@@ -26,10 +26,14 @@ class Rows:
 
     Parameters
     ----------
-    eigenvalues : variances along the principal directions, decreasing.
-    tails : degrees of freedom of a multivariate t (its scale matrix has the eigenvalues), or None for normal rows.
-    contamination : share of rows that are outliers, all in one direction.
-    outlier_length : how long an outlier is, relative to the root mean square length of the other rows.
+    eigenvalues : (d,) array
+        Variances along the principal directions, decreasing.
+    tails : float or None, default=None
+        Degrees of freedom of a multivariate t (its scale matrix has the eigenvalues); None: normal rows.
+    contamination : float, default=0.0
+        The share of rows that are outliers, all in one direction.
+    outlier_length : float, default=10.0
+        How long an outlier is, relative to the root mean square length of the other rows.
     """
 
     eigenvalues: Floats
@@ -47,6 +51,7 @@ class Rows:
 
     @property
     def n_features(self) -> int:
+        """The number of columns d."""
         return len(self.eigenvalues)
 
     @property
@@ -62,7 +67,20 @@ class Rows:
         return self.eigenvalues if self.tails is not None and self.tails <= 2 else np.diag(self.covariance)
 
     def draw(self, count: int, rng: Generator) -> Floats:
-        """Rows in the eigenbasis, about their centre, outliers included."""
+        """Draw rows in the eigenbasis, about their centre, outliers included.
+
+        Parameters
+        ----------
+        count : int
+            How many rows.
+        rng : numpy.random.Generator
+            Where they are drawn from; they are made up, not private.
+
+        Returns
+        -------
+        (count, d) array
+            The rows.
+        """
         rows = rng.normal(size=(count, self.n_features)) * np.sqrt(self.eigenvalues)
         if self.tails is not None:
             rows *= np.sqrt(self.tails / rng.chisquare(self.tails, size=(count, 1)))
@@ -78,7 +96,22 @@ class Rows:
 
 
 def spiked(n_features: int, n_components: int, signal: float = SIGNAL) -> Floats:
-    """``n_components`` variances of 1 + ``signal`` and others of 1."""
+    """Make some large variances and others of 1.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of columns d.
+    n_components : int
+        How many are large.
+    signal : float, default=10.0
+        They are 1 + ``signal``.
+
+    Returns
+    -------
+    (d,) array
+        Eigenvalues, decreasing.
+    """
     check_count("n_features", n_features, "spiked")
     check_count("n_components", n_components, "spiked", high=n_features)
     check_positive("signal", signal, "spiked")
@@ -86,13 +119,37 @@ def spiked(n_features: int, n_components: int, signal: float = SIGNAL) -> Floats
 
 
 def power_law(n_features: int, exponent: float = 1.0) -> Floats:
-    """Variances 1, 2^−a, 3^−a, …"""
+    """Make variances 1, 2^−a, 3^−a, …
+
+    Parameters
+    ----------
+    n_features : int
+        The number of columns d.
+    exponent : float, default=1.0
+        a.
+
+    Returns
+    -------
+    (d,) array
+        Eigenvalues.
+    """
     check_count("n_features", n_features, "power_law")
     return np.arange(1.0, n_features + 1) ** -check_positive("exponent", exponent, "power_law")
 
 
 def from_covariance(source: Release | ArrayLike) -> Floats:
-    """Eigenvalues of a public covariance matrix, or of an earlier release, whose use costs nothing more."""
+    """Compute the eigenvalues of a public covariance matrix, or of an earlier release, whose use costs nothing more.
+
+    Parameters
+    ----------
+    source : (d, d) array or Release
+        The matrix or the release.
+
+    Returns
+    -------
+    (d,) array
+        Eigenvalues, decreasing.
+    """
     matrix = np.asarray(source.covariance if isinstance(source, Release) else source, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.allclose(matrix, matrix.T):
         raise ValueError(complain("source", "from_covariance", "a release or a symmetric matrix", matrix.shape))

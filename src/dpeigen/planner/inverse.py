@@ -44,10 +44,32 @@ def needed_epsilon(
     method: str | Method = "auto",
     **facts: Any,
 ) -> float:
-    """About the smallest ε at which 95% of runs have an error of at most ``target``, and of 5 to 10% less.
+    """Search about the smallest ε at which 95% of runs reach a target error.
 
-    ``method`` is a name, an instance, or "auto": what `auto` would choose at each ε. Other facts are those of `plan`,
-    without ε. Raises `OutOfReachError` where no ε up to 64 is enough, because the rows themselves are too few.
+    Parameters
+    ----------
+    target : float
+        The error, in the plan's metric. What is found meets a target that is 5 to 10% lower.
+    n_rows : int
+        The number of rows.
+    n_features : int
+        The number of columns.
+    n_components : int or None
+        The number of directions wanted; None: the whole covariance.
+    method : str or Method, default="auto"
+        A name, an instance, or "auto": what it would choose at each ε.
+    **facts : public facts
+        As for `plan`, without ε.
+
+    Returns
+    -------
+    float
+        ε.
+
+    Raises
+    ------
+    OutOfReachError
+        No ε up to 64 is enough, because the rows themselves are too few.
     """
     problem = Problem.of(n_rows, n_features, n_components, epsilon=_USUAL_EPSILON, **facts)
     return epsilon_for(target, problem, method)
@@ -56,9 +78,30 @@ def needed_epsilon(
 def needed_rows(
     target: float, n_features: int, n_components: int | None, *, method: str | Method = "auto", **facts: Any
 ) -> int:
-    """About the smallest number of rows at which 95% of runs have an error of at most ``target``, and of 5 to 10% less.
+    """Search about the smallest number of rows at which 95% of runs reach a target error.
 
-    Facts are those of `plan`, without the rows. Raises `OutOfReachError` where 100 million are not enough.
+    Parameters
+    ----------
+    target : float
+        The error, in the plan's metric. What is found meets a target that is 5 to 10% lower.
+    n_features : int
+        The number of columns.
+    n_components : int or None
+        The number of directions wanted; None: the whole covariance.
+    method : str or Method, default="auto"
+        A name, an instance, or "auto": what it would choose at each number of rows.
+    **facts : public facts
+        As for `plan`, without the rows.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Raises
+    ------
+    OutOfReachError
+        100 million rows are not enough.
     """
     return rows_for(target, Problem.of(_USUAL_ROWS, n_features, n_components, **facts), method)
 

@@ -47,7 +47,27 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a method's error is likely to be: the mean, and an interval for a single run."""
+    """What the error of a method is likely to be.
+
+    Attributes
+    ----------
+    method : str
+        The name of the method.
+    error : float
+        The mean error, in the plan's metric.
+    low, high : float
+        An interval for the error of a single run.
+    success : float
+        How often the best attacker is right about one row.
+    epsilon : float
+        The ε that the shares compose to.
+    runs : int
+        Simulated runs behind it.
+    worst : float
+        The largest error among these runs.
+    assumptions : tuple of str
+        What the guarantee of the method rests on, if anything.
+    """
 
     method: str
     error: float  # the mean; errors above ``high`` count as that, so that one failure in a hundred runs does not decide
@@ -62,7 +82,29 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Plan:
-    """Predictions from public facts and assumptions."""
+    """Predictions from public facts and assumptions, best first.
+
+    Attributes
+    ----------
+    facts : dict
+        The public facts and assumptions that were given.
+    metric : str
+        How errors are measured.
+    predictions : tuple of Prediction
+        One for each method that the facts allow, by increasing error.
+    refused : dict of str to str
+        Methods that the facts do not allow, and why.
+    choice : Choice
+        What method="auto" would take, which assumes no spectrum, and why.
+    floor : float
+        The error without privacy, of the same number of rows.
+    rate : float or None
+        The minimax rate, whose constant is unknown; None where there is none.
+    success : float
+        How often the best attacker is right about one row.
+    chosen : Prediction or None
+        What "auto" would do, with the options that it would choose.
+    """
 
     facts: Mapping[str, Any]
     metric: str
@@ -76,6 +118,7 @@ class Plan:
 
     @property
     def best(self) -> Prediction:
+        """The prediction with the smallest error."""
         return self.predictions[0]
 
     def __getitem__(self, method: str) -> Prediction:
@@ -96,7 +139,13 @@ class Plan:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+            Facts, predictions, refused methods and the choice.
+        """
         return {
             "facts": dict(self.facts),
             "metric": self.metric,
@@ -226,25 +275,43 @@ def plan(
     progress: Progress | None = None,
     **facts: Any,
 ) -> Plan:
-    """Predicted errors of the methods that these public facts allow, best first.
+    """Predict the errors of the methods that these public facts allow, best first.
 
     Parameters
     ----------
-    n_rows, n_features, n_components : the size of the table and the directions wanted; None for the whole covariance.
-    methods : names or instances; by default all with a worst-case guarantee. "spiked", whose guarantee rests on
-        assumptions about the rows, has to be asked for.
-    epsilon, delta, bound, center, relation : as for `dpeigen.PrivatePCA`. Rows are assumed to lie about the centre
-        (None, a public one, or the middle of column bounds) and inside column bounds.
-    spectrum : None (spiked, ten times the rest), ("spiked", signal), ("power-law", exponent), eigenvalues, a public
-        covariance matrix, a `Release`, or `Rows`.
-    tails : degrees of freedom of a multivariate t; None for normal rows.
-    contamination, outlier_length : the share of outliers and their length in root mean square lengths.
-    like : a table in place of spectrum, tails and contamination: rows are drawn from it with replacement, and errors
-        are against its own covariance and directions. An array, a data frame or a file. It must be PUBLIC or
+    n_rows : int
+        The number of rows.
+    n_features : int
+        The number of columns.
+    n_components : int or None
+        The number of directions wanted; None: the whole covariance.
+    methods : list of str or Method, default=None
+        None: all with a worst-case guarantee. "spiked", whose guarantee rests on assumptions about the rows, has to be
+        asked for.
+    progress : function of str, default=None
+        Called with a method's name before its runs.
+    **facts : public facts and assumptions
+        ``epsilon``, ``delta``, ``bound``, ``center``, ``relation``: as for `dpeigen.PrivatePCA`. Rows are assumed to
+        lie about the centre (None, a public one, or the middle of column bounds) and inside column bounds.
+
+        ``spectrum``: None (spiked, ten times the rest), ("spiked", signal), ("power-law", exponent), eigenvalues, a
+        public covariance matrix, a `Release`, or `Rows`.
+
+        ``tails``: degrees of freedom of a multivariate t; None for normal rows.
+
+        ``contamination``, ``outlier_length``: the share of outliers and their length in root mean square lengths.
+
+        ``like``: a table in place of spectrum, tails and contamination: rows are drawn from it with replacement, and
+        errors are against its own covariance and directions. An array, a data frame or a file. It must be PUBLIC or
         SYNTHETIC: a plan from private rows is an unpaid look at them.
-    metric : "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)); for a covariance "relative_frobenius"
+
+        ``metric``: "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)); for a covariance "relative_frobenius"
         (‖Ĉ − C‖_F/‖C‖_F), or "relative_operator".
-    progress : called with a method's name before its runs.
+
+    Returns
+    -------
+    Plan
+        Predictions; prints as a table.
     """
     problem = Problem.of(n_rows, n_features, n_components, **facts)
     return plan_problem(problem, Simulator(problem), methods, progress=progress)
@@ -374,9 +441,23 @@ def _shape(rows: Rows | Resampled) -> dict[str, Any]:
 
 
 def adversary_success(epsilon: float, delta: float = 0.0, *, prior: float = 0.5) -> float:
-    """How often the best attacker is right about one row, who thinks beforehand that it is there with this probability.
+    """Compute how often the best attacker is right about one row.
 
-    50% is a coin. It holds for every attack and whatever else is known; a release's own `best_attack` is often lower.
+    It holds for every attack and whatever else is known; a release's own `best_attack` is often lower.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    delta : float, default=0.0
+        δ in [0, 1).
+    prior : float, default=0.5
+        The probability, in the attacker's eyes, that the row is there.
+
+    Returns
+    -------
+    float
+        A probability; 0.5 is a coin toss.
     """
     check_epsilon(epsilon, "adversary_success")
     return best_guess(epsilon, check_delta(delta, "adversary_success"), prior)

@@ -24,16 +24,33 @@ _RANGE = 1 / 8, 8.0  # of factors
 def best_split(
     method: str | Method, n_rows: int, n_features: int, n_components: int, *, rounds: int = 2, **facts: Any
 ) -> Method:
-    """The method with the ``emphasis`` on its shares that the error model likes best; give it to an estimator.
+    """Choose how a method should split its budget; give the result to an estimator.
 
     What is minimised is the mean square of three errors together: of the directions, of the last of the wanted
     variances relative to itself, and of a paid centre relative to the root mean square length of a row. It tries
-    factors on one share after the other, ``rounds`` times over; shares of the noise on the directions themselves are
-    the unit. What it finds is kept if it is also better on rows and noise that it was not found with. Facts are those
-    of `plan`.
+    factors on one share after the other; shares of the noise on the directions themselves are the unit. What it finds
+    is kept if it is also better on rows and noise that it was not found with.
 
-    Under relation="add_remove" the number of rows is private, and a release shows its shares: ``n_rows`` is then taken
-    as the nearest power of 2, and should be a guess made without the data.
+    Parameters
+    ----------
+    method : str or Method
+        The method whose shares are chosen.
+    n_rows : int
+        The number of rows. Under relation="add_remove" it is private, and a release shows its shares: it is then taken
+        as the nearest power of 2, and should be a guess made without the data.
+    n_features : int
+        The number of columns.
+    n_components : int
+        The number of directions wanted.
+    rounds : int, default=2
+        How often each share is tried.
+    **facts : public facts
+        As for `plan`.
+
+    Returns
+    -------
+    Method
+        The method with the ``emphasis`` on its shares that has the smallest predicted error.
     """
     if facts.get("relation") == "add_remove":
         n_rows = 2 ** round(math.log2(max(2, n_rows)))

@@ -119,7 +119,20 @@ def _sort(spends: Iterable[Spend]) -> _Total:
 
 
 def compose_delta(spends: Iterable[Spend], epsilon: float) -> float:
-    """The δ that all spends together reach at ε."""
+    """Compute the δ of all shares together at an ε.
+
+    Parameters
+    ----------
+    spends : iterable of Spend
+        The shares.
+    epsilon : float
+        ε ≥ 0.
+
+    Returns
+    -------
+    float
+        δ, at most 1.
+    """
     total = _sort(spends)
     if total.mu == 0 and math.fsum(total.pure) + total.epsilon <= epsilon:
         return total.delta
@@ -128,7 +141,20 @@ def compose_delta(spends: Iterable[Spend], epsilon: float) -> float:
 
 
 def compose(spends: Iterable[Spend], delta: float) -> float:
-    """The ε that all spends together reach at δ."""
+    """Compute the ε of all shares together at a δ.
+
+    Parameters
+    ----------
+    spends : iterable of Spend
+        The shares.
+    delta : float
+        δ in [0, 1).
+
+    Returns
+    -------
+    float
+        ε; infinite where no ε is enough.
+    """
     spends = list(spends)
     total = _sort(spends)
     ceiling = math.fsum(total.pure) + total.epsilon
@@ -166,11 +192,27 @@ def allocate(
 ) -> dict[K, Cost]:
     """Split a budget into costs, named as in ``pure``, ``main`` and ``sampled``.
 
-    ``pure`` shares are fractions of ε and always ε-DP; ``main`` shares are weights for the rest. With δ = 0 the main
-    shares are pure too. With δ > 0 they are Gaussian and split the largest μ² for which everything composes to the
-    budget, less the allowance for ``coordinates`` draws of discrete instead of continuous noise. ``sampled`` shares are
-    weights like the main ones, for exponential mechanisms: pure with δ = 0, else concentrated, and then Gaussian ones
-    are counted as concentrated too, of which discrete noise needs no allowance.
+    With δ = 0 all shares are pure. With δ > 0 the main shares are Gaussian. They split the largest μ² for which
+    everything composes to the budget, less the allowance for drawing discrete instead of continuous noise.
+
+    Parameters
+    ----------
+    budget : Budget
+        What all shares together may cost.
+    pure : dict of name to float, default=None
+        Fractions of ε; these shares are ε-DP always.
+    main : dict of name to float
+        Weights for the rest of the budget.
+    sampled : dict of name to float, default=None
+        Weights like the main ones, for exponential mechanisms: pure with δ = 0, else concentrated. Gaussian shares are
+        then counted as concentrated too, of which discrete noise needs no allowance.
+    coordinates : int, default=1
+        How many numbers get discrete noise.
+
+    Returns
+    -------
+    dict of name to Cost
+        The cost of each share.
     """
     sampled = dict(sampled or {})
     pure = dict(pure or {})
@@ -217,10 +259,22 @@ def _largest_mixed_mu(budget: Budget, pure: tuple[float, ...], coordinates: int)
 
 
 def compose_pld(spends: Iterable[Spend], delta: float) -> float:
-    """The ε of all spends at δ by privacy-loss distributions (needs the ``accounting`` extra).
+    """Compute the ε of all shares at a δ by privacy-loss distributions (needs the ``accounting`` extra).
 
     Sensitivities are folded into the noise multiplier 1/μ and the neighbouring relation left at add/remove, because
     dp-accounting's REPLACE_ONE would double a Gaussian's sensitivity a second time.
+
+    Parameters
+    ----------
+    spends : iterable of Spend
+        The shares.
+    delta : float
+        δ in [0, 1).
+
+    Returns
+    -------
+    float
+        ε.
     """
     try:
         from dp_accounting.pld import common, privacy_loss_distribution  # 1-2 s to import: only here

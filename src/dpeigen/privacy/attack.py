@@ -12,11 +12,25 @@ from dpeigen._validate import complain
 
 
 def best_guess(epsilon: float, delta: float, prior: float = 0.5) -> float:
-    """The highest probability of guessing right which of two neighbouring data sets was used, under (ε, δ)-DP.
+    """Compute the highest probability of guessing right which of two neighbouring data sets was used, under (ε, δ)-DP.
 
-    ``prior`` is the attacker's probability of the first beforehand. A test with error rates (α, β) has β ≥ 1 − δ −
-    e^ε·α and α ≥ 1 − δ − e^ε·β (Kairouz, Oh, Viswanath 2015), so the best one is at a corner of that region: always one
-    answer, right with the larger prior, or nearly so, or both rates at (1 − δ)/(1 + e^ε).
+    A test with error rates (α, β) has β ≥ 1 − δ − e^ε·α and α ≥ 1 − δ − e^ε·β (Kairouz, Oh, Viswanath 2015), so the
+    best one is at a corner of that region: always one answer, right with the larger prior, or nearly so, or both rates
+    at (1 − δ)/(1 + e^ε).
+
+    Parameters
+    ----------
+    epsilon : float
+        ε ≥ 0.
+    delta : float
+        δ in [0, 1].
+    prior : float, default=0.5
+        The attacker's probability of the first data set beforehand.
+
+    Returns
+    -------
+    float
+        A probability.
     """
     if not 0 < prior < 1:
         raise ValueError(complain("prior", "best_guess", "in (0, 1)", prior))

@@ -32,7 +32,20 @@ class Relation(str, Enum):
 
     @classmethod
     def parse(cls, value: Any, owner: str = "dpeigen") -> Relation:
-        """Accept the enum or its word."""
+        """Read a relation from the enum or its word.
+
+        Parameters
+        ----------
+        value : Relation or str
+            "replace" or "add_remove".
+        owner : str, default="dpeigen"
+            Whose parameter it is, for the message.
+
+        Returns
+        -------
+        Relation
+            The relation.
+        """
         try:
             return cls(value)
         except ValueError:
@@ -44,7 +57,15 @@ class Relation(str, Enum):
 
 @dataclass(frozen=True)
 class Budget:
-    """An (ε, δ) promise. Addition is basic composition; ``≤`` holds when both parts do."""
+    """An (ε, δ) budget. Addition is basic composition; ``≤`` holds when both parts do.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    delta : float, default=0.0
+        δ in [0, 1).
+    """
 
     epsilon: float
     delta: float = 0.0
@@ -74,7 +95,18 @@ class Budget:
         return other < self
 
     def split(self, *weights: float) -> tuple[Budget, ...]:
-        """Shares proportional to the weights; by basic composition they add up to no more than the whole."""
+        """Split the budget into shares. By basic composition they add up to no more than the whole.
+
+        Parameters
+        ----------
+        *weights : float
+            Weights > 0; shares are proportional to them.
+
+        Returns
+        -------
+        tuple of Budget
+            One share for each weight.
+        """
         if not weights or any(not (math.isfinite(w) and w > 0) for w in weights):
             raise ValueError(complain("weights", "Budget.split", "finite numbers > 0", weights))
         total = math.fsum(weights)
@@ -87,7 +119,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class PureCost:
-    """The mechanism is ε-DP."""
+    """The cost of a mechanism that is ε-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    """
 
     epsilon: float
 
@@ -100,7 +138,13 @@ class PureCost:
 
 @dataclass(frozen=True)
 class GaussianCost:
-    """The mechanism is no more revealing than N(0, 1) against N(μ, 1)."""
+    """The cost of a mechanism that reveals no more than N(0, 1) against N(μ, 1).
+
+    Parameters
+    ----------
+    mu : float
+        μ > 0: the sensitivity divided by the standard deviation of the noise.
+    """
 
     mu: float
 
@@ -113,7 +157,13 @@ class GaussianCost:
 
 @dataclass(frozen=True)
 class ConcentratedCost:
-    """The mechanism is ρ-zero-concentrated DP (Bun and Steinke 2016)."""
+    """The cost of a mechanism that is ρ-zero-concentrated DP (Bun and Steinke 2016).
+
+    Parameters
+    ----------
+    rho : float
+        ρ > 0.
+    """
 
     rho: float
 
@@ -126,7 +176,15 @@ class ConcentratedCost:
 
 @dataclass(frozen=True)
 class ApproximateCost:
-    """The mechanism is (ε, δ)-DP and nothing sharper is known."""
+    """The cost of a mechanism that is (ε, δ)-DP, of which nothing sharper is known.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    delta : float
+        δ in [0, 1).
+    """
 
     epsilon: float
     delta: float
@@ -164,20 +222,47 @@ def gaussian_share(cost: Cost) -> float:
 
 @dataclass(frozen=True)
 class Spend:
-    """One share of the budget: what it bought, by which mechanism, at which cost."""
+    """One share of the budget: what it was spent on, by which mechanism, at which cost.
+
+    Parameters
+    ----------
+    purpose : str
+        What was measured.
+    mechanism : str
+        How noise was added.
+    cost : Cost
+        `PureCost`, `GaussianCost`, `ConcentratedCost` or `ApproximateCost`.
+    """
 
     purpose: str
     mechanism: str
     cost: Cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads.
+        """
         kind = next(k for k, t in _KINDS.items() if isinstance(self.cost, t))
         return {"purpose": self.purpose, "mechanism": self.mechanism, "kind": kind, **asdict(self.cost)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Spend:
-        """The inverse of `to_dict`; refuses unknown kinds."""
+        """Make a share from plain values, the inverse of `to_dict`; refuses unknown kinds.
+
+        Parameters
+        ----------
+        data : dict
+            What `to_dict` returned, or a file held.
+
+        Returns
+        -------
+        Spend
+            The share.
+        """
         rest = dict(data)
         purpose, mechanism, kind = rest.pop("purpose"), rest.pop("mechanism"), rest.pop("kind")
         if kind not in _KINDS:

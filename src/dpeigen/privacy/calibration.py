@@ -48,7 +48,20 @@ def log_gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """The smallest δ for which μ-Gaussian DP gives (ε, δ)."""
+    """Compute the smallest δ for which μ-Gaussian DP gives (ε, δ).
+
+    Parameters
+    ----------
+    epsilon : float
+        ε ≥ 0.
+    mu : float
+        μ > 0: sensitivity divided by standard deviation.
+
+    Returns
+    -------
+    float
+        δ.
+    """
     return math.exp(min(log_gaussian_delta(epsilon, mu), 0.0))
 
 
@@ -67,7 +80,20 @@ def largest_mu(log_delta_of_mu: Callable[[float], float], log_delta: float) -> f
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest μ such that μ-Gaussian DP implies (ε, δ)-DP."""
+    """Compute the largest μ such that μ-Gaussian DP implies (ε, δ)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    delta : float
+        δ in (0, 1).
+
+    Returns
+    -------
+    float
+        μ.
+    """
     epsilon, delta = check_epsilon(epsilon, "gaussian_mu"), check_delta(delta, "gaussian_mu")
     if delta == 0:
         raise ValueError(
@@ -88,7 +114,20 @@ def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
-    """The smallest ε ≥ 0 for which μ-Gaussian DP gives (ε, δ)."""
+    """Compute the smallest ε ≥ 0 for which μ-Gaussian DP gives (ε, δ).
+
+    Parameters
+    ----------
+    delta : float
+        δ in (0, 1).
+    mu : float
+        μ > 0: sensitivity divided by standard deviation.
+
+    Returns
+    -------
+    float
+        ε.
+    """
     check_positive("mu", mu, "gaussian_epsilon")
     if check_delta(delta, "gaussian_epsilon") == 0:
         raise ValueError(complain("delta", "gaussian_epsilon", "> 0: Gaussian noise is never purely private", delta))
@@ -103,7 +142,22 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The smallest standard deviation of Gaussian noise that gives (ε, δ) for an ℓ2 sensitivity."""
+    """Compute the smallest standard deviation of Gaussian noise that gives (ε, δ).
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0.
+    delta : float
+        δ in (0, 1).
+    sensitivity : float
+        The ℓ2 sensitivity of what the noise is added to.
+
+    Returns
+    -------
+    float
+        The standard deviation, in the unit of the sensitivity.
+    """
     return check_positive("sensitivity", sensitivity, "gaussian_sigma") / gaussian_mu(epsilon, delta)
 
 

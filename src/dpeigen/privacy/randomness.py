@@ -59,34 +59,118 @@ class Randomness(ABC):
 
     @abstractmethod
     def uniform(self, size: Shape) -> Floats:
-        """Uniform on (0, 1)."""
+        """Draw uniform numbers on (0, 1).
+
+        Parameters
+        ----------
+        size : int or tuple of int
+            The shape.
+
+        Returns
+        -------
+        array of that shape
+            The numbers.
+        """
 
     def coins(self, chance: float, size: int) -> NDArray[np.bool_]:
-        """Independent coins that fall heads with this chance, to within 2^−32."""
+        """Draw independent coins.
+
+        Parameters
+        ----------
+        chance : float
+            The probability of True, to within 2^−32.
+        size : int
+            How many.
+
+        Returns
+        -------
+        (size,) array of bool
+            The coins.
+        """
         return self.uniform(size) < chance
 
     @abstractmethod
     def normal(self, size: Shape) -> Floats:
-        """Standard Gaussians."""
+        """Draw standard Gaussians.
+
+        Parameters
+        ----------
+        size : int or tuple of int
+            The shape.
+
+        Returns
+        -------
+        array of that shape
+            The numbers.
+        """
 
     @abstractmethod
     def permutation(self, n: int) -> NDArray[np.intp]:
-        """A uniformly random order of 0..n−1."""
+        """Draw a uniformly random order.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        (n,) array of int
+            0 to n − 1 in random order.
+        """
 
     @abstractmethod
     def discrete_gaussian(self, scale: float, size: int) -> Integers:
-        """Integers with mass ∝ exp(−k²/2·scale²)."""
+        """Draw integers with probabilities ∝ exp(−k²/2·scale²).
+
+        Parameters
+        ----------
+        scale : float
+            The scale > 0, close to the standard deviation.
+        size : int
+            How many.
+
+        Returns
+        -------
+        (size,) array of int
+            The integers.
+        """
 
     @abstractmethod
     def discrete_laplace(self, scale: float, size: int) -> Integers:
-        """Integers with mass ∝ exp(−|k|/scale)."""
+        """Draw integers with probabilities ∝ exp(−|k|/scale).
+
+        Parameters
+        ----------
+        scale : float
+            The scale > 0.
+        size : int
+            How many.
+
+        Returns
+        -------
+        (size,) array of int
+            The integers.
+        """
 
     def token(self) -> bytes:
-        """Sixteen random bytes: a name that no other draw gets."""
+        """Draw sixteen random bytes: a name that no other draw gets.
+
+        Returns
+        -------
+        bytes
+            The token.
+        """
         return np.floor(self.uniform(4) * 2.0**32).astype("<u4").tobytes()
 
     def word(self) -> int:
-        """A uniform integer below 2^64."""
+        """Draw a uniform integer below 2^64.
+
+        Returns
+        -------
+        int
+            The integer.
+        """
         return int.from_bytes(self.token()[:8], "little")
 
 

@@ -102,7 +102,24 @@ def _points(cost: Cost, n: int, delta: float) -> list[tuple[float, float]]:
 
 
 def shuffled_delta(local: Cost, n: int, epsilon: float, *, hint: float = 1e-6) -> float:
-    """The δ that n shuffled reports reach at ε; ``hint``: the δ around which a Gaussian's curve is tried."""
+    """Compute the δ of n shuffled reports at an ε.
+
+    Parameters
+    ----------
+    local : Cost
+        The cost of one report.
+    n : int
+        The number of reports.
+    epsilon : float
+        ε ≥ 0.
+    hint : float, default=1e-06
+        The δ around which a Gaussian's curve is tried.
+
+    Returns
+    -------
+    float
+        δ.
+    """
     n = check_count("n", n, "shuffled_delta", low=1)
     found = [_approximate_delta(epsilon, e, d, n) for e, d in _points(local, n, hint)]
     return min([*found, _own_delta(local, epsilon)])
@@ -116,7 +133,22 @@ def _own_delta(local: Cost, epsilon: float) -> float:
 
 
 def shuffled_epsilon(local: Cost, n: int, delta: float) -> float:
-    """The ε that n shuffled reports reach at δ."""
+    """Compute the ε of n shuffled reports at a δ.
+
+    Parameters
+    ----------
+    local : Cost
+        The cost of one report.
+    n : int
+        The number of reports.
+    delta : float
+        δ in (0, 1).
+
+    Returns
+    -------
+    float
+        ε.
+    """
     n = check_count("n", n, "shuffled_epsilon", low=1)
     if not check_delta(delta, "shuffled_epsilon") > 0:
         must = "> 0: shuffling adds nothing without a δ"

@@ -69,7 +69,22 @@ def acceptance(beta: Floats, count: int, rng: Randomness) -> float:
 
 
 def sample_bingham(A: ArrayLike, size: int = 1, random_state: Any = None) -> Floats:
-    """``size`` independent unit vectors with density ∝ exp(uᵀAu), as rows."""
+    """Draw independent unit vectors with density ∝ exp(uᵀAu).
+
+    Parameters
+    ----------
+    A : (d, d) array
+        A symmetric matrix.
+    size : int, default=1
+        How many.
+    random_state : int, Generator or None, default=None
+        A seed; None: the operating system's randomness.
+
+    Returns
+    -------
+    (size, d) array
+        The vectors, as rows.
+    """
     matrix = np.asarray(A, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0 or not np.isfinite(matrix).all():
         raise ValueError(complain("A", "sample_bingham", "a finite square matrix", f"shape {matrix.shape}"))

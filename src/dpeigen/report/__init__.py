@@ -21,9 +21,19 @@ __all__ = ["write_card"]
 
 
 def write_card(release: Release, folder: str | Path) -> Path:
-    """Write ``card.html``, ``card.md`` and ``figures/`` into the folder; returns the path of the page.
+    """Write ``card.html``, ``card.md`` and ``figures/`` into a folder.
 
-    The release is saved there too if the folder does not hold it yet; a folder with another release is refused.
+    Parameters
+    ----------
+    release : Release
+        What the card is about.
+    folder : path
+        The release is saved there too if the folder does not hold it yet; a folder with another release is refused.
+
+    Returns
+    -------
+    Path
+        The page ``card.html``.
     """
     if not isinstance(release, Release):  # the message shows no value: it may be rows
         kind = type(release).__name__

@@ -83,11 +83,28 @@ class Source(ABC):
         """Blocks of rows, in order; each can be indexed by a slice and turned into an array."""
 
     def blocks_for(self, statistic: Statistic) -> Iterator[Any]:  # noqa: ARG002
-        """Blocks with what a statistic must know of them beforehand."""
+        """Read blocks with what a statistic must know of them beforehand.
+
+        Parameters
+        ----------
+        statistic : Statistic
+            What will be computed.
+
+        Returns
+        -------
+        iterator of blocks
+            Blocks of rows.
+        """
         return self.blocks()
 
     def count_rows(self) -> int:
-        """The number of rows: known, or counted by reading. Only for when it is public."""
+        """Return the number of rows: known, or counted by reading. Only for when it is public.
+
+        Returns
+        -------
+        int
+            The number of rows.
+        """
         known = self._rows_read if self.n_rows is None else self.n_rows
         return self.check_rows(self._count()) if known is None else known
 
@@ -95,7 +112,18 @@ class Source(ABC):
         return sum(len(block) for block in self.blocks())
 
     def check_rows(self, count: int) -> int:
-        """The rows a pass has read: refused if they are not as many as known, or as an earlier pass found."""
+        """Refuse a pass whose rows are not as many as known, or as an earlier pass found.
+
+        Parameters
+        ----------
+        count : int
+            The rows that the pass has read.
+
+        Returns
+        -------
+        int
+            The same number.
+        """
         known = self._rows_read if self.n_rows is None else self.n_rows
         if known is not None and count != known:
             raise UnreadableRowsError(
@@ -110,7 +138,18 @@ class Source(ABC):
 
     @_counting
     def reduce(self, statistic: S) -> S:
-        """The statistic of all rows."""
+        """Compute a statistic of all rows.
+
+        Parameters
+        ----------
+        statistic : Statistic
+            An empty one.
+
+        Returns
+        -------
+        Statistic
+            The same kind, with all rows in it.
+        """
         source, lock = self._counted(self.blocks_for(statistic)), threading.Lock()
         with meter(self.n_rows) as advance:
 
@@ -137,7 +176,18 @@ class Source(ABC):
 
     @_counting
     def reduce_in_sequence(self, statistic: S) -> S:
-        """The same, one block after the other in this thread: for statistics that keep the order of rows."""
+        """Compute a statistic one block after the other in this thread, for those that keep the order of rows.
+
+        Parameters
+        ----------
+        statistic : Statistic
+            An empty one.
+
+        Returns
+        -------
+        Statistic
+            The same kind, with all rows in it.
+        """
         part = statistic.fresh()
         with meter(self.n_rows) as advance:
             for block in self._counted(self.blocks()):

@@ -27,7 +27,15 @@ def block_rows(n_features: int) -> int:
 
 
 class ArraySource(Source):
-    """A two-dimensional array of numbers (any real dtype, any memory order, memory maps; never copied whole)."""
+    """A two-dimensional array of numbers (any real dtype, any memory order, memory maps; never copied whole).
+
+    Parameters
+    ----------
+    array : (n, d) array
+        The rows.
+    feature_names : list of str, default=None
+        Public names of the columns.
+    """
 
     def __init__(self, array: NDArray[np.generic], feature_names: list[str] | None = None) -> None:
         self._array = array
@@ -112,12 +120,16 @@ class BlockSource(Source):
 
     Parameters
     ----------
-    blocks : a function without arguments that gives a fresh iterator of blocks, or an iterable of them. Most methods
-        read more than once, which a generator does not allow; a function does.
-    n_features : public number of columns; by default that of the first block. Needed under relation="add_remove", where
-        there may be no rows.
-    n_rows : public number of rows, which saves a pass to count them under relation="replace".
-    feature_names : public names of the columns.
+    blocks : function or iterable
+        A function without arguments that gives a fresh iterator of blocks, or an iterable of them. Most methods read
+        more than once, which a generator does not allow; a function does.
+    n_features : int, default=None
+        Public number of columns; None: that of the first block. Needed under relation="add_remove", where there may be
+        no rows.
+    n_rows : int, default=None
+        Public number of rows, which saves a pass to count them under relation="replace".
+    feature_names : list of str, default=None
+        Public names of the columns.
     """
 
     def __init__(

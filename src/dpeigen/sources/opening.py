@@ -29,41 +29,65 @@ def open_source(
     skip: Sequence[str] | None = None,
     **reading: Any,
 ) -> Source:
-    """A source for a table, a file, a folder, blocks, a Dask collection or a Spark frame, with columns declared.
+    """Open a table, a file, a folder, blocks, a Dask collection or a Spark frame, with columns declared.
 
     Parameters
     ----------
-    data : array or memory map; pandas, Polars or PyArrow table; path of a Parquet, Feather, ORC, CSV, TSV, Excel
-        (.xlsx), JSON lines or NumPy file or of a folder of them; Dask array or frame; Spark frame; iterator of blocks,
-        or a function that makes one. Lines of text may be packed (.csv.gz, .csv.bz2, .csv.zst).
-    columns : names of the columns to use, in this order; all by default. Or a dictionary of them with what is declared
-        about each, which is public: None (a number, or a truth value), a type, or a dictionary with some of
-        ``type`` ("number", "bool", "date", "timestamp", "category", "ordinal"), ``categories`` (the list of a
-        category), ``levels`` (of an ordinal scale, in their order), ``transform`` ("log", "log1p", "asinh",
-        "signed-sqrt", or "rank" with ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for
-        numbers beyond them) and ``unit_of_measure`` ("cm"). ``...: None`` in it stands for all other columns, as
-        numbers. "category" and "ordinal" without a list take that of the column's own type. "schema": all columns by
-        their own types. Both of these say that the table's types, and the lists of categories in them, are public and
-        were not made from the values.
-    categories : for a column, the public list of its categories. It becomes one column of 0 and 1 for each. A value
-        that is not on the list is a missing cell: not a number in all of them.
-    types : for a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where
-        its own type does not say it.
-    unit : the name of the column that says whose row it is, which is then no feature; or one id for each row. A fit
-        then protects people (or whatever the unit is), however many rows they have.
-    skip : names of columns to leave out, in place of ``columns``.
-    separator : of a file of lines, what stands between its fields; "," or, for .tsv, a tab by default.
-    decimal : the decimal mark, "." or ",". A number with the other one is no number.
-    thousands : what stands between groups of three digits; nothing by default. " " stands for all kinds of blanks.
-    encoding : "utf-8" by default; "latin-1", "cp1252", "utf-16" and others.
-    quote : what fields may be put between; "none" for nothing.
-    date_format : the form of dates and times, such as "%d.%m.%Y", or a list of forms: the first that a cell has counts.
-        ISO's by default. Of %y, 69 to 99 are in the 1900s.
-    header : the number of the line (or of the row of a sheet) with the names; lines before it are passed over. 0: there
-        is none, and ``names`` has the names of all columns of the file.
-    comment : lines above the header that begin with it are passed over, and not counted. Below it every line is a row.
-    sheet : of a workbook, the name or the number of the sheet; the first by default.
+    data : array, table, path, collection, frame or blocks
+        An array or memory map; a pandas, Polars or PyArrow table; the path of a Parquet, Feather, ORC, CSV, TSV, Excel
+        (.xlsx), JSON lines or NumPy file or of a folder of them; a Dask array or frame; a Spark frame; an iterator of
+        blocks, or a function that makes one. Lines of text may be packed (.csv.gz, .csv.bz2, .csv.zst).
+    columns : list, dict or "schema", default=None
+        Names of the columns to use, in this order; None: all. Or a dictionary of them with what is declared about each,
+        which is public: None (a number, or a truth value), a type, or a dictionary with some of ``type`` ("number",
+        "bool", "date", "timestamp", "category", "ordinal"), ``categories`` (the list of a category), ``levels`` (of an
+        ordinal scale, in their order), ``transform`` ("log", "log1p", "asinh", "signed-sqrt", or "rank" with
+        ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for numbers beyond them) and
+        ``unit_of_measure`` ("cm"). ``...: None`` in it stands for all other columns, as numbers. "category" and
+        "ordinal" without a list take that of the column's own type. "schema": all columns by their own types. Both of
+        these say that the table's types, and the lists of categories in them, are public and were not made from the
+        values.
+    categories : dict of name to list, default=None
+        For a column, the public list of its categories. It becomes one column of 0 and 1 for each. A value that is not
+        on the list is a missing cell: not a number in all of them.
+    types : dict of name to str, default=None
+        For a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where its
+        own type does not say it.
+    unit : str or array of ids, default=None
+        The name of the column that says whose row it is, which is then no feature; or one id for each row. A fit then
+        protects people (or whatever the unit is), however many rows they have.
+    skip : list of str, default=None
+        Names of columns to leave out, in place of ``columns``.
+    **reading : how to read a file
+        ``separator``: what stands between the fields of a line; "," or, for .tsv, a tab by default.
 
+        ``decimal``: the decimal mark, "." or ",". A number with the other one is no number.
+
+        ``thousands``: what stands between groups of three digits; nothing by default. " " stands for all kinds of
+        blanks.
+
+        ``encoding``: "utf-8" by default; "latin-1", "cp1252", "utf-16" and others.
+
+        ``quote``: what fields may be put between; "none" for nothing.
+
+        ``date_format``: the form of dates and times, such as "%d.%m.%Y", or a list of forms: the first that a cell has
+        counts. ISO's by default. Of %y, 69 to 99 are in the 1900s.
+
+        ``header``: the number of the line (or of the row of a sheet) with the names; lines before it are passed over.
+        0: there is none, and ``names`` has the names of all columns of the file.
+
+        ``comment``: lines above the header that begin with it are passed over, and not counted. Below it every line is
+        a row.
+
+        ``sheet``: of a workbook, the name or the number of the sheet; the first by default.
+
+    Returns
+    -------
+    Source
+        What estimators read; no row is read yet.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> table = pa.table({"age": [30.0, 41.0], "sex": ["f", "m"]})
     >>> open_source(table, categories={"sex": ["f", "m"]}).feature_names

@@ -21,6 +21,13 @@ _rows_public: ContextVar[bool] = ContextVar("rows_public", default=True)
 def show_progress(console: Any = None) -> Iterator[None]:
     """Show a bar for every pass over rows inside this context, if standard error is a terminal.
 
+    Parameters
+    ----------
+    console : rich.console.Console, default=None
+        Where to show it; None: standard error.
+
+    Examples
+    --------
     >>> with show_progress():
     ...     pass  # PrivatePCA(...).fit("rows.parquet")
     """

@@ -87,8 +87,17 @@ class PairedSource(ShuffledSource):
     """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
 
     Sorted data (by class, by date) would otherwise pair like with like. Every way to pair the rows up is equally
-    likely, so one changed row changes one pair, the others being drawn alike. A row that sits out is shown to
-    ``check`` all the same, so that a bad row is refused by the first pass, before anything is drawn.
+    likely, so one changed row changes one pair, the others being drawn alike.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    rng : Randomness
+        Where the order is drawn from.
+    check : function of a block
+        A row without a partner is shown to it all the same, so that a bad row is refused by the first pass, before
+        anything is drawn.
     """
 
     def __init__(self, source: Source, rng: Randomness, check: Callable[[Any], Any] = len) -> None:

@@ -149,9 +149,20 @@ def settled_state(kind: str, body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `Ledger.verify` found. ``head`` is to be kept elsewhere; ``cautions`` say what the total does not cover.
+    """What `Ledger.verify` found.
 
-    ``compared`` says whether a head noted earlier was given.
+    Attributes
+    ----------
+    problems : tuple of str
+        What is wrong with the record; empty where it is sound.
+    events : int
+        The number of events.
+    head : str
+        The last event with its hash; keep it elsewhere, and give it to a later `Ledger.verify`.
+    cautions : tuple of str
+        What the total does not cover.
+    compared : bool
+        Whether a head noted earlier was given.
     """
 
     problems: tuple[str, ...]
@@ -162,6 +173,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
+        """Whether no problem was found."""
         return not self.problems
 
     @property

@@ -28,9 +28,26 @@ def why_required() -> str:
 
 
 def ledger_for(ledger: Ledger | str | Path | None, owner: str, because: str = "") -> Ledger | None:
-    """The ledger of a release, or None; raises `LedgerRequiredError` where there must be one.
+    """Return the ledger of a release, or None. Asked before a row is read.
 
-    Asked before a row is read. ``because`` is a further reason, such as a setting.
+    Parameters
+    ----------
+    ledger : Ledger, path, str or None
+        What the caller gave.
+    owner : str
+        Whose parameter it is, for the message.
+    because : str, default=""
+        A further reason why there must be one, such as a setting.
+
+    Returns
+    -------
+    Ledger or None
+        The ledger.
+
+    Raises
+    ------
+    LedgerRequiredError
+        There must be one, and none is given.
     """
     if ledger is not None:
         return Ledger.at(ledger)
