@@ -6,6 +6,7 @@ parameter, says what it must be, shows the value received, and where there is on
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 from collections.abc import Iterable
@@ -23,6 +24,16 @@ def complain(name: str, owner: str, must: str, got: Any, remedy: str = "") -> st
     """
     text = f"The '{name}' parameter of {owner} must be {must}. Got {got!r} instead."
     return f"{text} {remedy}" if remedy else text
+
+
+def nearest(value: Any, choices: Iterable[str]) -> str:
+    """A question for a word that is nearly one of the choices, else "".
+
+    >>> nearest("gausian", ["gaussian", "laplace"])
+    "Did you mean 'gaussian'?"
+    """
+    found = difflib.get_close_matches(value, list(choices), n=1) if isinstance(value, str) else []
+    return f"Did you mean {found[0]!r}?" if found else ""
 
 
 def _real(name: str, owner: str, value: Any, must: str, remedy: str = "") -> float:
@@ -87,7 +98,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str], owner: str) -> s
     if not isinstance(value, str):
         raise TypeError(complain(name, owner, must, value))
     if value not in choices:
-        raise ValueError(complain(name, owner, must, value))
+        raise ValueError(complain(name, owner, must, value, nearest(value, choices)))
     return value
 
 

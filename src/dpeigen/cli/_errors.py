@@ -86,13 +86,14 @@ def one_line_errors() -> Iterator[None]:
 def one_line_warnings() -> Iterator[None]:
     """What the library warns of about its guarantee, as one line each; other packages' warnings may quote values."""
     from dpeigen.methods.foreseen import OnlyNoiseWarning
-    from dpeigen.privacy.guarantee import UnitWarning
+    from dpeigen.privacy.guarantee import UnitWarning, WeakBudgetWarning
     from dpeigen.privacy.ledger import UnverifiedServerWarning
     from dpeigen.privacy.randomness import NotPrivateWarning
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         older = issubclass(category, DeprecationWarning) and str(message).startswith("on_bad_row=")
-        if older or issubclass(category, (NotPrivateWarning, UnverifiedServerWarning, UnitWarning, OnlyNoiseWarning)):
+        shown = (NotPrivateWarning, UnverifiedServerWarning, UnitWarning, OnlyNoiseWarning, WeakBudgetWarning)
+        if older or issubclass(category, shown):
             tell(f"warning: {message}")
 
     with warnings.catch_warnings():

@@ -33,6 +33,7 @@ from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.methods.foreseen import warn_of_noise
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
+from dpeigen.privacy.guarantee import WeakBudgetWarning, weak_budget
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import NotPrivateWarning
 from dpeigen.release import Release
@@ -208,6 +209,8 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
         warn_of_noise(method, task)
+        if not rng.seeded and (text := weak_budget(cost.epsilon, cost.delta, task.n_rows, task.unit)):
+            warnings.warn(f"{text} Nothing has been spent yet.", WeakBudgetWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         what += per_unit(task.unit)

@@ -19,6 +19,7 @@ from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.sources import Source
+from dpeigen.sources.sparse import by_blocks
 
 
 class PrivateCovariance(PrivateEstimator):
@@ -248,6 +249,9 @@ class PrivateCovariance(PrivateEstimator):
         (n,) array
             Squared distances.
         """
+        return by_blocks(X, self._distances)
+
+    def _distances(self, X: Any) -> Floats:
         centered = self._centered(X)
         return np.einsum("ij,jk,ik->i", centered, self.precision_, centered, optimize=True)
 
@@ -267,7 +271,7 @@ class PrivateCovariance(PrivateEstimator):
         float
             The log-likelihood of one row on average, in the data's own units.
         """
-        centered = self._centered(X_test)
+        centered = by_blocks(X_test, self._centered)
         units = 0.0 if self.scale_ is None else float(np.log(self.scale_).sum())
         return float(log_likelihood(centered.T @ centered / len(centered), self.precision_)) - units
 

@@ -57,4 +57,5 @@ class MissingCells:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing == "correct"
+        tags.input_tags.sparse = True
         return tags

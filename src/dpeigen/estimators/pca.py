@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
-from dpeigen._validate import check_count
+from dpeigen._validate import check_count, complain
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.estimators.stream import StreamMixin
@@ -20,6 +20,7 @@ from dpeigen.methods import Method, Task
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
 from dpeigen.sources import Source
+from dpeigen.sources.sparse import by_blocks
 
 
 class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
@@ -191,7 +192,11 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """The number of components, at most ``high``; None if it is private."""
         if isinstance(self.n_components, str) and self.n_components == "private":
             return None
-        return check_count("n_components", self.n_components, type(self).__name__, high=high)
+        owner = type(self).__name__
+        if (remedy := _instead(self.n_components)) is not None:
+            must = "an integer ≥ 1 or 'private'"
+            raise TypeError(complain("n_components", owner, must, self.n_components, remedy))
+        return check_count("n_components", self.n_components, owner, high=high)
 
     def _pca_task(self, source: Source, *, count: bool = True) -> Task:
         k = self._check_components(source.n_features)
@@ -253,6 +258,9 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             Scores, in the data's units, or in deviations where there is a ``scale_``.
         """
         self._check_fitted()
+        return by_blocks(X, self._scores)
+
+    def _scores(self, X: Any) -> Floats:
         rows = self._filled(X, [np.float64, np.float32], self.mean_)
         centered = rows if self.mean_ is None else rows - self.mean_.astype(rows.dtype)
         centered = centered if self.scale_ is None else centered / self.scale_.astype(rows.dtype)
@@ -292,3 +300,19 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+
+def _instead(n_components: Any) -> str | None:
+    """What to use in place of values that scikit-learn's PCA takes; None for others."""
+    if n_components is None:
+        return "For all components give the number of columns."
+    share = isinstance(n_components, float) and 0 < n_components < 1
+    if not share and n_components != "mle":
+        return None
+    private = "'private' pays for a number of components that stand out of the noise."
+    if not share:
+        return f"The number cannot be read out of the table at no cost: {private}"
+    return (
+        "How many components a share of the variance takes is a fact about the table, and costs budget. "
+        f"{private} Or give a number; `release_.intervals().shares` has the shares of variance with their errors."
+    )

@@ -38,6 +38,7 @@ from dpeigen.ridge import FAINT
 from dpeigen.sources import Source
 from dpeigen.sources.joined import joined
 from dpeigen.sources.objects import numbers_of
+from dpeigen.sources.sparse import by_blocks
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.ridge import check_alphas
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -286,6 +287,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         if self.intercept_ is None:
             must = "other than 'pairs' for predictions: differences of rows have no intercept"
             raise ValueError(complain("center", type(self).__name__, must, self.center))
+        return by_blocks(X, self._predictions)
+
+    def _predictions(self, X: Any) -> Floats:
         mean = self.release_.mean
         rows = self._filled(X, [np.float64, np.float32], None if mean is None else mean[: self.n_features_in_])
         return rows @ self.coef_ + self.intercept_

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from dpeigen._validate import check_delta, check_positive, complain
+from dpeigen._validate import check_delta, check_positive, complain, nearest
 
 
 class Relation(str, Enum):
@@ -49,7 +49,9 @@ class Relation(str, Enum):
         try:
             return cls(value)
         except ValueError:
-            raise ValueError(complain("relation", owner, "'replace' or 'add_remove'", value)) from None
+            raise ValueError(
+                complain("relation", owner, "'replace' or 'add_remove'", value, nearest(value, [r.value for r in cls]))
+            ) from None
 
     def __str__(self) -> str:
         return self.value

@@ -29,6 +29,7 @@ _NUMERICS_WORDS = {
     "idealised": "idealised: proven for real-valued noise, drawn in floating point and rounded to a grid",
     "seeded": "seeded: not private (random_state was set; for tests and papers only)",
 }
+LARGEST_USUAL = 20.0  # a larger ε is questioned
 MIXED = "factor analysis of mixed data"
 _ABOUT = {
     "covariance": "the covariance matrix of the columns",
@@ -44,6 +45,26 @@ _ABOUT = {
 
 class UnitWarning(UserWarning):
     """The guarantee is for one row, and the names of columns suggest that someone may have several."""
+
+
+class WeakBudgetWarning(UserWarning):
+    """The budget is so large that the guarantee protects little."""
+
+
+def weak_budget(epsilon: float, delta: float, n_units: int | None, unit: str = "row") -> str | None:
+    """What to say of a budget that protects little, from public facts; None where there is nothing to say.
+
+    >>> weak_budget(1.0, 1e-6, 5000) is None
+    True
+    """
+    if epsilon > LARGEST_USUAL:
+        text = f"epsilon={epsilon:g} allows an attacker to be right about one {unit} nearly always"
+        return f"The budget is weak: {text}. Usual values are 0.1 to 10."
+    if n_units is not None and delta * n_units >= 1:
+        text = f"delta={delta:g} is not below 1 / number of {'rows' if unit == 'row' else 'units'} ({n_units:,})"
+        allowed = "and would allow a mechanism to publish somebody's data as they are. Use 1e-6 or less"
+        return f"The budget is weak: {text}, {allowed}."
+    return None
 
 
 @dataclass(frozen=True)

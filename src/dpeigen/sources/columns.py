@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._validate import check_choice, complain
+from dpeigen._validate import check_choice, complain, nearest
 from dpeigen.sources import cells, frames
 from dpeigen.sources.declared import LISTED, TYPES, Declared, declared
 
@@ -186,7 +186,7 @@ def check_unit(unit: str, features: Sequence[str], available: Sequence[str]) -> 
     """The name of the column that says whose row it is: one of those there are, and no feature."""
     if list(available).count(unit) != 1:
         must = f"the name of one of the {len(available)} columns of the data, or one id for each row"
-        raise ValueError(complain("unit", "fit", must, unit))
+        raise ValueError(complain("unit", "fit", must, unit, nearest(unit, available)))
     if unit in features:
         remedy = "Leave it out of the columns: whose row it is, is no feature."
         raise ValueError(complain("unit", "fit", "a column that is not used otherwise", unit, remedy))
@@ -209,7 +209,9 @@ def _check_names(names: list[str], available: Sequence[str]) -> None:
         raise ValueError(f"Column names must differ from each other. Got {names}.")
     missing = [name for name in names if name not in available]
     if missing:
-        raise ValueError(f"Columns {missing} are not among the {len(available)} columns of the data.")
+        hint = nearest(missing[0], available)
+        text = f"Columns {missing} are not among the {len(available)} columns of the data."
+        raise ValueError(f"{text} {hint}" if hint else text)
     index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
     if index:
         raise ValueError(

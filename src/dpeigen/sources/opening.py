@@ -300,7 +300,20 @@ _ENGINES: dict[str, Callable[..., UnitSource]] = {
     "pyspark": _spark_units,
     "polars": _lazy_units,
 }
+
+
+def _scipy(data: Any, *declared: Any) -> Source | None:
+    from dpeigen.sources.sparse import SparseSource, is_sparse
+
+    if not is_sparse(data):
+        return None
+    if any(given is not None for given in declared):
+        raise ValueError("A sparse matrix has no column names, so columns cannot be chosen or declared by name.")
+    return SparseSource(data)
+
+
 _OPENERS: dict[str, Callable[..., Source | None]] = {
+    "scipy": _scipy,
     "pyarrow": _pyarrow,
     "pandas": _pandas,
     "polars": _polars,
