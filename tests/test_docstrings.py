@@ -1,7 +1,7 @@
 """Everything public has a docstring in numpydoc's form: a summary, each parameter with its meaning, what is returned.
 
-A method that overrides a documented one of its base needs no docstring of its own. A frozen value may describe its fields
-under "Attributes" instead of "Parameters".
+A method that overrides a documented one of its base needs no docstring of its own. A frozen value may describe its
+fields under "Attributes" instead of "Parameters".
 """
 
 from __future__ import annotations

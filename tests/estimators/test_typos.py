@@ -37,7 +37,7 @@ def test_a_column_that_is_nearly_there():
 
 
 def test_a_word_that_is_nothing_like_it_gets_no_guess():
-    with pytest.raises(ValueError, match="instead.$"):
+    with pytest.raises(ValueError, match=r"instead\.$"):
         PrivatePCA(2, epsilon=1.0, method="x").fit(X)
 
 
