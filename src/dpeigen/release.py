@@ -191,7 +191,7 @@ class Release(DeclaredColumns):
         Returns
         -------
         Intervals
-            Lower and upper ends of every number; prints as a table.
+            Lower and upper ends of every number.
 
         Raises
         ------

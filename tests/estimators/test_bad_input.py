@@ -314,9 +314,9 @@ def test_objects_that_are_no_numbers(make, entry, ledger, switched_off):
 
 @BOTH
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
-def test_sparse_matrices_are_refused_with_the_way_out(make, form, ledger, switched_off):
+def test_sparse_matrices_with_bad_entries_are_refused(make, form, ledger, switched_off):
     for kind in (scipy.sparse.coo_array, scipy.sparse.coo_matrix):
-        refuse(make(), kind(X).asformat(form), TypeError, r"[Ss]parse data.*dense.*\.toarray\(\)", ledger=ledger)
+        refuse(make(), kind(with_entry(np.nan, float)).asformat(form), BadRowsError, "NaN", ledger=ledger)
 
 
 def test_frames_with_text_or_missing_values(ledger):

@@ -147,7 +147,7 @@ def _show(out: object, results: list[Result], losses: list[ExactLoss], missing: 
         counted = f"{r.hits[0]} : {r.hits[1]} of {r.trials}" + (
             "" if r.trials == r.planned else f" ({r.planned} planned)"
         )
-        verdict = ("caught" if planted else "REFUTED") if r.refuted else ("MISSED" if planted else "holds")
+        verdict = ("caught" if planted else "REFUTED") if r.refuted else ("MISSED" if planted else "not refuted")
         table.add_row(r.name, stated, f"{r.lower:.3f}", f"{r.plain:.3f}", counted, r.pair, verdict)
     out.print(table)
     if losses:
@@ -156,7 +156,7 @@ def _show(out: object, results: list[Result], losses: list[ExactLoss], missing: 
             exact.add_column(heading)
         for loss in losses:
             stated = f"{loss.stated:g}" + (f", {loss.delta:g}" if loss.delta else "")
-            exact.add_row(loss.name, stated, f"{loss.loss:.6g}", "REFUTED" if loss.refuted else "holds")
+            exact.add_row(loss.name, stated, f"{loss.loss:.6g}", "REFUTED" if loss.refuted else "not refuted")
         out.print(exact)
     for name in missing:
         out.print(f"not reached in time: {name}", markup=False)
