@@ -12,9 +12,22 @@ author = "The dpeigen developers"
 copyright = "The dpeigen developers, Apache-2.0"
 release = version = dpeigen.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+exclude_patterns = ["_build", "auto_examples/README.*"]
 nitpicky = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 3600,  # times are those of the machine that built the pages
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+}
 
 html_theme = "furo"
 html_static_path = ["_static"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -18,6 +19,20 @@ def clean(text: object) -> str:
     'a�[31mb�c d'
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+
+
+def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal: the first column to the left, numbers to the right.
+
+    >>> print(table_text(["method", "error"], [["whitened", "0.1"], ["kendall", "0.25"]]))
+    method    error
+    whitened    0.1
+    kendall    0.25
+    """
+    lines = [[clean(cell) for cell in line] for line in [headings, *rows]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines]
+    return "\n".join("  ".join(line) for line in padded)
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:

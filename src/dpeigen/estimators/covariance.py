@@ -189,7 +189,7 @@ class PrivateCovariance(PrivateEstimator):
         Returns
         -------
         FitPlan
-            The plan, which prints as a table.
+            The plan; printing it shows the guarantee and what would be measured.
         """
         source = copy(self)._open(X, unit)
         return self._plan(source, self._covariance_task(source, count=count or source.n_rows is not None))

@@ -234,7 +234,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Returns
         -------
         FitPlan
-            The plan, which prints as a table.
+            The plan; printing it shows the guarantee and what would be measured.
         """
         self._check_components()
         source = copy(self)._open(X, unit)

@@ -46,18 +46,21 @@ class FitPlan:
     split: tuple[Spend, ...]
     passes: int
     counting: bool  # whether a fit reads once more, to count the rows
-    guarantee: Guarantee  # what a fit would promise
+    guarantee: Guarantee  # that of a fit
 
     def _repr_html_(self) -> str:
         """For notebooks."""
+        title, text = self._words()
+        return _html.box(title, _html.paragraph(text), self.guarantee._repr_html_())
+
+    def __str__(self) -> str:
+        return "\n".join([*self._words(), str(self.guarantee)])
+
+    def _words(self) -> tuple[str, str]:
         reads = self.passes + self.counting
-        return _html.box(
-            f"Plan of a fit by {self.method}",
-            _html.paragraph(
-                f"It would cost (ε, δ) = ({self.cost.epsilon:g}, {self.cost.delta:g}) and read the data {reads} "
-                f"time{'' if reads == 1 else 's'}. Nothing has been read or spent."
-            ),
-            self.guarantee._repr_html_(),
+        return f"Plan of a fit by {self.method}", (
+            f"It would cost (ε, δ) = ({self.cost.epsilon:g}, {self.cost.delta:g}) and read the data {reads} "
+            f"time{'' if reads == 1 else 's'}. Nothing has been read or spent."
         )
 
 

@@ -252,7 +252,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         Returns
         -------
         FitPlan
-            The plan, which prints as a table.
+            The plan; printing it shows the guarantee and what would be measured.
         """
         source = copy(self)._joint_source(X, y, unit)[0]
         task = self._task(source, None, shrink=True, count=count or source.n_rows is not None)

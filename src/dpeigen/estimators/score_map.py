@@ -178,7 +178,7 @@ class PrivateScoreMap(PrivateEstimator):
         Returns
         -------
         FitPlan
-            The plan, which prints as a table.
+            The plan; printing it shows the guarantee and what would be measured.
         """
         _, task = self._prepare(X, y, unit)
         promise = self._promise(task, task.spends(), seeded=False)

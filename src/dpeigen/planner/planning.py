@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from dpeigen import _html
+from dpeigen._text import table_text
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, complain
 from dpeigen.methods import METHODS, Method, OnePassMethod, Task, check_bound, check_center
@@ -126,17 +127,26 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
+        headings, rows, last = self._table()
+        return _html.box(
+            "Plan, from public facts and assumptions only",
+            _html.table("Best first", headings, rows),
+            _html.paragraph(last),
+        )
+
+    def __str__(self) -> str:
+        headings, rows, last = self._table()
+        return f"{table_text(headings, rows)}\n{last}"
+
+    def _table(self) -> tuple[list[str], list[list[str]], str]:
+        """Headings, a line for each method, and what to say below."""
         rows = [
             [p.method, f"{p.error:.3g}", f"{p.low:.3g} to {p.high:.3g}", f"{100 * p.success:.1f}%"]
             for p in self.predictions
         ]
         headings = ["method", f"predicted {self.metric}", "90% of runs", "best attack on one row"]
         chosen = self.choice.to_dict()["method"]
-        return _html.box(
-            "Plan, from public facts and assumptions only",
-            _html.table("Best first", headings, rows),
-            _html.paragraph(f"Without privacy: {self.floor:.3g}. method='auto' would choose {chosen}."),
-        )
+        return headings, rows, f"Without privacy: {self.floor:.3g}. method='auto' would choose {chosen}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON.
