@@ -7,6 +7,7 @@ hands out the answer. So whatever a method does between questions, the recorded 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -43,6 +44,7 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView
 
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
+_ENOUGH_ROWS = 50_000  # of people, in a sample: more would tell little that is new beside its noise
 
 
 class Curator(ABC):
@@ -116,7 +118,8 @@ class Curator(ABC):
         """The same curator with the same account, of a random part of its rows; and how large a part that is.
 
         A secret coin is drawn for each row, whatever is in it, so one row is one row of the part or of the rest. Costs
-        are those of asking all rows. The part may be all of them. Rows that ``view`` refuses are refused here.
+        are those of asking all rows. The part may be all of them. Rows that ``view`` refuses are refused here. Of
+        people with many rows a few may be taken, drawn at random, which share the person's weight as all of them would.
         """
         return self, 1.0
 
@@ -261,20 +264,37 @@ class DataCurator(Curator):
 
     def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
         rows = self.__source.in_memory()
-        if rows is None or share >= 1:
+        if rows is None:
+            return self, 1.0
+        enough = self.__rows_of_each(share)
+        if share >= 1 and enough is None:
             return self, 1.0
         key = (id(self.__source), share)
         if key not in self.__samples:
             self.__look(view.image)
             for block in self.__source.blocks() if self.__units is None else ():
                 view.image(block)
-            chosen = self.__rng.coins(share, self.__source.check_rows(len(rows)))
-            units = None if self.__units is None else self.__units.part(chosen)
-            self.__samples[key] = self.__source, PartSource(rows[chosen], self.__source), units
+            people = self.__source.check_rows(len(rows))
+            chosen = None if share >= 1 else self.__rng.coins(share, people)
+            units = None
+            if self.__units is not None and enough != 1:
+                units = self.__units.part(chosen, enough, self.__rng)
+            part = self.__source if chosen is None else PartSource(rows[chosen], self.__source)
+            self.__samples[key] = self.__source, part, units
         other = copy(self)
         (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
         other.known_terms = None if self.known_terms is None else self.known_terms * share
         return other, share
+
+    def __rows_of_each(self, share: float) -> int | None:
+        """How many rows of a person are enough for a sample of so many people; None for all.
+
+        It follows from the number of people alone, where that is public. How many rows they have is private.
+        """
+        people = self.__source.n_rows
+        if self.__units is None or self.__units.max_rows is not None or self.relation is not Relation.REPLACE:
+            return None
+        return None if not people else math.ceil(_ENOUGH_ROWS / (people * min(share, 1.0)))
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
         rng, relation = self.__rng, self.relation

@@ -32,6 +32,8 @@ from dpeigen.stats.units import MOST_SHARED, UnitBlock
 
 S = TypeVar("S", bound=Statistic)
 RowMap = Callable[[Any], Any]
+_COIN_BITS = 32
+_DRAWN, _DRAWS = 2**20, 16  # rows that are drawn from at a time, at least; and draws, at most
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,16 @@ class UnitSource(Source):
     def mapped(self, function: RowMap, feature_names: list[str]) -> UnitSource:
         """The same people, each row changed by a public function of that row alone."""
 
-    def part(self, chosen: NDArray[np.bool_]) -> UnitSource:  # noqa: ARG002
-        """The people of whom a coin says so, one coin for each in the order of the rows that stand for them."""
+    def part(
+        self,
+        chosen: NDArray[np.bool_] | None,  # noqa: ARG002
+        most: int | None,  # noqa: ARG002
+        rng: Randomness,  # noqa: ARG002
+    ) -> UnitSource:
+        """The people of whom a coin says so, or all: one coin for each in the order of the rows that stand for them.
+
+        ``most``: so many rows of a person at most, drawn at random, the one that stands for them among them.
+        """
         raise AssertionError("only people in memory are told apart by their places")
 
     def one_each(self) -> OneEach:
@@ -196,7 +206,7 @@ class UnitsByPlace(UnitSource):
             self.draw()
             return
         self._sizes = sizes if self.max_rows is None else np.full(people, self.max_rows)
-        self._heads, self._kept, self._lengths = _marked(codes, people, None), None, NOTHING_KNOWN
+        self._heads, self._kept, self._lengths = _marked(codes, None), None, NOTHING_KNOWN
 
     def draw(self) -> None:
         """Which rows stand for their people, at random. For counting people any would do, so it waits until needed."""
@@ -247,18 +257,25 @@ class UnitsByPlace(UnitSource):
             raise UnreadableRowsError(LENGTHS)
         return np.asarray(rows[self._heads])
 
-    def part(self, chosen: NDArray[np.bool_]) -> UnitSource:
+    def part(self, chosen: NDArray[np.bool_] | None, most: int | None, rng: Randomness) -> UnitSource:
         rows = self.plain.in_memory()
         if rows is None or self._heads is None:
-            return super().part(chosen)
-        people = np.zeros(len(self._sizes), dtype=bool)
-        people[self._codes[self._heads][chosen]] = True
-        inside = people[self._codes]
+            return super().part(chosen, most, rng)
+        codes, sizes, inside = self._codes, self._sizes, self._heads.copy()
+        if chosen is not None:
+            inside[inside] = chosen
+        there = np.zeros(len(sizes), dtype=bool)
+        there[codes[inside]] = True
+        others = there[codes] & ~inside if self._kept is None else there[codes] & ~inside & self._kept
+        if most is not None and bool((sizes[there] > most).any()):
+            some = np.flatnonzero(others)
+            others = np.zeros(len(codes), dtype=bool)
+            others[some] = _ranked(codes[some], choosing(rng.token())) < most - 1
+        inside |= others
         other = self.over(ArraySource(rows[inside], self.feature_names))
-        other._known, other._heads = (self._codes[inside], len(people)), self._heads[inside]
-        other._kept = None if self._kept is None else self._kept[inside]
-        other._lengths = NOTHING_KNOWN
-        other._rows_read, other.n_rows = None, int(np.count_nonzero(chosen))
+        other._known, other._heads, other._kept = (codes[inside], len(sizes)), self._heads[inside], None
+        other._sizes = sizes if most is None else np.minimum(sizes, most)
+        other._rows_read, other.n_rows = None, int(np.count_nonzero(other._heads))
         other.told = self.finished
         return other
 
@@ -268,40 +285,58 @@ def chosen(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_] | None]:
     """By person: among how many rows the weight is shared. By row: who stands for their person; who is kept, or all."""
     sizes = np.bincount(codes, minlength=people)
-    order = rng.permutation(len(codes))
     used = np.minimum(sizes, limits.most)
-    heads = _marked(codes, people, order)
+    heads = np.zeros(len(codes), dtype=bool)
+    kept = np.ones(len(codes), dtype=bool) if bool((sizes > limits.most).any()) else None
+    for places in _by_people(codes, sizes):
+        whose = codes[places]
+        if kept is None:
+            heads[places] = _marked(whose - whose.min(initial=0), rng.permutation(len(places)))
+        else:
+            ranks = _ranked(whose, rng)
+            heads[places], kept[places] = ranks == 0, ranks < limits.most
     if limits.thinned:
         heads &= (rng.uniform(people) * limits.most < used)[codes]
-    many = sizes > limits.most
-    kept = _ranks(codes, order, many) < limits.most if many.any() else None
     return used if limits.max_rows is None else np.full(people, limits.max_rows), heads, kept
 
 
-def _marked(codes: Codes, people: int, order: NDArray[Any] | None) -> NDArray[np.bool_]:
+def _by_people(codes: Codes, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Places of rows, some people at a time with all their rows: a draw for all at once would take much memory."""
+    rows = max(_DRAWN, len(codes) // _DRAWS)
+    part = np.cumsum(sizes) // rows
+    for number in np.unique(part):
+        low, high = np.searchsorted(part, [number, number + 1])
+        whole = low == 0 and high == len(sizes)
+        yield np.arange(len(codes)) if whole else np.flatnonzero((codes >= low) & (codes < high))
+
+
+def _marked(codes: Codes, order: NDArray[Any] | None) -> NDArray[np.bool_]:
     """One row of each person: the first in an order, or in that of the table."""
-    first = np.zeros(people, dtype=np.int64)
+    first = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
     if order is None:
         first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several the last counts
     else:
-        first[codes[order[::-1]]] = order[::-1]
+        first[codes[order]] = order
     heads = np.zeros(len(codes), dtype=bool)
-    heads[first] = True
+    heads[first[first >= 0]] = True
     return heads
 
 
-LENGTHS = "The 'unit' parameter must have one id for each row of X. Nothing was spent."
-
-
-def _ranks(codes: Codes, order: NDArray[np.intp], many: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The place of each row among those of its person, in a random order; 0 for people with few rows."""
-    found = np.zeros(len(codes), dtype=np.int64)
-    order = order[many[codes[order]]]
-    sort = np.argsort(codes[order], kind="stable")
-    whose = codes[order][sort]
-    starts = np.flatnonzero(np.diff(whose, prepend=-1))
-    found[order[sort]] = np.arange(len(whose)) - np.repeat(starts, np.diff(starts, append=len(whose)))
+def _ranked(codes: Codes, rng: Randomness) -> NDArray[np.int64]:
+    """The place of each row among those of its person, from 0 on, in a random order."""
+    # Sorted by person, and there by random numbers. What ties do has nothing to do with values.
+    keys = (rng.uniform(len(codes)) * 2.0**_COIN_BITS).astype(np.int64)
+    keys += codes.astype(np.int64) << _COIN_BITS  # people are fewer than 2^31: their rows were counted in memory
+    order = np.argsort(keys)
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    ranks = np.arange(len(codes))
+    ranks -= np.repeat(starts, np.diff(starts, append=len(codes)))
+    found = np.empty(len(codes), dtype=np.int64)
+    found[order] = ranks
     return found
+
+
+LENGTHS = "The 'unit' parameter must have one id for each row of X. Nothing was spent."
 
 
 class OneEach(Source):
