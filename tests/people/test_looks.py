@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import Purpose
-from dpeigen.curator import curator as curator_module
 from dpeigen.curator.curator import DataCurator
 from dpeigen.privacy import Budget, PureCost, Relation
 from dpeigen.privacy.randomness import randomness
 from dpeigen.questions import MeanSquares
-from dpeigen.sources import ArraySource
+from dpeigen.sources import ArraySource, choosing
 from dpeigen.sources.ids import encoded
 from dpeigen.sources.units import UnitsByPlace
 from dpeigen.stats import BadRowsError, Frame, Lattice
@@ -41,7 +40,7 @@ def mean_square(curator):
 
 @pytest.fixture(autouse=True)
 def hundred(monkeypatch):
-    monkeypatch.setattr(curator_module, "_ENOUGH_ROWS", 100)
+    monkeypatch.setattr(choosing, "_ENOUGH_ROWS", 100)
 
 
 @pytest.mark.parametrize(("people", "enough"), [(200, 1), (50, 2), (30, 4), (10, 10)])

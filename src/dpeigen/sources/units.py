@@ -11,11 +11,10 @@ Where each row counts alike, rows of a person are clipped together: `sources.joi
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,72 +23,15 @@ from numpy.typing import NDArray
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import choosing
 from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.choosing import UnitLimits, chosen, first_of_each, ranks
 from dpeigen.sources.ids import Codes
 from dpeigen.sources.joint import NOTHING_KNOWN, Norms, lengths_of
 from dpeigen.sources.memory import ArraySource, block_rows
 from dpeigen.stats import Statistic
-from dpeigen.stats.units import MOST_SHARED, UnitBlock
+from dpeigen.stats.units import UnitBlock
 
 S = TypeVar("S", bound=Statistic)
 RowMap = Callable[[Any], Any]
-_COIN_BITS = 32
-_DRAWN, _DRAWS = 2**20, 16  # rows that are drawn from at a time, at least; and draws, at most
-
-
-@dataclass(frozen=True)
-class UnitLimits:
-    """``max_rows`` and ``thinned`` of a `UnitSource`."""
-
-    max_rows: int | None
-    thinned: bool
-
-    @property
-    def most(self) -> int:
-        """Rows of one person that are used."""
-        return MOST_SHARED if self.max_rows is None else self.max_rows
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """Makes blocks of rows that come with all rows of their people, on whatever machine; the same ones every time."""
-
-    limits: UnitLimits
-    token: bytes  # secret: the draws follow from it
-
-    def block(self, rows: Any, whose: NDArray[Any]) -> UnitBlock:
-        """``whose``: something for each row that tells people apart."""
-        names, codes = np.unique(whose, return_inverse=True)
-        people = int(codes.max(initial=-1)) + 1
-        # Draws of blocks have nothing to do with each other: no two blocks have the same people.
-        token = hashlib.blake2b(names.tobytes(), key=self.token[:64], digest_size=16).digest()
-        codes = codes.reshape(-1)
-        sizes, heads, kept = chosen(codes, people, self.limits, choosing(token))
-        found = UnitBlock(rows, sizes[codes], heads, self.limits.max_rows is not None, codes)
-        return found if kept is None else found[kept]
-
-
-def placed(
-    rows: Any,
-    limits: UnitLimits,
-    whose: NDArray[Any],
-    sizes: NDArray[Any],
-    places: NDArray[Any],
-    coins: NDArray[Any],
-) -> UnitBlock:
-    """A block of rows of which an engine has told the size of their people, and their places there from 1 on.
-
-    ``whose``: a number for each row that tells people apart. ``coins``: for each row a number from 0 to 1, used for
-    those in the first place.
-    """
-    used = np.minimum(sizes.astype(np.int64), limits.most)
-    heads = places == 1
-    if limits.thinned:
-        heads = heads & (coins * limits.most < used)
-    shared = used if limits.max_rows is None else np.full(len(used), limits.max_rows)
-    capped = limits.max_rows is not None
-    found = UnitBlock(rows, shared, heads, capped, np.column_stack([whose, used]) if capped else None)
-    kept = places <= limits.most
-    return found if kept.all() else found[kept]
 
 
 class UnitSource(Source):
@@ -206,7 +148,7 @@ class UnitsByPlace(UnitSource):
             self.draw()
             return
         self._sizes = sizes if self.max_rows is None else np.full(people, self.max_rows)
-        self._heads, self._kept, self._lengths = _marked(codes, None), None, NOTHING_KNOWN
+        self._heads, self._kept, self._lengths = first_of_each(codes), None, NOTHING_KNOWN
 
     def draw(self) -> None:
         """Which rows stand for their people, at random. For counting people any would do, so it waits until needed."""
@@ -270,7 +212,7 @@ class UnitsByPlace(UnitSource):
         if most is not None and bool((sizes[there] > most).any()):
             some = np.flatnonzero(others)
             others = np.zeros(len(codes), dtype=bool)
-            others[some] = _ranked(codes[some], choosing(rng.token())) < most - 1
+            others[some] = ranks(codes[some], choosing(rng.token())) < most - 1
         inside |= others
         other = self.over(ArraySource(rows[inside], self.feature_names))
         other._known, other._heads, other._kept = (codes[inside], len(sizes)), self._heads[inside], None
@@ -278,62 +220,6 @@ class UnitsByPlace(UnitSource):
         other._rows_read, other.n_rows = None, int(np.count_nonzero(other._heads))
         other.told = self.finished
         return other
-
-
-def chosen(
-    codes: Codes, people: int, limits: UnitLimits, rng: Randomness
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """By person: among how many rows the weight is shared. By row: who stands for their person; who is kept, or all."""
-    sizes = np.bincount(codes, minlength=people)
-    used = np.minimum(sizes, limits.most)
-    heads = np.zeros(len(codes), dtype=bool)
-    kept = np.ones(len(codes), dtype=bool) if bool((sizes > limits.most).any()) else None
-    for places in _by_people(codes, sizes):
-        whose = codes[places]
-        if kept is None:
-            heads[places] = _marked(whose - whose.min(initial=0), rng.permutation(len(places)))
-        else:
-            ranks = _ranked(whose, rng)
-            heads[places], kept[places] = ranks == 0, ranks < limits.most
-    if limits.thinned:
-        heads &= (rng.uniform(people) * limits.most < used)[codes]
-    return used if limits.max_rows is None else np.full(people, limits.max_rows), heads, kept
-
-
-def _by_people(codes: Codes, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Places of rows, some people at a time with all their rows: a draw for all at once would take much memory."""
-    rows = max(_DRAWN, len(codes) // _DRAWS)
-    part = np.cumsum(sizes) // rows
-    for number in np.unique(part):
-        low, high = np.searchsorted(part, [number, number + 1])
-        whole = low == 0 and high == len(sizes)
-        yield np.arange(len(codes)) if whole else np.flatnonzero((codes >= low) & (codes < high))
-
-
-def _marked(codes: Codes, order: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """One row of each person: the first in an order, or in that of the table."""
-    first = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
-    if order is None:
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several the last counts
-    else:
-        first[codes[order]] = order
-    heads = np.zeros(len(codes), dtype=bool)
-    heads[first[first >= 0]] = True
-    return heads
-
-
-def _ranked(codes: Codes, rng: Randomness) -> NDArray[np.int64]:
-    """The place of each row among those of its person, from 0 on, in a random order."""
-    # Sorted by person, and there by random numbers. What ties do has nothing to do with values.
-    keys = (rng.uniform(len(codes)) * 2.0**_COIN_BITS).astype(np.int64)
-    keys += codes.astype(np.int64) << _COIN_BITS  # people are fewer than 2^31: their rows were counted in memory
-    order = np.argsort(keys)
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    ranks = np.arange(len(codes))
-    ranks -= np.repeat(starts, np.diff(starts, append=len(codes)))
-    found = np.empty(len(codes), dtype=np.int64)
-    found[order] = ranks
-    return found
 
 
 LENGTHS = "The 'unit' parameter must have one id for each row of X. Nothing was spent."

@@ -49,7 +49,7 @@ def chunk_rows(n_columns: int) -> int:
 
 
 def _width(block: Any) -> int:
-    shape = getattr(block.rows if isinstance(block, UnitBlock) else block, "shape", ())
+    shape: tuple[int, ...] = getattr(block.rows if isinstance(block, UnitBlock) else block, "shape", ())
     return int(shape[1]) if len(shape) == 2 else 0
 
 
