@@ -43,6 +43,10 @@ SEED = pytest.mark.filterwarnings("ignore:.*seeded")
         (pa.chunked_array([["a"], ["a", None]]), 2),
         (pa.array([b"\xff\xfe", b"\xff\xfe", b"a"]), 2),
         (pa.array(["a", "b", "a"]).dictionary_encode(), 2),
+        (np.ma.masked_array([7, 7, 8, 9, 9], mask=[0, 0, 0, 1, 1]), 4),
+        (np.ma.masked_array([7, 7, 8]), 2),
+        (np.ma.masked_array(["a", "b", "a"], mask=[1, 0, 1]), 3),
+        (np.ma.masked_array([5, None, 5], mask=[0, 1, 0], dtype=object), 2),
         (np.array([], dtype=int), 0),
         ([], 0),
     ],
@@ -63,7 +67,9 @@ def test_cells_whose_own_code_raises_are_people_of_their_own():
     assert encoded([Odd(), Odd(), "a"])[1] == 3
 
 
-@pytest.mark.parametrize("ids", [np.ones((3, 1)), "name", np.ones(3) * 1j, pa.array([[1], [2]]), 5])
+@pytest.mark.parametrize(
+    "ids", [np.ones((3, 1)), "name", np.ones(3) * 1j, pa.array([[1], [2]]), 5, {0: 1, 1: 1, 2: 2}, {1, 2, 3}]
+)
 def test_what_is_no_column_of_ids(ids):
     with pytest.raises(UnreadableIdsError, match="one id for each row"):
         encoded(ids)

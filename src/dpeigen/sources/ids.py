@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -42,8 +42,13 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         return _of_arrow(ids, named=named)
     if hasattr(ids, "to_arrow") and type(ids).__module__.startswith("polars"):
         return _of_arrow(ids.to_arrow(), named=named)
-    if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
+    unordered = isinstance(ids, (str, bytes, Mapping, Set))  # keys of a dict would be taken for ids
+    if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
         raise UnreadableIdsError(_ONE_COLUMN)
+    if isinstance(ids, np.ma.MaskedArray):  # arithmetic leaves what is masked as it is
+        if not np.ma.is_masked(ids):
+            return told_apart(ids.data, named=named)
+        return _of_cells(np.where(np.ma.getmaskarray(ids), None, ids.data.astype(object)).tolist())
     kind = getattr(getattr(ids, "dtype", None), "kind", "O")
     if kind == "c":
         raise UnreadableIdsError(_ONE_COLUMN)
