@@ -48,7 +48,9 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     if isinstance(ids, np.ma.MaskedArray):  # arithmetic leaves what is masked as it is
         if not np.ma.is_masked(ids):
             return told_apart(ids.data, named=named)
-        return _of_cells(np.where(np.ma.getmaskarray(ids), None, ids.data.astype(object)).tolist())
+        cells = ids.data.astype(object)
+        cells[np.ma.getmaskarray(ids)] = None
+        return _of_cells(cells.tolist())
     kind = getattr(getattr(ids, "dtype", None), "kind", "O")
     if kind == "c":
         raise UnreadableIdsError(_ONE_COLUMN)
