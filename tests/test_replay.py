@@ -472,6 +472,32 @@ def test_faults_that_leave_people_unprotected_are_caught(fault, subject, monkeyp
     assert bool(verdict.fault) != (fault in HARMLESS[subject]), verdict.fault
 
 
+LESS_HARMLESS = {
+    "a person less, gaussian": {"none", "clipped one by one"},
+    "a person less, capped": {"none", "weights forgotten"},
+}
+
+
+@pytest.mark.parametrize("fault", ["none", "weights forgotten", "a person taken for four", "clipped one by one"])
+@pytest.mark.parametrize("subject", LESS_HARMLESS)
+def test_faults_that_show_when_a_person_is_added_are_caught(fault, subject, monkeypatch):
+    """All 300 rows of one person appear."""
+    blocks, encoded = units.UnitsByPlace.blocks, opening.encoded
+    if fault == "weights forgotten":
+        ones = lambda self: (replace(block, sizes=np.ones_like(block.sizes)) for block in blocks(self))  # noqa: E731
+        monkeypatch.setattr(units.UnitsByPlace, "blocks", ones)
+    elif fault == "a person taken for four":
+        monkeypatch.setattr(opening, "encoded", lambda ids: encoded(4 * ids + np.arange(len(ids)) % 4))
+    elif fault == "clipped one by one":
+        each = lambda self, square, d: np.full(len(self.parts), float(square))  # noqa: E731
+        monkeypatch.setattr(Together, "squared_limits", each)
+    table = _all_alike(([30.0, 0.0, 0.0], [0.0, 0.0, 0.0])).before
+    pair = Neighbours(table[table[:, -1] < 40], table, None, people=True)
+    setting = replace(PLAIN, relation="add_remove")
+    verdict = replay_cases.run_pair(BY_NAME[subject], setting, pair, seed=1)
+    assert bool(verdict.fault) != (fault in LESS_HARMLESS[subject]), verdict.fault
+
+
 # --- planted faults: missing cells ----------------------------------------------------------------------------------
 
 

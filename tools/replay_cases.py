@@ -83,6 +83,7 @@ def run_pair(subject: Subject, setting: Setting, pair: Neighbours, seed: int) ->
             promise=subject.promise(setting),
             places=pair.places,
             seed=seed,
+            people=pair.people,
         )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from replay_doors import doors
+from replay_people import same_choices
 from replay_tape import Change, Loss, Mismatch, Tape, TapeRandomness
 
 from dpeigen.privacy import (
@@ -75,12 +77,22 @@ Fit = Callable[[Any, Randomness], Any]
 
 
 def replay(
-    fit: Fit, before: Any, after: Any, *, promise: Callable[[Any], Promise], places: NDArray[np.intp] | None, seed: int
+    fit: Fit,
+    before: Any,
+    after: Any,
+    *,
+    promise: Callable[[Any], Promise],
+    places: NDArray[np.intp] | None,
+    seed: int,
+    people: bool = False,
 ) -> Verdict:
-    """Fit ``before``, then ``after`` with the same answers. ``places``: of each row of the first in the second."""
+    """Fit ``before``, then ``after`` with the same answers. ``places``: of each row of the first in the second.
+
+    ``people``: someone is in one table only, with all their rows (`replay_people`).
+    """
     tape = Tape(seed)
     rng = TapeRandomness(tape)
-    with warnings.catch_warnings(), doors(tape):
+    with warnings.catch_warnings(), doors(tape), same_choices(tape) if people else nullcontext():
         warnings.simplefilter("ignore")
         try:
             first = fit(before, rng)

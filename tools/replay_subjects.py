@@ -16,6 +16,8 @@ from replay_tables import (
     holey_people,
     model_neighbours,
     neighbours,
+    one_holey_person_less,
+    one_person_less,
     people_neighbours,
 )
 
@@ -118,21 +120,21 @@ def of_people(method: Any, **changes: Any) -> Callable[[Setting, Any, Any], Any]
         options = {**setting.options(), "method": method, "random_state": rng, **changes}
         k = options.pop("n_components", setting.k)
         estimator = PrivateCovariance(**options) if setting.whole and k == setting.k else PrivatePCA(k, **options)
-        return estimator.fit(source[:, :-1], unit=source[:, -1])
+        return estimator.fit(source[:, :-1], unit=source[:, -1].astype(int))
 
     return fit
 
 
 def _ridge_of_people(setting: Setting, source: Any, rng: Any) -> Any:
     options = {**setting.options(setting.d - 1), "random_state": rng, "center": setting.options()["center"]}
-    return PrivateRidge("auto", **options).fit(source[:, :-2], source[:, -2], unit=source[:, -1])
+    return PrivateRidge("auto", **options).fit(source[:, :-2], source[:, -2], unit=source[:, -1].astype(int))
 
 
 def _map_of_people(setting: Setting, source: Any, rng: Any) -> Any:
     plane = _plane(setting.d, setting.relation)
     plane = replace(plane, guarantee=replace(plane.guarantee, unit="unit"))
     made = PrivateScoreMap(plane, epsilon=setting.epsilon, missing="drop", random_state=rng)
-    return made.fit(source[:, :-1], unit=source[:, -1])
+    return made.fit(source[:, :-1], unit=source[:, -1].astype(int))
 
 
 def _ridge(setting: Setting, source: Any, rng: Any, **changes: Any) -> Any:
@@ -219,6 +221,8 @@ _CORRECT: Mapping[str, Any] = {"missing": "correct"}
 _HOLEY: Mapping[str, Any] = {"tables": holey_neighbours}
 _HOLEY_PEOPLE: Mapping[str, Any] = {"relations": REPLACE, "sources": ("array",), "tables": holey_people}
 _PEOPLE: Mapping[str, Any] = {"relations": REPLACE, "sources": ("array",), "tables": people_neighbours}
+_LESS: Mapping[str, Any] = {"relations": RELATIONS[1:], "centers": CENTERS[:3], "sources": ("array",),
+                            "tables": one_person_less}  # fmt: skip
 
 SUBJECTS: list[Subject] = [
     Subject("auto", moments("auto")),
@@ -285,6 +289,24 @@ SUBJECTS: list[Subject] = [
     Subject("people, ridge", _ridge_of_people, **_PEOPLE, columns=(2, 3, 4), bounds=("none", "radius", "private"),
             rows=(40, 700)),
     Subject("people, score map", _map_of_people, **{**_PICTURE, **_PEOPLE}, columns=(2, 3, 4), rows=(40,)),
+    Subject("a person less", of_people("auto"), **_LESS, rows=(5, 40, 700)),
+    Subject("a person less, gaussian", of_people("gaussian"), **_LESS, bounds=_GIVEN, deltas=APPROXIMATE, rows=(3, 40)),
+    Subject("a person less, capped", of_people("gaussian", max_rows=3), **_LESS, bounds=_GIVEN, deltas=APPROXIMATE,
+            rows=(3, 40)),
+    Subject("a person less, capped, auto", of_people("auto", max_rows=2), **_LESS, rows=(700,), epsilons=(8.0, 30.0)),
+    Subject("a person less, laplace", of_people("laplace"), **_LESS, bounds=_GIVEN, rows=(3, 40)),
+    Subject("a person less, signs", of_people("spatial-sign", max_rows=2), **_LESS, rows=(40,)),
+    Subject("a person less, refined", of_people("refined"), **_LESS, deltas=APPROXIMATE, rows=(40,)),
+    Subject("a person less, sampling", of_people("eigenvector-sampling"), **_LESS, bounds=_GIVEN, rows=(40,)),
+    Subject("a person less, private rank", of_people("gaussian", n_components="private"), **_LESS, rows=_MANY,
+            columns=(4,), bounds=_GIVEN, deltas=APPROXIMATE),
+    Subject("a person less, ridge", _ridge_of_people, **_LESS, columns=(2, 3, 4), bounds=("none", "radius", "private"),
+            rows=(40, 700)),
+    Subject("a person less, score map", _map_of_people, **{**_LESS, **_PICTURE}, columns=(2, 3, 4), rows=(40,)),
+    Subject("a person less, holes", of_people("whitened", **_CORRECT),
+            **{**_LESS, "tables": one_holey_person_less}, rows=(40, 700)),
+    Subject("a person less, holes, capped", of_people("gaussian", max_rows=3, **_CORRECT),
+            **{**_LESS, "tables": one_holey_person_less}, bounds=_GIVEN, deltas=APPROXIMATE, rows=(40,)),
     Subject("holes", moments("auto", **_CORRECT), **_HOLEY, rows=(40, 700), bounds=("none", "box", "radius")),
     Subject("holes, whitened", moments("whitened", **_CORRECT), **_HOLEY, rows=(40, 41, 700)),
     Subject("holes, gaussian", moments("gaussian", **_CORRECT), **_HOLEY, bounds=_GIVEN, deltas=APPROXIMATE),

@@ -22,11 +22,15 @@ _FAR = [1.0, 3.0, 1e3, 1e10, 1e-3]  # 3.0 is the radius of the cases
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two tables, and where each row of the first is in the second; −1 for a row that was removed."""
+    """Two tables, and where each row of the first is in the second; −1 for a row that was removed.
+
+    ``people``: one of them has all rows of a person more, who has the largest id.
+    """
 
     before: Floats
     after: Floats
     places: NDArray[np.intp] | None
+    people: bool = False
 
 
 def neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
@@ -65,6 +69,26 @@ def people_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neigh
     order = rng.permutation(len(ids))
     before, after = (np.column_stack([rows, ids])[order] for rows in (before, after))
     return Neighbours(before, after, np.arange(n))
+
+
+def one_person_less(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
+    """The same, and the table without the hostile person; or the other way round."""
+    return _without(people_neighbours(rng, n, d, replace=replace), rng)
+
+
+def one_holey_person_less(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
+    """The same with many missing cells."""
+    return _without(holey_people(rng, n, d, replace=replace), rng)
+
+
+def _without(pair: Neighbours, rng: Generator) -> Neighbours:
+    table, changed = pair.before.copy(), np.flatnonzero(_differ(pair.before, pair.after))
+    last = table[:, -1].max()
+    who = table[changed[0], -1] if len(changed) else last
+    table[:, -1] = np.where(table[:, -1] == who, last, np.where(table[:, -1] == last, who, table[:, -1]))
+    less = table[table[:, -1] != last]
+    first, second = (table, less) if rng.random() < 0.5 else (less, table)
+    return Neighbours(first, second, None, people=True)
 
 
 def holey_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:

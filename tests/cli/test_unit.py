@@ -82,6 +82,21 @@ def test_refusals(table, tmp_path, options):
     assert "SECRET" not in done.output
 
 
+@pytest.mark.parametrize("cap", [[], ["--max-rows", "3"]])
+def test_a_dry_run_asks_for_the_number_of_people_and_shows_what_a_fit_pays(table, tmp_path, cap):
+    """The number of rows would give another split; of a Parquet file it is known, and is not what is asked for."""
+    options = ["pca", table, "--epsilon", "2", "-k", "2", "--unit", "patient_id", *cap]
+    unknown = " ".join(call(*options, "--dry-run").stdout.split())
+    assert "one more to count the different 'patient_id'" in unknown
+    assert "The number of different 'patient_id' is meant, not that of rows" in unknown
+    told = json.loads(call(*options, "--dry-run", "--rows", PEOPLE, "--json").stdout)
+    assert call(*options, "--out", tmp_path / "out").exit_code == 0
+    paid = load_release(tmp_path / "out").guarantee.split
+    assert [(s["purpose"], s["cost"]) for s in told["split"]] == [(s.purpose, str(s.cost)) for s in paid]
+    other = json.loads(call(*options, "--dry-run", "--rows", len(WHO), "--json").stdout)
+    assert other["split"] != told["split"]
+
+
 def test_a_name_that_looks_like_an_identifier_is_warned_of(tmp_path):
     TABLE.assign(patient_id=WHO).to_csv(tmp_path / "t.csv", index=False)
     done = call("pca", tmp_path / "t.csv", *BUDGET, "-k", "1", "--bound", "900", "--dry-run")

@@ -43,6 +43,10 @@ SEED = pytest.mark.filterwarnings("ignore:.*seeded")
         (pa.chunked_array([["a"], ["a", None]]), 2),
         (pa.array([b"\xff\xfe", b"\xff\xfe", b"a"]), 2),
         (pa.array(["a", "b", "a"]).dictionary_encode(), 2),
+        (np.ma.masked_array([7, 7, 8, 9, 9], mask=[0, 0, 0, 1, 1]), 4),
+        (np.ma.masked_array([7, 7, 8]), 2),
+        (np.ma.masked_array(["a", "b", "a"], mask=[1, 0, 1]), 3),
+        (np.ma.masked_array([5, None, 5], mask=[0, 1, 0], dtype=object), 2),
         (np.array([], dtype=int), 0),
         ([], 0),
     ],
@@ -63,7 +67,9 @@ def test_cells_whose_own_code_raises_are_people_of_their_own():
     assert encoded([Odd(), Odd(), "a"])[1] == 3
 
 
-@pytest.mark.parametrize("ids", [np.ones((3, 1)), "name", np.ones(3) * 1j, pa.array([[1], [2]]), 5])
+@pytest.mark.parametrize(
+    "ids", [np.ones((3, 1)), "name", np.ones(3) * 1j, pa.array([[1], [2]]), 5, {0: 1, 1: 1, 2: 2}, {1, 2, 3}]
+)
 def test_what_is_no_column_of_ids(ids):
     with pytest.raises(UnreadableIdsError, match="one id for each row"):
         encoded(ids)
@@ -138,9 +144,41 @@ def test_a_part_keeps_people_whole():
     made = units(rows, ids)
     heads = ids[made.one_each().in_memory()[:, 0].astype(int)]
     chosen = rng.random(len(heads)) < 0.3
-    part = np.concatenate([block.rows for block in made.part(chosen).blocks()])[:, 0].astype(int)
+    found = made.part(chosen, None, randomness(1))
+    part = np.concatenate([block.rows for block in found.blocks()])[:, 0].astype(int)
     assert set(part) == set(np.flatnonzero(np.isin(ids, heads[chosen])))
-    assert made.part(chosen).count_rows() == chosen.sum()
+    assert found.count_rows() == chosen.sum()
+
+
+@pytest.mark.parametrize("everyone", [True, False])
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_a_part_may_have_a_few_rows_of_each_person(most, everyone):
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 200, 1000)
+    made = units(np.arange(1000.0)[:, None], ids)
+    heads = made.one_each().in_memory()[:, 0].astype(int)
+    chosen = None if everyone else rng.random(len(heads)) < 0.3
+    part = made.part(chosen, most, randomness(1))
+    (block,) = part.blocks()
+    rows = block.rows[:, 0].astype(int)
+    inside = heads if chosen is None else heads[chosen]
+    assert (rows[block.heads] == inside).all()
+    wanted = {int(person): min(int((ids == person).sum()), most) for person in ids[inside]}
+    assert {int(person): int((ids[rows] == person).sum()) for person in ids[inside]} == wanted
+    assert set(ids[rows]) == set(wanted)
+    assert (block.sizes == [wanted[person] for person in ids[rows]]).all()
+
+
+def test_every_row_is_as_likely_to_be_in_a_part():
+    """Of 5 rows 2 are drawn: each in 2/5 of 4,000 draws, and each pair alike. A false alarm: below 1e-6."""
+    ids = np.repeat([0, 1], [5, 1])
+    counts = np.zeros(5)
+    for seed in range(4000):
+        made = units(np.arange(6.0)[:, None], ids, seed=seed)
+        made.one_each().in_memory()
+        (block,) = made.part(None, 2, randomness(seed + 10_000)).blocks()
+        counts[block.rows[:-1, 0].astype(int)] += 1
+    assert np.abs(counts - 1600).max() < 5.5 * np.sqrt(4000 * 0.4 * 0.6)
 
 
 # --- missing ids are no oracle --------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from dpeigen.curator.feed import Feed
 from dpeigen.estimators.people import Roll
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import open_source
+from dpeigen.sources.choosing import Chooser, UnitLimits
 from dpeigen.sources.ids import encoded
 from dpeigen.sources.memory import ArraySource
-from dpeigen.sources.units import Chooser, UnitLimits
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROBUST = {"n_components": 1, "epsilon": 4.0, "delta": 1e-6, "method": "spatial-sign", "center": "private"}

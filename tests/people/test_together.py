@@ -12,8 +12,8 @@ from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.privacy.budget import Relation
 from dpeigen.privacy.randomness import randomness
 from dpeigen.sources import UnreadableRowsError, open_source
+from dpeigen.sources.choosing import UnitLimits, placed
 from dpeigen.sources.joint import WholePeople
-from dpeigen.sources.units import UnitLimits, placed
 from dpeigen.stats import Frame, Lattice, NormHistogram, RowSums, SecondMoment
 from dpeigen.stats import units as units_module
 from dpeigen.stats.lattice import LEVELS

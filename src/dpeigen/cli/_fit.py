@@ -104,7 +104,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     if given["rows"] is not None and not (given["dry_run"] and counts):
         raise ValueError(
             "--rows is for a --dry-run of a file that does not tell the number of its rows (a CSV), under "
-            "relation='replace', where the number is public. Leave it out."
+            "relation='replace', where the number is public; with --unit it is that of the units. Leave it out."
         )
     if given["dry_run"] and counts:
         source.n_rows = given["rows"]  # as the caller says; a release counts

@@ -224,7 +224,8 @@ Rows = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="For --dry-run: the number of rows, where it is public and the file (a CSV) does not tell it.",
+        help="For --dry-run: the number of rows, where it is public and the file (a CSV) does not tell it. With "
+        "--unit: the number of different units, such as people.",
         rich_help_panel=_OUTPUT,
     ),
 ]

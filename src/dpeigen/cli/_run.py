@@ -226,14 +226,19 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         console.print(
             f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
-    counted = ", and one more to count the rows" if fit.counts else ""
-    console.print(f"passes     {plan.passes} over the data{counted}", markup=False)
+    unit = plan.guarantee.unit
+    what = "rows" if unit == "row" else f"different {unit!r}"
+    counted = f", and one more to count the {what}" if fit.counts else ""
+    console.print(clean(f"passes     {plan.passes} over the data{counted}"), markup=False)
     if left is not None and ledger is not None:
         console.print(f"ledger     {ledger.place}: (ε, δ) = ({left.epsilon:g}, {left.delta:g}) left now", markup=False)
     if open_choice:
+        of_whom = "" if unit == "row" else f" The number of {what} is meant, not that of rows, which is private."
         console.print(
-            "rows       not counted, because that would read them; method and split may change with their number. "
-            "Where it is public, give --rows.",
+            clean(
+                f"{'rows ' if unit == 'row' else 'units'}      not counted, because that would read them; method and "
+                f"split may change with their number. Where it is public, give --rows.{of_whom}"
+            ),
             markup=False,
         )
     console.print("No row was read. Nothing was spent.", markup=False)

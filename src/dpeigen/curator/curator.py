@@ -15,8 +15,6 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
-import numpy as np
-
 from dpeigen._types import Floats
 from dpeigen.curator.costs import NotPaidForError, covers, rest_of, sum_of, worth
 from dpeigen.curator.feed import BatchStream, Feed
@@ -34,12 +32,13 @@ from dpeigen.privacy.noise import draw_ahead
 from dpeigen.questions.base import Question
 from dpeigen.questions.gathered import Gathered
 from dpeigen.sources import PairedSource, Source
-from dpeigen.sources.mapped import mapped
+from dpeigen.sources.choosing import enough_rows
+from dpeigen.sources.mapped import divided, mapped
 from dpeigen.sources.memory import Batch, PartSource
 from dpeigen.sources.shuffled import ShuffledSource, shuffled
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import LARGEST_FLOAT, RowView
+from dpeigen.stats.frame import RowView
 
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
@@ -116,7 +115,8 @@ class Curator(ABC):
         """The same curator with the same account, of a random part of its rows; and how large a part that is.
 
         A secret coin is drawn for each row, whatever is in it, so one row is one row of the part or of the rest. Costs
-        are those of asking all rows. The part may be all of them. Rows that ``view`` refuses are refused here.
+        are those of asking all rows. The part may be all of them. Rows that ``view`` refuses are refused here. Of
+        people with many rows a few may be taken, drawn at random, which share the person's weight as all of them would.
         """
         return self, 1.0
 
@@ -222,14 +222,6 @@ class _Kept:
     found: Any = None
 
 
-def _divided(by: Floats, block: Any) -> Floats:
-    # A finite entry stays finite: that it overflows is no reason to call its row bad.
-    rows: Floats = np.asarray(block, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        divided = np.clip(rows / by, -LARGEST_FLOAT, LARGEST_FLOAT)
-    return np.where(np.isfinite(rows), divided, rows)
-
-
 class DataCurator(Curator):
     """A curator over the rows of a source. ``hands_out_rows``: whether a method may have them; see `unprotected`.
 
@@ -260,21 +252,30 @@ class DataCurator(Curator):
         self.__samples: dict[tuple[int, float], tuple[Source, Source, UnitSource | None]] = {}
 
     def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
-        rows = self.__source.in_memory()
-        if rows is None or share >= 1:
+        rows, enough = self.__source.in_memory(), self.__rows_of_each(share)
+        if rows is None or (share >= 1 and enough is None):
             return self, 1.0
         key = (id(self.__source), share)
         if key not in self.__samples:
             self.__look(view.image)
             for block in self.__source.blocks() if self.__units is None else ():
                 view.image(block)
-            chosen = self.__rng.coins(share, self.__source.check_rows(len(rows)))
-            units = None if self.__units is None else self.__units.part(chosen)
-            self.__samples[key] = self.__source, PartSource(rows[chosen], self.__source), units
+            chosen = None if share >= 1 else self.__rng.coins(share, self.__source.check_rows(len(rows)))
+            whole = None if enough == 1 else self.__units
+            units = None if whole is None else whole.part(chosen, enough, self.__rng)
+            part = self.__source if chosen is None else PartSource(rows[chosen], self.__source)
+            self.__samples[key] = self.__source, part, units
         other = copy(self)
         (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
         other.known_terms = None if self.known_terms is None else self.known_terms * share
         return other, share
+
+    def __rows_of_each(self, share: float) -> int | None:
+        """How many rows of a person are enough for a sample; None for all, as where the number of people is private."""
+        people, units = self.__source.n_rows, self.__units
+        if not people or units is None or units.max_rows is not None or self.relation is not Relation.REPLACE:
+            return None
+        return enough_rows(people * min(share, 1.0))
 
     def _answered(self, question: Question[Answer], cost: Cost) -> Answer:
         rng, relation = self.__rng, self.relation
@@ -324,7 +325,7 @@ class DataCurator(Curator):
         return other
 
     def divided(self, by: Floats) -> DataCurator:
-        other, divide = copy(self), partial(_divided, by)
+        other, divide = copy(self), partial(divided, by)
         names = self.__source.feature_names or [""] * self.__source.n_features
         other.__source, other.__kept = mapped(self.__source, divide, names), _Kept()
         if self.__units is not None:

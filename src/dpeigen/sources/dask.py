@@ -20,13 +20,14 @@ from dpeigen._validate import complain
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.choosing import Chooser
 from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit
 from dpeigen.sources.ids import told_apart
 from dpeigen.sources.objects import table_of
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result
 from dpeigen.sources.schemas import of_pandas
-from dpeigen.sources.units import Chooser, RowMap, UnitSource
+from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.threads import single_blas
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Set
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from dpeigen.sources.base import UnreadableRowsError
 
 Codes = NDArray[Any]  # integers
+_AT_ONCE = 2**20  # rows whose ids are compared at a time, at least
 _BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
 
 
@@ -40,15 +42,22 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         return _of_arrow(ids, named=named)
     if hasattr(ids, "to_arrow") and type(ids).__module__.startswith("polars"):
         return _of_arrow(ids.to_arrow(), named=named)
-    if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
+    unordered = isinstance(ids, (str, bytes, Mapping, Set))  # keys of a dict would be taken for ids
+    if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
         raise UnreadableIdsError(_ONE_COLUMN)
+    if isinstance(ids, np.ma.MaskedArray):  # arithmetic leaves what is masked as it is
+        if not np.ma.is_masked(ids):
+            return told_apart(ids.data, named=named)
+        cells = ids.data.astype(object)
+        cells[np.ma.getmaskarray(ids)] = None
+        return _of_cells(cells.tolist())
     kind = getattr(getattr(ids, "dtype", None), "kind", "O")
     if kind == "c":
         raise UnreadableIdsError(_ONE_COLUMN)
     if kind in "iu" and isinstance(ids, np.ndarray) and not named and len(ids):
-        low, high = int(ids.min()), int(ids.max())
-        if _is_short(low, high, len(ids)):
-            return _of_range(ids.astype(np.int64), low, high)
+        found = _of_range(np.split(ids, range(_AT_ONCE, len(ids), _AT_ONCE)))
+        if found is not None:
+            return found
     if kind == "O":  # cell by cell: what one cell is must not change how others are compared
         return _of_cells(list(ids))
     try:
@@ -60,12 +69,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:
     """The same for a column that comes in Arrow arrays of one type."""
-    import pyarrow as pa
-
-    found = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
-    if not found:
-        return np.zeros(0, dtype=np.int64), 0
-    return with_missing(*_of_arrow(pa.chunked_array(found), named=False))
+    return with_missing(*_in_turns(_chunks(parts)))
 
 
 _ONE_COLUMN = (
@@ -75,48 +79,116 @@ _ONE_COLUMN = (
 
 
 def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
+    if not named:
+        return _in_turns(_chunks([column]))
+    codes, known = _in_turns(_chunks([column]), short=False)
+    return codes, [str(as_text(cell)) for cell in known.to_pylist()]
+
+
+def _chunks(parts: Iterable[Any]) -> Iterator[Any]:
+    """Arrays of a limited length: what is worked out of one is much larger than the numbers that stay."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    for part in parts:
+        for chunk in part.chunks if isinstance(part, pa.ChunkedArray) else [part]:
+            for start in range(0, len(chunk), _AT_ONCE):
+                yield chunk.slice(start, _AT_ONCE)
+
+
+def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]:
+    """The number of each row's person, −1 where there is no id, and the ids by their numbers, or a range.
+
+    ``short``: whether whole numbers may be told apart by their places in a short range, which is quick.
+    """
+    import pyarrow as pa
     import pyarrow.types as types
 
-    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    first = next(chunks, None)
+    if first is None:
+        return np.zeros(0, dtype=np.int64), pa.array([], pa.string())
+    chunks = chain([first], chunks)
+    if short and types.is_integer(first.type):
+        held = list(chunks)
+        found = None if any(chunk.null_count for chunk in held) else _of_range([chunk.to_numpy() for chunk in held])
+        if found is not None:
+            return found
+        chunks = iter(held)
+    known, codes = None, []
+    waiting: list[Any] = []
+    for chunk in chain(chunks, [None]):
+        waiting += [] if chunk is None else [chunk]
+        # As many rows at a time as there are people: then the ids that are known are looked through only so often.
+        wanted = _AT_ONCE if known is None else max(_AT_ONCE, len(known))
+        if waiting and (chunk is None or sum(map(len, waiting)) >= wanted):
+            coded = _one_array(pa.chunked_array(waiting)).dictionary_encode()
+            waiting = []
+            numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            if known is None:
+                known = coded.dictionary
+            else:
+                both = pa.concat_arrays([known, coded.dictionary]).dictionary_encode()
+                places = both.indices.to_numpy()[len(known) :]
+                known, numbers = both.dictionary, np.append(places, places.dtype.type(-1))[numbers]
+            codes.append(numbers)
+    # Cells that differ only as they are written are one id: there are fewer ids to compare than rows.
+    coded = _comparable(known).dictionary_encode()
+    places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.append(places, places.dtype.type(-1))[np.concatenate(codes)], coded.dictionary
+
+
+def _one_array(column: Any) -> Any:
+    """The cells in one array of a plain type."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_nested(column.type):
         raise UnreadableIdsError(_ONE_COLUMN)
     if types.is_null(column.type):
-        return np.full(len(column), -1), []
-    if types.is_integer(column.type) and not column.null_count and len(column) and not named:
-        numbers = column.to_numpy()
-        low, high = int(numbers.min()), int(numbers.max())
-        if _is_short(low, high, len(numbers)):
-            return _of_range(numbers.astype(np.int64, copy=False), low, high)
+        column = column.cast(pa.string())
     if types.is_float16(column.type):
         column = column.cast(pa.float32())
-    if types.is_floating(column.type):
-        column = pc.if_else(
-            pc.is_nan(column), pa.scalar(None, column.type), pc.add(column, pa.scalar(0.0, column.type))
-        )
     if str(column.type) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
-        text = column.cast(pa.large_binary()).cast(pa.large_string(), safe=False)
-        text = pc.ascii_trim_whitespace(text)
-        column = pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, text.type), text)
+        column = column.cast(pa.large_binary())
     whole = column.combine_chunks()
-    whole = whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-    coded = whole.dictionary_encode()
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes, [str(as_text(cell)) for cell in coded.dictionary.to_pylist()] if named else coded.dictionary
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
-def _of_range(numbers: Codes, low: int, high: int) -> tuple[Codes, range]:
-    """The same for whole numbers from a short range, which need no table of hashes."""
-    places = numbers - low
+def _comparable(ids: Any) -> Any:
+    """The cells of such an array as they are compared; missing where there is no id."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    if types.is_floating(ids.type):
+        return pc.if_else(pc.is_nan(ids), pa.scalar(None, ids.type), pc.add(ids, pa.scalar(0.0, ids.type)))
+    if types.is_large_binary(ids.type):
+        text = pc.ascii_trim_whitespace(ids.cast(pa.large_string(), safe=False))
+        return pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, text.type), text)
+    return ids
+
+
+def _of_range(parts: list[Codes]) -> tuple[Codes, range] | None:
+    """The same for whole numbers from a short range, which need no table of hashes; None for others."""
+    rows, low, high = (
+        sum(map(len, parts)),
+        min(int(part.min()) for part in parts),
+        max(int(part.max()) for part in parts),
+    )
+    if not _is_short(low, high, rows):
+        return None
     there = np.zeros(high - low + 1, dtype=np.int32)
-    there[places] = 1
+    for part in parts:
+        there[part.astype(np.int64, copy=False) - low] = 1
     people = int(there.sum())
     np.cumsum(there, out=there)
     there -= 1
-    return there[places], range(people)
+    codes, at = np.empty(rows, dtype=np.int32), 0
+    for part in parts:
+        codes[at : at + len(part)] = there[part.astype(np.int64, copy=False) - low]
+        at += len(part)
+    return codes, range(people)
 
 
 def _is_short(low: int, high: int, rows: int) -> bool:

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from dpeigen._validate import complain
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.choosing import placed
 from dpeigen.sources.columns import Columns, check_unit
 from dpeigen.sources.declared import Declared
 from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.schemas import of_polars
-from dpeigen.sources.units import RowMap, UnitSource, placed
+from dpeigen.sources.units import RowMap, UnitSource
 
 T = TypeVar("T")
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+import numpy as np
+
+from dpeigen._types import Floats
 from dpeigen.sources.base import Source
 from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
+from dpeigen.stats.frame import LARGEST_FLOAT
 
 S = TypeVar("S", bound=Statistic)
 
@@ -17,6 +21,15 @@ def mapped(source: Source, function: RowMap, feature_names: list[str]) -> Source
     if isinstance(source, UnitSource):
         return source.mapped(function, feature_names)
     return MappedSource(source, function, feature_names)
+
+
+def divided(by: Floats, block: Any) -> Floats:
+    """Rows whose columns are divided by public or released numbers."""
+    # A finite entry stays finite: that it overflows is no reason to call its row bad.
+    rows: Floats = np.asarray(block, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.clip(rows / by, -LARGEST_FLOAT, LARGEST_FLOAT)
+    return np.where(np.isfinite(rows), found, rows)
 
 
 class MappedSource(Source):

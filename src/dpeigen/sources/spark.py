@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.choosing import UnitLimits, placed
 from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit
 from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result, size_of
 from dpeigen.sources.schemas import of_arrow
-from dpeigen.sources.units import RowMap, UnitLimits, UnitSource, placed
+from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.units import UnitBlock
 

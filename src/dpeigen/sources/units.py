@@ -11,11 +11,10 @@ Where each row counts alike, rows of a person are clipped together: `sources.joi
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,70 +23,15 @@ from numpy.typing import NDArray
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import choosing
 from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.choosing import UnitLimits, chosen, first_of_each, ranks
 from dpeigen.sources.ids import Codes
 from dpeigen.sources.joint import NOTHING_KNOWN, Norms, lengths_of
 from dpeigen.sources.memory import ArraySource, block_rows
 from dpeigen.stats import Statistic
-from dpeigen.stats.units import MOST_SHARED, UnitBlock
+from dpeigen.stats.units import UnitBlock
 
 S = TypeVar("S", bound=Statistic)
 RowMap = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class UnitLimits:
-    """``max_rows`` and ``thinned`` of a `UnitSource`."""
-
-    max_rows: int | None
-    thinned: bool
-
-    @property
-    def most(self) -> int:
-        """Rows of one person that are used."""
-        return MOST_SHARED if self.max_rows is None else self.max_rows
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """Makes blocks of rows that come with all rows of their people, on whatever machine; the same ones every time."""
-
-    limits: UnitLimits
-    token: bytes  # secret: the draws follow from it
-
-    def block(self, rows: Any, whose: NDArray[Any]) -> UnitBlock:
-        """``whose``: something for each row that tells people apart."""
-        names, codes = np.unique(whose, return_inverse=True)
-        people = int(codes.max(initial=-1)) + 1
-        # Draws of blocks have nothing to do with each other: no two blocks have the same people.
-        token = hashlib.blake2b(names.tobytes(), key=self.token[:64], digest_size=16).digest()
-        codes = codes.reshape(-1)
-        sizes, heads, kept = chosen(codes, people, self.limits, choosing(token))
-        found = UnitBlock(rows, sizes[codes], heads, self.limits.max_rows is not None, codes)
-        return found if kept is None else found[kept]
-
-
-def placed(
-    rows: Any,
-    limits: UnitLimits,
-    whose: NDArray[Any],
-    sizes: NDArray[Any],
-    places: NDArray[Any],
-    coins: NDArray[Any],
-) -> UnitBlock:
-    """A block of rows of which an engine has told the size of their people, and their places there from 1 on.
-
-    ``whose``: a number for each row that tells people apart. ``coins``: for each row a number from 0 to 1, used for
-    those in the first place.
-    """
-    used = np.minimum(sizes.astype(np.int64), limits.most)
-    heads = places == 1
-    if limits.thinned:
-        heads = heads & (coins * limits.most < used)
-    shared = used if limits.max_rows is None else np.full(len(used), limits.max_rows)
-    capped = limits.max_rows is not None
-    found = UnitBlock(rows, shared, heads, capped, np.column_stack([whose, used]) if capped else None)
-    kept = places <= limits.most
-    return found if kept.all() else found[kept]
 
 
 class UnitSource(Source):
@@ -115,8 +59,16 @@ class UnitSource(Source):
     def mapped(self, function: RowMap, feature_names: list[str]) -> UnitSource:
         """The same people, each row changed by a public function of that row alone."""
 
-    def part(self, chosen: NDArray[np.bool_]) -> UnitSource:  # noqa: ARG002
-        """The people of whom a coin says so, one coin for each in the order of the rows that stand for them."""
+    def part(
+        self,
+        chosen: NDArray[np.bool_] | None,  # noqa: ARG002
+        most: int | None,  # noqa: ARG002
+        rng: Randomness,  # noqa: ARG002
+    ) -> UnitSource:
+        """The people of whom a coin says so, or all: one coin for each in the order of the rows that stand for them.
+
+        ``most``: so many rows of a person at most, drawn at random, the one that stands for them among them.
+        """
         raise AssertionError("only people in memory are told apart by their places")
 
     def one_each(self) -> OneEach:
@@ -196,7 +148,7 @@ class UnitsByPlace(UnitSource):
             self.draw()
             return
         self._sizes = sizes if self.max_rows is None else np.full(people, self.max_rows)
-        self._heads, self._kept, self._lengths = _marked(codes, people, None), None, NOTHING_KNOWN
+        self._heads, self._kept, self._lengths = first_of_each(codes), None, NOTHING_KNOWN
 
     def draw(self) -> None:
         """Which rows stand for their people, at random. For counting people any would do, so it waits until needed."""
@@ -247,61 +199,30 @@ class UnitsByPlace(UnitSource):
             raise UnreadableRowsError(LENGTHS)
         return np.asarray(rows[self._heads])
 
-    def part(self, chosen: NDArray[np.bool_]) -> UnitSource:
+    def part(self, chosen: NDArray[np.bool_] | None, most: int | None, rng: Randomness) -> UnitSource:
         rows = self.plain.in_memory()
         if rows is None or self._heads is None:
-            return super().part(chosen)
-        people = np.zeros(len(self._sizes), dtype=bool)
-        people[self._codes[self._heads][chosen]] = True
-        inside = people[self._codes]
+            return super().part(chosen, most, rng)
+        codes, sizes, inside = self._codes, self._sizes, self._heads.copy()
+        if chosen is not None:
+            inside[inside] = chosen
+        there = np.zeros(len(sizes), dtype=bool)
+        there[codes[inside]] = True
+        others = there[codes] & ~inside if self._kept is None else there[codes] & ~inside & self._kept
+        if most is not None and bool((sizes[there] > most).any()):
+            some = np.flatnonzero(others)
+            others = np.zeros(len(codes), dtype=bool)
+            others[some] = ranks(codes[some], choosing(rng.token())) < most - 1
+        inside |= others
         other = self.over(ArraySource(rows[inside], self.feature_names))
-        other._known, other._heads = (self._codes[inside], len(people)), self._heads[inside]
-        other._kept = None if self._kept is None else self._kept[inside]
-        other._lengths = NOTHING_KNOWN
-        other._rows_read, other.n_rows = None, int(np.count_nonzero(chosen))
+        other._known, other._heads, other._kept = (codes[inside], len(sizes)), self._heads[inside], None
+        other._sizes = sizes if most is None else np.minimum(sizes, most)
+        other._rows_read, other.n_rows = None, int(np.count_nonzero(other._heads))
         other.told = self.finished
         return other
 
 
-def chosen(
-    codes: Codes, people: int, limits: UnitLimits, rng: Randomness
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """By person: among how many rows the weight is shared. By row: who stands for their person; who is kept, or all."""
-    sizes = np.bincount(codes, minlength=people)
-    order = rng.permutation(len(codes))
-    used = np.minimum(sizes, limits.most)
-    heads = _marked(codes, people, order)
-    if limits.thinned:
-        heads &= (rng.uniform(people) * limits.most < used)[codes]
-    many = sizes > limits.most
-    kept = _ranks(codes, order, many) < limits.most if many.any() else None
-    return used if limits.max_rows is None else np.full(people, limits.max_rows), heads, kept
-
-
-def _marked(codes: Codes, people: int, order: NDArray[Any] | None) -> NDArray[np.bool_]:
-    """One row of each person: the first in an order, or in that of the table."""
-    first = np.zeros(people, dtype=np.int64)
-    if order is None:
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several the last counts
-    else:
-        first[codes[order[::-1]]] = order[::-1]
-    heads = np.zeros(len(codes), dtype=bool)
-    heads[first] = True
-    return heads
-
-
 LENGTHS = "The 'unit' parameter must have one id for each row of X. Nothing was spent."
-
-
-def _ranks(codes: Codes, order: NDArray[np.intp], many: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The place of each row among those of its person, in a random order; 0 for people with few rows."""
-    found = np.zeros(len(codes), dtype=np.int64)
-    order = order[many[codes[order]]]
-    sort = np.argsort(codes[order], kind="stable")
-    whose = codes[order][sort]
-    starts = np.flatnonzero(np.diff(whose, prepend=-1))
-    found[order[sort]] = np.arange(len(whose)) - np.repeat(starts, np.diff(starts, append=len(whose)))
-    return found
 
 
 class OneEach(Source):

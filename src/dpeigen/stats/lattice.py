@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
-from dpeigen.stats.units import UnitBlock, by_size, squared_limits
+from dpeigen.stats.units import UnitBlock, root_shares, squared_limits
 
 LEVELS = 2**20
 _EXACT = 2.0**53  # sums of integers below this are exact in doubles
@@ -73,8 +73,7 @@ class Lattice:
             if self.frame.rows_per_term > 1:
                 raise AssertionError("a pair is a pair of people: one row of each")
             limits = limits_of(block, LEVELS, self.n_columns)
-            step = self.step
-            scale = by_size(block.sizes, lambda m: 1.0 / step / np.sqrt(m))[:, None]
+            scale = root_shares(block.sizes, self.step)[:, None]
             block = block.rows
         quick = self.frame.quick_image(block) if self.shape == "ball" else None
         rows = self.frame.image(block) if quick is None else quick

@@ -34,7 +34,7 @@ from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
 from dpeigen.stats.products import exact_product
 from dpeigen.stats.sums import RowTotals
 from dpeigen.stats.together import with_joint_lengths
-from dpeigen.stats.units import terms_of
+from dpeigen.stats.units import UnitBlock, terms_of
 
 FINER = 2**12  # steps in which sums of rows are given, for each of the grid
 MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
@@ -46,6 +46,11 @@ def chunk_rows(n_columns: int) -> int:
     About 512 KiB of doubles: a few temporary arrays fit in the cache, and the allocator keeps their pages.
     """
     return int(np.clip(2**16 // max(n_columns, 1), 512, EXACT_ROWS)) // 2 * 2
+
+
+def _width(block: Any) -> int:
+    shape: tuple[int, ...] = getattr(block.rows if isinstance(block, UnitBlock) else block, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 0
 
 
 class _LatticeSum(Statistic):
@@ -63,7 +68,7 @@ class _LatticeSum(Statistic):
         return (self.lattice.frame,) if self.lattice.clips else ()
 
     def update(self, block: Any) -> Any:
-        size = chunk_rows(self.lattice.n_columns)
+        size = chunk_rows(max(self.lattice.n_columns, _width(block)))  # a view may have fewer columns than the rows
         block = with_joint_lengths(block, self.joint_views) if self.joint_views else block
         room = np.empty((min(size, len(block)), self.lattice.n_columns))  # one buffer: fresh ones cost page faults
         for start in range(0, len(block), size):

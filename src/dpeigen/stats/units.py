@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -104,23 +105,43 @@ def slack_of(n_columns: int) -> int:
 
 def squared_limits(sizes: NDArray[np.int64], squared_radius: int, n_columns: int) -> Floats:
     """The largest squared lengths of rows on a lattice, integers: m of them are at most the radius squared."""
-    slack = slack_of(n_columns)
-    return by_size(sizes, lambda m: ((squared_radius - slack) // m).astype(np.float64))
+    return _by_size(sizes, _limits, squared_radius - slack_of(n_columns))
 
 
 def root_weights(sizes: NDArray[np.int64], whole: int) -> Floats:
     """Integers w with m·w² ≤ whole²; checked, because sensitivities rest on it."""
-
-    def weights(m: NDArray[np.int64]) -> Floats:
-        found = np.floor(np.sqrt((whole**2 // m).astype(np.float64))).astype(np.int64)
-        return np.where(m * found**2 <= whole**2, found, found - 1).astype(np.float64)
-
-    return by_size(sizes, weights)
+    return _by_size(sizes, _weights, whole)
 
 
-def by_size(sizes: NDArray[np.int64], function: Callable[[NDArray[np.int64]], Floats]) -> Floats:
+def root_shares(sizes: NDArray[np.int64], step: float) -> Floats:
+    """1/step over √m."""
+    return _by_size(sizes, _shares, step)
+
+
+def _limits(m: NDArray[np.int64], whole: int) -> Floats:
+    return (whole // m).astype(np.float64)
+
+
+def _weights(m: NDArray[np.int64], whole: int) -> Floats:
+    found = np.floor(np.sqrt((whole**2 // m).astype(np.float64))).astype(np.int64)
+    return np.where(m * found**2 <= whole**2, found, found - 1).astype(np.float64)
+
+
+def _shares(m: NDArray[np.int64], step: float) -> Floats:
+    return 1.0 / step / np.sqrt(m)
+
+
+_OfSizes = Callable[[NDArray[np.int64], Any], Floats]
+
+
+def _by_size(sizes: NDArray[np.int64], function: _OfSizes, number: Any) -> Floats:
     """The function of every size: computed once for each, since sizes are mostly small and rows many."""
-    largest = int(sizes.max(initial=1))
-    if largest > MOST_SHARED:
-        return function(sizes)
-    return function(np.arange(1, largest + 1))[sizes - 1]
+    if int(sizes.max(initial=1)) > MOST_SHARED:
+        return function(sizes, number)
+    return _table(function, number)[sizes]
+
+
+@lru_cache(maxsize=32)
+def _table(function: _OfSizes, number: Any) -> Floats:
+    """For sizes from 1 to the most there are; nobody has none."""
+    return np.concatenate([[0.0], function(np.arange(1, MOST_SHARED + 1), number)])
