@@ -179,12 +179,11 @@ def _coefficients(figure: Figure, release: Release) -> None:
     """Coefficients in deviations of the target for one deviation of a column, so that units do not matter."""
     fit = matrices.asked_regression(release)
     errors = matrices.regression_errors(release, fit)
-    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
-    units = deviations[:-1] / deviations[-1] if deviations[-1] > 0 else np.zeros(len(fit.coef))
+    units, names = matrices.standardised(release, fit), results.names_of(release)
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
-    ax = _points(figure, (fit.coef * units)[order], ends, [short(fit.feature_names[j]) for j in order])
-    ax.set_xlabel(f"deviations of {short(fit.target, 20)} per deviation")
+    ax = _points(figure, (fit.coef * units)[order], ends, [short(names[j]) for j in order])
+    ax.set_xlabel(f"deviations of {short(names[-1], 20)} per deviation")
 
 
 def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, labels: list[str]) -> Axes:

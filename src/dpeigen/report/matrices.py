@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -24,6 +25,9 @@ from dpeigen.stats.ridge import RidgeFit
 
 _MATRIX = 12  # columns up to which a whole matrix is a readable table
 _STRONGEST = 10
+_UNKNOWN = "not known"
+_UNIT = re.compile(r"[-+.\de]*\d(?P<unit>%|[ ].+)")
+_FACTOR = "a factor of "
 _INTERVALS = 200  # columns up to which intervals of all correlations are computed
 
 
@@ -46,9 +50,9 @@ def _centers(release: Release) -> Table:
     for j in shown:
         deviation: Cell = clean(release.deviation_text(j))
         center: Cell = clean(release.center_text(j))
-        if mean is not None and release.mean is not None:
+        if mean is not None and release.mean is not None and center != _UNKNOWN:
             center = (str(center), _ends(partial(release.value_text, j), mean[0][j], mean[1][j]))
-        if spread is not None:
+        if spread is not None and deviation != _UNKNOWN:
             ends = _ends(partial(release.spread_text, j), spread[0][j], spread[1][j])
             deviation = (str(deviation), ends) if spread[0][j] > 0 else f"{NOISE} ({ends})"
         rows.append([names[j], center, deviation])
@@ -56,6 +60,11 @@ def _centers(release: Release) -> Table:
     notes = [f"The {len(shown)} columns with the largest variances; the other {left} are in the file."] if left else []
     if release.facts.get("center") == "public":
         notes.append("The centre was given: it is public and not estimated.")
+    elif any(said.transform for said in (release.columns or {}).values()):
+        notes.append(
+            "The centre of a transformed column is brought back to the column's unit, so it is no mean: of a logarithm "
+            "it is the geometric mean."
+        )
     if spread is not None:
         notes.append("Beside or below each number: its 95% interval. All are in the columns' own units.")
     elif mean is not None and release.mean is not None:
@@ -66,10 +75,18 @@ def _centers(release: Release) -> Table:
 
 
 def _ends(words: Callable[[float], str], low: float, high: float) -> str:
-    """An interval in the unit of its column; ends that are not finite have none."""
-    if math.isfinite(low) and math.isfinite(high):
-        return f"{clean(words(low))} to {clean(words(high))}"
-    return results.interval(low, high)
+    """An interval in the unit of its column, which is named once; ends that are not finite have none.
+
+    >>> _ends("{:.3g} cm".format, 168, 172), _ends("a factor of {:.2f}".format, 1.5, 2)
+    ('168 to 172 cm', 'a factor of 1.50 to 2.00')
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return results.interval(low, high)
+    first, last = clean(words(low)), clean(words(high))
+    unit = _UNIT.fullmatch(first)
+    if unit and last.endswith(unit["unit"]):
+        first = first.removesuffix(unit["unit"])
+    return f"{first} to {last.removeprefix(_FACTOR) if first.startswith(_FACTOR) else last}"
 
 
 def _deviations(release: Release) -> Interval | None:
@@ -101,16 +118,30 @@ def correlation_intervals(release: Release) -> Interval | None:
 
 
 def strongest(release: Release) -> list[tuple[int, int]]:
-    """The pairs of columns with the largest correlations among those that can be distinguished from noise."""
+    """The pairs of columns with the largest correlations among those that can be distinguished from noise.
+
+    Levels of one category exclude each other: their correlations are negative by definition, and no finding.
+    """
     matrix, d, found = results.correlations(release), release.n_features, correlation_intervals(release)
     if d > 2000:
         return []
     rows, columns = np.tril_indices(d, -1)
-    sizes = np.abs(matrix[rows, columns])
+    sizes = np.where(_one_category(release)[rows, columns], -1.0, np.abs(matrix[rows, columns]))
     if found is not None:
         sizes = np.where(clear(found)[rows, columns], sizes, -1.0)
+    elif d > 1:
+        sizes = np.where(sizes > 0, sizes, -1.0)
     order = np.argsort(-sizes, kind="stable")[:_STRONGEST]
     return [(int(rows[at]), int(columns[at])) for at in order if sizes[at] >= 0]
+
+
+def _one_category(release: Release) -> NDArray[np.bool_]:
+    """Which pairs of columns are indicators of one category."""
+    found, indicators = np.zeros((release.n_features, release.n_features), dtype=bool), release.indicators
+    for _, members in release.variables():
+        if indicators[members].all():
+            found[np.ix_(members, members)] = True
+    return found
 
 
 def clear(found: Interval) -> NDArray[np.bool_]:
@@ -144,7 +175,9 @@ def _correlations(release: Release, more: list[Picture]) -> list[Block]:
     if pairs:
         title = "The strongest correlations" + ("" if found is None else " (95% interval)")
         rows: list[list[Cell]] = [[f"{names[j]}, {names[i]}", cell(i, j)] for i, j in pairs]
-        blocks.append(Table(title, ["columns", "correlation"], rows))
+        same = bool(np.tril(_one_category(release), -1).any())
+        note = "Pairs of levels of one category are left out: they exclude each other by definition." if same else ""
+        blocks.append(Table(title, ["columns", "correlation"], rows, note=note))
         if found is not None:
             pictures.insert(1, _strongest_picture(told))
     elif d > 1:
@@ -156,7 +189,8 @@ def _correlations(release: Release, more: list[Picture]) -> list[Block]:
         whole: list[list[Cell]] = [
             [names[i], *(_entry(release, what, entries, i, j) for j in range(d))] for i in range(d)
         ]
-        blocks.append(More(f"The {what} matrix", [Table(what.capitalize(), ["column", *names], whole)]))
+        of = " of the scaled columns" if what == "covariance" and release.scale is not None else ""
+        blocks.append(More(f"The {what} matrix{of}", [Table(what.capitalize() + of, ["column", *names], whole)]))
     return blocks
 
 
@@ -201,66 +235,134 @@ def standing_coefficients(release: Release) -> list[str]:
     errors = regression_errors(release, fit)
     if errors is None:
         return ["Nothing tells how far the coefficients may be off: this release has no intervals for them."]
+    if not _known(errors):
+        return [f"No coefficient can be distinguished from noise, and R² is not known. {_why_unknown(release)}"]
     told = int(np.sum(errors.told))
     low, high = errors.r_squared_interval
     which = "No coefficient" if told == 0 else f"{told} of {len(fit.coef)} coefficients"
     return [f"{which} can be distinguished from 0. R² is {errors.r_squared:.3f} ({low:.3f} to {high:.3f})."]
 
 
+def _known(errors: Regression) -> bool:
+    """Whether anything is known of the coefficients."""
+    return bool(np.isfinite(errors.standard_errors).any())
+
+
+def _why_unknown(release: Release) -> str:
+    target = f"release.regression({release.feature_names[-1]!r}, features=[…])"
+    if results.unknown_columns(release):
+        return (
+            f"The reason: nothing is known of {results.unknown_names(release)}, and every coefficient depends on all "
+            f"columns. A regression without them costs nothing: {target}."
+        )
+    return (
+        "The reason: under this noise the columns cannot be told apart. A regression on fewer of them may do, and it "
+        f"costs nothing: {target}."
+    )
+
+
 def ridge_blocks(release: Release) -> list[Block]:
     """Coefficients, and the correlations that they come from."""
     fit = asked_regression(release)
     errors = regression_errors(release, fit)
-    target, names = clean(fit.target), [clean(name) for name in fit.feature_names]
-    order = np.argsort(-np.abs(fit.coef), kind="stable")
-    told = ", ".join(f"{short(names[j])} ({fit.coef[j]:+.2g})" for j in order[:3])
-    scaled = "" if np.ptp(fit.scales) == 0 else ", for columns divided by the widths of their bounds"
-    picture = Picture(
-        "coefficients",
-        "Standardised coefficients",
-        f"Coefficients for {short(target)}, in deviations of the target for one deviation of a column. The largest "
-        f"coefficients: {told}. The numbers are in the table above.",
-        "Deviations of the target for one deviation of the column."
-        + ("" if errors is None else " Whiskers are 95% intervals. A coefficient whose interval holds 0 has no point."),
-    )
+    target, count_of = _target(release), count(len(fit.coef), "other column")
+    alpha = float(fit.alpha)
+    penalty = f"with a penalty of α = {alpha:.4g} (scikit-learn's convention{_penalised(release, fit)})"
+    picture = [] if errors is not None and not _known(errors) else [_coefficients_picture(release, fit, errors)]
     return [
         Text(
-            f"A linear prediction of “{target}” from {count(len(names), 'other column')}, with a penalty of α = "
-            f"{float(fit.alpha):.4g} (scikit-learn's convention{scaled}). It is computed from a "
-            "released covariance, so regressions of other columns cost nothing more."
+            f"A linear prediction of “{target}” from {count_of}, {penalty if alpha > 0 else 'without a penalty'}. It "
+            "is computed from a released covariance, so regressions of other columns cost nothing more."
         ),
-        _coefficients(release, fit, errors, order),
+        _coefficients(release, fit, errors),
         *([] if errors is not None else [Text(_bound(fit))]),
-        *_correlations(release, [picture]),
+        *_correlations(release, picture),
     ]
 
 
-def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None, order: NDArray[np.intp]) -> Table:
-    names, own, shown = [clean(name) for name in fit.feature_names], _in_own_units(release, fit), order[:SHOWN_ROWS]
-    rows: list[list[Cell]] = []
-    for j in shown:
-        value: Cell = f"{fit.coef[j]:+.4g}"
-        if errors is not None:
-            ends = results.interval(errors.intervals[0][j], errors.intervals[1][j], "+.3g")
-            value = (str(value), ends) if np.isfinite(errors.standard_errors[j]) else NOISE
-        rows.append([names[j], value, *([] if own is None else [f"{own[0][j]:+.4g}"])])
-    center: Cell = "not known" if fit.intercept is None else f"{float(fit.intercept):+.4g}"
-    if errors is not None and errors.intercept is not None and errors.intercept_standard_error is not None:
-        reach = 1.96 * errors.intercept_standard_error
-        center = (str(center), results.interval(errors.intercept - reach, errors.intercept + reach, "+.3g"))
-    rows.append(
-        ["intercept", center, *([] if own is None else [f"{own[1]:+.4g}" if own[1] is not None else "not known"])]
+def _target(release: Release) -> str:
+    return results.names_of(release)[-1]
+
+
+def _penalised(release: Release, fit: RidgeFit) -> str:
+    """The units of the columns that the penalty is for."""
+    if np.ptp(fit.scales) == 0:
+        return ""
+    if release.scale is not None and np.array_equal(fit.scales, release.scale[:-1]):
+        return ", for columns divided by the numbers under “What columns were divided by”"
+    return ", for columns in units in which the privacy noise is alike; release.json lists them under “ridge”"
+
+
+def standardised(release: Release, fit: RidgeFit) -> Floats:
+    """What coefficients are multiplied by to be deviations of the target for one deviation of a column."""
+    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    return deviations[:-1] / deviations[-1] if deviations[-1] > 0 else np.zeros(len(fit.coef))
+
+
+def _coefficients_picture(release: Release, fit: RidgeFit, errors: Regression | None) -> Picture:
+    names, sizes = results.names_of(release), fit.coef * standardised(release, fit)
+    shown = np.ones(len(sizes), dtype=bool) if errors is None else np.asarray(errors.told)
+    order = [j for j in np.argsort(-np.abs(sizes), kind="stable") if shown[j]]
+    told = ", ".join(f"{short(names[j])} ({sizes[j]:+.2g})" for j in order[:3])
+    which = f"The largest: {told}." if told else "None can be distinguished from 0."
+    return Picture(
+        "coefficients",
+        "Standardised coefficients",
+        f"Coefficients for {short(_target(release))}, in standard deviations of the target for one standard deviation "
+        f"of a column. {which} The coefficients in the columns' units are in the table above.",
+        "Standard deviations of the target for one standard deviation of the column."
+        + ("" if errors is None else " Whiskers are 95% intervals. A coefficient whose interval holds 0 has no point."),
     )
-    left = len(order) - len(shown)
-    notes = [f"{left} smaller ones are in the file."] if left else []
-    level = "" if errors is None else " (95% interval)"
-    if errors is not None:
+
+
+def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) -> Table:
+    names, widths = results.names_of(release), _widths(release)
+    largest = np.argsort(-np.abs(fit.coef * standardised(release, fit)), kind="stable")
+    rows: list[list[Cell]] = []
+    for j in np.sort(largest[:SHOWN_ROWS]):
+        ends = None if errors is None else (errors.intervals[0][j], errors.intervals[1][j])
+        known = errors is None or bool(np.isfinite(errors.standard_errors[j]))
+        units = [1.0] if widths is None else [1.0, widths[1][-1] / widths[1][j]]
+        rows.append([names[j], *(_with_ends(fit.coef[j] * unit, ends, unit) if known else NOISE for unit in units)])
+    rows.append(["intercept", *_intercepts(release, fit, errors)])
+    left = len(largest) - (len(rows) - 1)
+    notes = [f"{count(left, 'smaller coefficient')} {'is' if left == 1 else 'are'} in the file."] if left else []
+    if widths is None:
+        notes.append("Coefficients are in the columns' own units: the change of the target for one unit of a column.")
+    if errors is not None and _known(errors):
         notes.append(
             "Intervals are those of the fit to what was measured, at the same penalty. The coefficients are shrunk "
             "towards 0 from it, so one may lie off the middle of its interval."
         )
-    headings = ["column", f"coefficient{level}", *([] if own is None else ["in the columns' own units"])]
-    return Table(f"Coefficients for {clean(fit.target)}", headings, rows, note=" ".join(notes))
+    level = "" if errors is None else " (95% interval)"
+    units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]
+    headings = ["column", *(f"coefficient{of}{level}" for of in units_of)]
+    return Table(f"Coefficients for {_target(release)}", headings, rows, note=" ".join(notes))
+
+
+def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0, place: float = 0.0) -> Cell:
+    """A number, and its interval times ``unit`` plus ``place``."""
+    if ends is None:
+        return f"{value:+.4g}"
+    low, high = (place + unit * end for end in ends)
+    return f"{value:+.4g}", results.interval(low, high, "+.3g")
+
+
+def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> list[Cell]:
+    """As the release counts columns and, where they were rescaled, in their own units."""
+    own, widths = _in_own_units(release, fit), _widths(release)
+    if fit.intercept is None or (errors is not None and not _known(errors)):
+        return [_UNKNOWN if fit.intercept is None else NOISE] * (1 if own is None else 2)
+    ends = None
+    if errors is not None and errors.intercept is not None and errors.intercept_standard_error is not None:
+        reach = 1.96 * errors.intercept_standard_error
+        ends = (errors.intercept - reach, errors.intercept + reach)
+    found = [_with_ends(float(fit.intercept), ends)]
+    if own is not None and own[1] is not None and widths is not None:
+        lower, width = widths
+        at_zero = not lower[:-1].any()  # else it depends on the errors of the coefficients too
+        found.append(_with_ends(own[1], ends if at_zero else None, width[-1], lower[-1]))
+    return found
 
 
 def _bound(fit: RidgeFit) -> str:
@@ -275,13 +377,21 @@ def _bound(fit: RidgeFit) -> str:
     )
 
 
-def _in_own_units(release: Release, fit: RidgeFit) -> tuple[Floats, float | None] | None:
-    """Coefficients and intercept for columns that were not rescaled to [0, 1]; None where they were not."""
+def _widths(release: Release) -> tuple[Floats, Floats] | None:
+    """Lower ends and widths of the bounds that columns were rescaled by, the target last; None where they were not."""
     units = release.facts.get("rescaled")
     if not units:
         return None
-    lower, upper = np.array(units["lower"]), np.array(units["upper"])  # in the order of the columns, the target last
-    width = upper - lower
+    lower, upper = np.array(units["lower"], dtype=float), np.array(units["upper"], dtype=float)
+    return lower, upper - lower
+
+
+def _in_own_units(release: Release, fit: RidgeFit) -> tuple[Floats, float | None] | None:
+    """Coefficients and intercept for columns that were not rescaled to [0, 1]; None where they were not."""
+    widths = _widths(release)
+    if widths is None:
+        return None
+    lower, width = widths
     coef = fit.coef * width[-1] / width[:-1]
     if fit.intercept is None:
         return coef, None

@@ -20,7 +20,16 @@ from dpeigen.report.missing import SHOWN_ROWS, about_missing
 KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 MOST_COMPONENTS = 8  # in a table or a heat map
 MOST_CELLS = 30  # columns of a heat map
+_MOST_ORDINAL = 8
 MOST_PICTURES = 3  # of loadings
+
+
+_IN_UNITS = {
+    "pca": "Components, loadings and variances are those of the scaled columns.",
+    "covariance": "Centres and standard deviations are in the columns' own units; variances along components are those "
+    "of the scaled columns.",
+    "ridge": "Coefficients are in the columns' own units.",
+}
 
 
 def names_of(release: Release) -> list[str]:
@@ -59,18 +68,29 @@ def about_columns(release: Release) -> list[Block]:
         by = "by a public number" if public else "by its released standard deviation"
         if release.estimand == MIXED:
             by += ", indicators of categories by the square root of their released frequency,"
-        said.append(
-            Text(f"Every column was divided {by} first. All numbers but the centre are those of scaled columns.")
-        )
+        said.append(Text(f"Every column was divided {by} first. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
+    if ordinal := _ordinal(release):
+        said.append(Text(ordinal))
     if unknown_columns(release):
-        which = _unknown_names(release)
+        which = unknown_names(release)
         said.append(
             Text(f"Nothing is known of {which}: constant, or too rare for this budget. A 0 there means nothing.")
         )
     return said
 
 
-def _unknown_names(release: Release) -> str:
+def _ordinal(release: Release) -> str:
+    """How the levels of ordinal columns are counted."""
+    said = [
+        f"{short(clean(name))}: {', '.join(f'{at} = {short(clean(level))}' for at, level in enumerate(one.levels))}"
+        for name, one in (release.columns or {}).items()
+        if one.levels is not None
+    ]
+    more = f"; and {len(said) - _MOST_ORDINAL} more, in release.json" if len(said) > _MOST_ORDINAL else ""
+    return f"The levels of ordinal columns are counted from 0. {'; '.join(said[:_MOST_ORDINAL])}{more}." if said else ""
+
+
+def unknown_names(release: Release) -> str:
     unknown, names = unknown_columns(release), names_of(release)
     return ", ".join(short(names[j]) for j in unknown[:SHOWN_ROWS]) + (", …" if len(unknown) > SHOWN_ROWS else "")
 
@@ -80,7 +100,7 @@ def named_remarks(release: Release) -> Guarantee:
     g = release.guarantee
     if not unknown_columns(release):
         return g
-    seen = f"{NOTHING_SEEN.removesuffix(' column(s)')} {_unknown_names(release)}:"
+    seen = f"{NOTHING_SEEN.removesuffix(' column(s)')} {unknown_names(release)}:"
     numbers = rf"^{re.escape(NOTHING_SEEN)} [0-9, …]* \(counted from 0\):"
     return replace(g, notes=tuple(re.sub(numbers, lambda _: seen, note) for note in g.notes))
 
@@ -143,6 +163,16 @@ def interval(low: float, high: float, form: str = ".4g") -> str:
     return f"at most {high:{form}}" if np.isinf(low) else f"{low:{form}} to {high:{form}}"
 
 
+def share_interval(low: float, high: float) -> str:
+    """The ends of a share, which is no more than all.
+
+    >>> share_interval(0.1, 0.25), share_interval(0.0, float("inf"))
+    ('10.0 to 25.0%', 'not known')
+    """
+    low, high = max(low, 0.0), min(high, 1.0)
+    return "not known" if low <= 0 and high >= 1 else f"{100 * low:.1f} to {100 * high:.1f}%"
+
+
 # --- components -----------------------------------------------------------------------------------------------------
 
 
@@ -178,7 +208,7 @@ def _variances(release: Release) -> Table:
         if found is not None:
             (low, high), (least, most) = found
             ends = interval(low[i], high[i])
-            part = f"{100 * least[i]:.1f} to {100 * most[i]:.1f}%" if i < len(least) else "not known"
+            part = share_interval(least[i], most[i]) if i < len(least) else "not known"
             variance, share = ((f"{value:.4g}", ends), (percent, part)) if told else (ends, part)
         rows.append([f"{i + 1}", variance, share, "yes" if told else NOISE])
     left = len(release.eigenvalues) - len(rows)

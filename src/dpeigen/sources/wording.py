@@ -34,8 +34,7 @@ def value_text(said: Declared, value: float) -> str:
     if said.type in ("date", "timestamp"):
         return _moment(value * (_DAY if said.type == "date" else 1.0), said.type == "date")
     if said.levels is not None:
-        place = min(max(round(value), 0), len(said.levels) - 1)
-        return f"{value:.2f} (near {said.levels[place]!s})"
+        return f"{value:.2f} levels above {said.levels[0]!s}"
     return _with_unit(said.inverse(value), said)
 
 
@@ -45,6 +44,8 @@ def spread_text(said: Declared, deviation: float) -> str:
         return f"{deviation:.4g} days"
     if said.type == "timestamp":
         return f"{deviation / _DAY:.4g} days"
+    if said.levels is not None:
+        return f"{deviation:.3g} levels"
     if said.transform == "log":
         return f"a factor of {math.exp(min(deviation, 700.0)):.3g}"
     if said.transform is not None:
