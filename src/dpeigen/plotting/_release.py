@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.notebook import NOISE, variance_intervals
-from dpeigen.plotting._base import Display, colours, ink, must_be, short
+from dpeigen.plotting._base import Display, characters, colours, ink, must_be, short
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.intervals import Interval
@@ -25,6 +25,7 @@ R = TypeVar("R", bound="ReleaseDisplay")
 _MOST_BARS = 30
 _MOST_AXES = 12  # beyond the components: their intervals take time
 _MOST_LOADINGS = 15
+_NAMES = 0.5  # of the width, at most, for names of columns
 _CAP = 0.13  # half the width of a whisker's end
 NO_INTERVALS = "no intervals: the release does not hold what they need"
 
@@ -201,9 +202,9 @@ def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_
     shown = np.where(clear, loadings[order], 0.0)
     ax.barh(place, shown, color=[palette.blue if v >= 0 else palette.orange for v in shown], height=0.66)
     ax.axvline(0, color=ink(ax), linewidth=0.8)
-    ax.set_yticks(place, [short(names[j]) for j in order])
+    ax.set_yticks(place, [short(names[j], characters(ax, 10.0, _NAMES)) for j in order])
     left = len(loadings) - len(order)
-    ax.set_xlabel("loading (no unit)" + (f"; {left} smaller ones left out" if left else ""))
+    ax.set_xlabel("loading (no unit)" + (f"; {left} smaller {'one' if left == 1 else 'ones'} left out" if left else ""))
     ax.set(xlim=(-1.04, 1.04), ylim=(-0.7, len(order) - 0.3))
 
 

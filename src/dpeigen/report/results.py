@@ -24,6 +24,10 @@ _MOST_ORDINAL = 8
 MOST_PICTURES = 3  # of loadings
 
 
+_COMPONENT = (
+    "A component is a direction in which the rows vary much. Its loadings say how much each column takes part. Columns "
+    "with loadings of the same sign rise together; those of opposite signs move against each other."
+)
 _IN_UNITS = {
     "pca": "Components, loadings and variances are those of the scaled columns.",
     "covariance": "Centres and standard deviations are in the columns' own units; variances along components are those "
@@ -125,6 +129,8 @@ def standing(release: Release) -> list[str]:
             f"All {k} components" if told >= k > 1 else "The component" if told >= k else f"{told} of {k} components"
         )
         said.append(f"{which} can be distinguished from noise.")
+        if release.kind == "pca" and loadings_unknown(release):
+            said.append("Their loadings are not known.")
     if "tau_eigenvalues" in (release.facts.get("details") or {}) and release.facts.get("n_rows"):
         angle = release.subspace_error()
         if angle < 1:
@@ -178,17 +184,31 @@ def share_interval(low: float, high: float) -> str:
 
 def _pca(release: Release) -> list[Block]:
     told = [i for i in range(len(release.components)) if release.is_resolved(i)]
+    if told and loadings_unknown(release):
+        return [Text(_COMPONENT), Text(_without_loadings(release)), _variances(release), Gallery([scree(release)])]
     pictures = [_loading_picture(release, i) for i in told[:MOST_PICTURES]]
     pictures += [scree(release)] + ([_biplot(release)] if told[:2] == [0, 1] else [])
     return [
-        Text(
-            "A component is a direction in which the rows vary much. Its loadings say how much each column takes part. "
-            "Columns with loadings of the same sign rise together; those of opposite signs move against each other."
-        ),
+        Text(_COMPONENT),
         _variances(release),
         *([_loadings(release, told)] if told else []),
         Gallery(pictures),
     ]
+
+
+def loadings_unknown(release: Release) -> bool:
+    """Whether intervals say of every loading no more than that it is between −1 and 1."""
+    found = release.usual_intervals
+    return found is not None and bool((found.components[1] - found.components[0] >= 2).all())
+
+
+def _without_loadings(release: Release) -> str:
+    unknown = unknown_columns(release)
+    why = f"nothing is known of {count(len(unknown), 'column')}, which may take part" if unknown else "noise hides them"
+    return (
+        f"No loadings are shown: {why}, so every loading may be anything between −1 and 1. A release without those "
+        "columns, with more rows or with a larger ε would do. The file holds the others' loadings, without errors."
+    )
 
 
 def _shares(release: Release) -> Floats:
