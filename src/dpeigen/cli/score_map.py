@@ -37,7 +37,12 @@ def scoremap(
     file: Annotated[
         Path, typer.Argument(help="The table: CSV, TSV, Excel, Parquet, Feather, ORC or JSON lines, or a folder.")
     ],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0 of the map. There is no default.")],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Privacy loss ε > 0 of the map. No default: here, or as 'map_epsilon' in the file of --config."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the map; must not hold one already. Needed unless --dry-run.")
     ] = None,
@@ -56,7 +61,8 @@ def scoremap(
         Path | None,
         typer.Option(
             help="The file of settings of the release: how the file is written, types and categories of columns, "
-            "ledger, require_ledger and missing are taken from it. The map has an epsilon of its own."
+            "ledger, require_ledger and missing are taken from it, and epsilon from 'map_epsilon': the map costs "
+            "something of its own."
         ),
     ] = None,
     ledger: option.LedgerFile = None,
@@ -81,6 +87,13 @@ def scoremap(
         from dpeigen.privacy.ledger import ledger_for
 
         study = read_study(config)
+        epsilon = study.settings.get("map_epsilon") if epsilon is None else epsilon
+        if epsilon is None:
+            beside = ", where 'epsilon' is that of the release" if "epsilon" in study.settings else ""
+            raise ValueError(
+                "--epsilon has no default: give the privacy loss of the map, which comes on top of that of the "
+                f"release, for example 1, here or as 'map_epsilon' in the file of --config{beside}."
+            )
         ledger = study.settings.get("ledger") if ledger is None else ledger
         insists = f"'require_ledger' in {config} says so" if study.settings.get("require_ledger") else ""
         ledger_for(ledger, "dpeigen scoremap", insists)

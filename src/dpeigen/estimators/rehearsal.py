@@ -14,6 +14,7 @@ from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
 from dpeigen.methods.columns import NOTHING_SEEN
+from dpeigen.methods.foreseen import only_noise
 from dpeigen.methods.holes import ASSUMPTION
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Guarantee, Spend
@@ -47,6 +48,7 @@ class FitPlan:
     passes: int
     counting: bool  # whether a fit reads once more, to count the rows
     guarantee: Guarantee  # what a fit would promise
+    only_noise: str | None = None  # what to expect where the public facts leave only noise, and what would do
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -57,6 +59,7 @@ class FitPlan:
                 f"It would cost (ε, δ) = ({self.cost.epsilon:g}, {self.cost.delta:g}) and read the data {reads} "
                 f"time{'' if reads == 1 else 's'}. Nothing has been read or spent."
             ),
+            _html.paragraph(self.only_noise, loud=True) if self.only_noise else "",
             self.guarantee._repr_html_(),
         )
 
@@ -72,7 +75,8 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
         # What a release would say of its own columns is not known: no row was looked at.
         said = tuple(note for note in estimate.notes if not note.startswith(NOTHING_SEEN))
         estimate, passes = replace(estimate, split=curator.split or estimate.split, notes=said), curator.passes
-    return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
+    told = promise(estimate, method, task, cost)
+    return FitPlan(method.name, cost, estimate.split, passes, counting, told, only_noise(method, task))
 
 
 def _on_made_up_rows(method: Method, task: Task) -> Estimate:

@@ -159,9 +159,13 @@ class ScreeDisplay(ReleaseDisplay):
         total = float(np.trace(self.release.covariance))
         if not total > 0:
             return
+        from matplotlib.ticker import MaxNLocator
+
         there, back = partial(np.multiply, 100 / total), partial(np.multiply, total / 100)
         right = ax.secondary_yaxis("right", functions=(there, back))
         right.set_ylabel("share of the variance (%)")
+        highest = min(100.0, 100 * ax.get_ylim()[1] / total)  # no share is larger, though an interval may reach further
+        right.set_yticks([tick for tick in MaxNLocator(6).tick_values(0.0, highest) if 0 <= tick <= highest])
 
 
 class LoadingsDisplay(ReleaseDisplay):

@@ -29,7 +29,7 @@ _JOINT = "joint length that all rows of one unit were clipped to: √(sum of the
 
 def terms(g: Guarantee) -> str:
     """What a number of rows is one of, where rows belong to units."""
-    return "rows" if g.unit == "row" else f"different {clean(g.unit)!r}"
+    return "rows" if g.unit == "row" else f"units (different {clean(g.unit)!r})"
 
 
 def data(release: Release) -> list[Block]:

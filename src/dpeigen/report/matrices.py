@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -136,17 +137,34 @@ def strongest(release: Release) -> list[tuple[int, int]]:
 
 
 def _one_category(release: Release) -> NDArray[np.bool_]:
-    """Which pairs of columns are indicators of one category."""
+    """Which pairs of columns say nothing new: indicators of one category, and any with the second of two levels."""
     found, indicators = np.zeros((release.n_features, release.n_features), dtype=bool), release.indicators
     for _, members in release.variables():
         if indicators[members].all():
             found[np.ix_(members, members)] = True
+            if len(members) == 2:  # it is 1 less the first
+                found[members[1]], found[:, members[1]] = True, True
     return found
 
 
 def clear(found: Interval) -> NDArray[np.bool_]:
     """Which intervals do not hold 0."""
     return np.asarray((found[0] > 0) | (found[1] < 0))
+
+
+def covariance_tables(release: Release) -> list[Table]:
+    """The tables of a covariance, for a terminal."""
+    return [_centers(release), *(block for block in _correlations(release, []) if isinstance(block, Table))]
+
+
+def ridge_tables(release: Release) -> list[Table]:
+    """The table of a regression, for a terminal."""
+    fit = asked_regression(release)
+    errors = regression_errors(release, fit)
+    table = _coefficients(release, fit, errors)
+    said = standing_coefficients(release) + ([] if errors is not None else [_bound(fit)])
+    penalty = f"Penalty α = {float(fit.alpha):.4g}."
+    return [replace(table, note=" ".join([*said, penalty, table.note]))]
 
 
 def _correlations(release: Release, more: list[Picture]) -> list[Block]:
@@ -176,7 +194,12 @@ def _correlations(release: Release, more: list[Picture]) -> list[Block]:
         title = "The strongest correlations" + ("" if found is None else " (95% interval)")
         rows: list[list[Cell]] = [[f"{names[j]}, {names[i]}", cell(i, j)] for i, j in pairs]
         same = bool(np.tril(_one_category(release), -1).any())
-        note = "Pairs of levels of one category are left out: they exclude each other by definition." if same else ""
+        note = (
+            "Left out: pairs of levels of one category, which exclude each other by definition, and the second of "
+            "two levels, whose correlations are those of the first with the other sign."
+            if same
+            else ""
+        )
         blocks.append(Table(title, ["columns", "correlation"], rows, note=note))
         if found is not None:
             pictures.insert(1, _strongest_picture(told))

@@ -61,7 +61,7 @@ footer{margin-top:3rem;border-top:1px solid var(--line)}
 th,td{padding-right:.45rem}tbody th{min-width:4.2rem;max-width:9rem}
 td,td:nth-child(n+3):last-child,.numbers td:last-child{min-width:0}
 .numbers td{white-space:normal}.interval{white-space:normal}.many .interval{white-space:nowrap}
-thead th{overflow-wrap:anywhere;hyphens:auto}.facts tbody th{width:6.5rem}}
+.facts tbody th{width:6.5rem}}
 @page{margin:9mm 11mm}
 @media print{
 :root{color-scheme:light;--bg:#fff;--panel:#fff;--fg:#000;--muted:#444;--line:#bbb;--link:#000;--blue:#0072b2;
