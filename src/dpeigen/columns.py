@@ -76,10 +76,10 @@ class DeclaredColumns:
             return "not known"
         return self.value_text(column, float(self.mean[column]))
 
-    def value_text(self, column: int, value: float) -> str:
+    def value_text(self, column: int, value: float, digits: int = 4) -> str:
         """A value of a column, as the release counts it, in the column's own unit."""
         low, width = self.rescaled(column)
-        return value_text(self._sayings[column][1], low + width * value)
+        return value_text(self._sayings[column][1], low + width * value, digits)
 
     def deviation_text(self, column: int) -> str:
         """The released standard deviation of a column in its own unit: "9.2 cm", "412 days"."""

@@ -52,7 +52,8 @@ def _centers(release: Release) -> Table:
         deviation: Cell = clean(release.deviation_text(j))
         center: Cell = clean(release.center_text(j))
         if mean is not None and release.mean is not None and center != _UNKNOWN:
-            center = (str(center), _ends(partial(release.value_text, j), mean[0][j], mean[1][j]))
+            words = partial(release.value_text, j, digits=_digits(release, j, mean[0][j], mean[1][j]))
+            center = (clean(words(float(release.mean[j]))), _ends(words, mean[0][j], mean[1][j]))
         if spread is not None and deviation != _UNKNOWN:
             ends = _ends(partial(release.spread_text, j), spread[0][j], spread[1][j])
             deviation = (str(deviation), ends) if spread[0][j] > 0 else f"{NOISE} ({ends})"
@@ -73,6 +74,15 @@ def _centers(release: Release) -> Table:
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
+
+
+def _digits(release: Release, column: int, low: float, high: float) -> int:
+    """As many as tell the ends of an interval apart: 1996.8 to 1997.4 and not 1997 to 1997."""
+    place, width = release.rescaled(column)
+    first, last = place + width * low, place + width * high
+    if not (math.isfinite(first) and math.isfinite(last) and last > first):
+        return 4
+    return min(max(4, 2 + math.ceil(math.log10(max(abs(first), abs(last)) / (last - first)))), 12)
 
 
 def _ends(words: Callable[[float], str], low: float, high: float) -> str:

@@ -230,7 +230,8 @@ def _variances(release: Release) -> Table:
             ends = interval(low[i], high[i])
             part = share_interval(least[i], most[i]) if i < len(least) else "not known"
             variance, share = ((f"{value:.4g}", ends), (percent, part)) if told else (ends, part)
-        rows.append([f"{i + 1}", variance, share, "yes" if told else NOISE])
+        among = told and found is not None and found[0][0][i] <= 0 and bool(unknown_columns(release))
+        rows.append([f"{i + 1}", variance, share, "among the known columns" if among else "yes" if told else NOISE])
     left = len(release.eigenvalues) - len(rows)
     notes = [f"{left} more are in the file."] if left else []
     if floor is not None:

@@ -27,7 +27,7 @@ def label(name: str, said: Declared) -> list[str]:
     return [f"{name} ({words})" if words else name]
 
 
-def value_text(said: Declared, value: float) -> str:
+def value_text(said: Declared, value: float, digits: int = 4) -> str:
     """A centre, in the unit of the column: of an indicator or a truth value a share, of dates a date."""
     if said.categories is not None or said.type == "bool":
         return f"{100 * value:.1f}%"
@@ -35,7 +35,7 @@ def value_text(said: Declared, value: float) -> str:
         return _moment(value * (_DAY if said.type == "date" else 1.0), said.type == "date")
     if said.levels is not None:
         return f"{value:.2f} levels above {said.levels[0]!s}"
-    return _with_unit(said.inverse(value), said)
+    return _with_unit(said.inverse(value), said, digits)
 
 
 def spread_text(said: Declared, deviation: float) -> str:
@@ -53,8 +53,8 @@ def spread_text(said: Declared, deviation: float) -> str:
     return _with_unit(deviation, said)
 
 
-def _with_unit(value: float, said: Declared) -> str:
-    return f"{value:.4g} {said.unit_of_measure}" if said.unit_of_measure else f"{value:.4g}"
+def _with_unit(value: float, said: Declared, digits: int = 4) -> str:
+    return f"{value:.{digits}g} {said.unit_of_measure}" if said.unit_of_measure else f"{value:.{digits}g}"
 
 
 def _moment(seconds: float, day: bool) -> str:
