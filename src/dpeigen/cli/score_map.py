@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from dpeigen.sources import Source
 
 
+_TWO_SIDED = 1.96  # deviations: 95% of a normal law
+
+
 @reads_files("skip")
 def scoremap(
     release: Annotated[Path, typer.Argument(help="Folder of a release of the same table, with two components.")],
@@ -193,12 +196,21 @@ def _draw(found: ScoreMap, out: Path) -> None:
 
 def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
     from dpeigen.cli._show import visible
+    from dpeigen.notebook import NOISE
 
     centroids = found.centroids()
     lines: list[dict[str, Any]] = [
-        {"label": name, "count": float(count), "x": float(x), "y": float(y), "shown": bool(shown)}
-        for name, count, (x, y), shown in zip(
-            centroids.labels, centroids.counts, centroids.points, centroids.shown, strict=True
+        {
+            "label": name,
+            "count": float(count),
+            "x": float(x),
+            "y": float(y),
+            "x_noise": float(wide),
+            "y_noise": float(high),
+            "shown": bool(shown),
+        }
+        for name, count, (x, y), (wide, high), shown in zip(
+            centroids.labels, centroids.counts, centroids.points, centroids.errors, centroids.shown, strict=True
         )
     ]
     if as_json:
@@ -207,9 +219,12 @@ def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
         typer.echo(json_text(text))
         return
     typer.echo(f"{visible(found.guarantee)}\nwith the release: {clean(found.total_words)}")
+    what = "rows" if found.guarantee.unit == "row" else f"different {clean(found.guarantee.unit)!r}"
+    off = _TWO_SIDED * float(found.facts.get("class_count_deviation") or 0.0)
     for line in lines:
-        hidden = "" if line["shown"] else "   does not stand out of the noise"
-        typer.echo(
-            f"{clean(line['label']):<28} about {line['count']:8.0f} rows at ({line['x']:.3g}, {line['y']:.3g}){hidden}"
-        )
+        place = ", ".join(f"{line[at]:.3g} ± {_TWO_SIDED * line[at + '_noise']:.2g}" for at in "xy")
+        where = f"at ({place})" if line["shown"] else NOISE
+        typer.echo(f"{clean(line['label']):<28} about {line['count']:8.0f} ± {off:.0f} {what} {where}")
+    if lines:
+        typer.echo("±: where the privacy noise ends in 95% of releases; sampling error comes on top.")
     typer.echo(f"Map written to {out}")

@@ -68,6 +68,7 @@ class Display(ABC):
     ax_: Axes
     figure_: Figure
     _size = (7.5, 5.2)
+    _caption_share = 0.9  # of the width of the axes, before names beside them take some of it
 
     def plot(self: D, ax: Axes | None = None) -> D:
         """Draw on ``ax``, or on a new figure; sets ``ax_`` and ``figure_``."""
@@ -79,7 +80,7 @@ class Display(ABC):
         caption = self._caption()
         if caption:
             ax.annotate(
-                _wrapped(caption, characters(ax, _CAPTION)),
+                _wrapped(caption, characters(ax, _CAPTION, self._caption_share)),
                 (0, 0),
                 (0, -44),
                 xycoords="axes fraction",
@@ -119,7 +120,7 @@ class Display(ABC):
         return f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {neighbours(g)}; method {g.mechanism}"
 
 
-def characters(ax: Axes, size: float, share: float = 0.9) -> int:
+def characters(ax: Axes, size: float, share: float) -> int:
     """How many characters of so many points have room on a share of the width of the axes, about."""
     figure = ax.get_figure(root=True) if hasattr(ax.figure, "get_figure") else ax.figure
     inches = float(figure.get_size_inches()[0]) * float(ax.get_position().width)  # type: ignore[union-attr]

@@ -180,6 +180,8 @@ class LoadingsDisplay(ReleaseDisplay):
     component : counted from 0, default=0.
     """
 
+    _caption_share = 0.6
+
     def __init__(self, release: Release, component: int = 0) -> None:
         super().__init__(release)
         high = len(release.components) - 1

@@ -71,6 +71,8 @@ def _centers(release: Release) -> Table:
         notes.append("Beside or below each number: its 95% interval. All are in the columns' own units.")
     elif mean is not None and release.mean is not None:
         notes.append("Beside or below each centre: its 95% interval. All are in the columns' own units.")
+    if spread is None and release.usual_intervals is not None:
+        notes.append("Standard deviations are what columns were divided by; how far they may be off is not known.")
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
@@ -322,7 +324,7 @@ def _penalised(release: Release, fit: RidgeFit) -> str:
     if np.ptp(fit.scales) == 0:
         return ""
     if release.scale is not None and np.array_equal(fit.scales, release.scale[:-1]):
-        return ", for columns divided by the numbers under “What columns were divided by”"
+        return ", for the scaled columns"
     return ", for columns in units in which the privacy noise is alike; release.json lists them under “ridge”"
 
 

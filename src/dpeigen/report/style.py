@@ -85,6 +85,8 @@ th,td,.numbers td,.numbers thead th+th{padding:.08rem .7rem .08rem 0}
 tbody th{min-width:5rem}
 td,.numbers td:last-child{min-width:0}
 .interval{display:inline}
+.interval::before{content:"("}
+.interval::after{content:")"}
 .many .interval{display:block}
 .facts tbody th{width:11rem}
 .gallery{grid-template-columns:repeat(3,1fr);gap:0 1rem}
