@@ -533,6 +533,7 @@ def test_sentences_about_a_regression_agree_with_each_other(visits, kind):
     assert "widths of their bounds" not in text  # there are none
     assert "All numbers but the centre are those of scaled columns" not in text
     assert "Coefficients are in the columns' own units" in text
+    assert "A column with a transform counts after it" in text
     assert "| days (log1p days) |" in text  # as everywhere on the card, and not "days"
     assert "pain: 0 = none, 1 = mild, 2 = severe" in text
 

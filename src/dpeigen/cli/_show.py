@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from dpeigen._text import clean
 from dpeigen.notebook import NOISE, variance_intervals
@@ -114,7 +115,7 @@ def _largest_loadings(release: Release, i: int) -> str:
     return (", " if found is None else "\n").join(parts)
 
 
-def contents_tables(release: Release) -> list[Table]:
+def contents_tables(release: Release) -> list[RenderableType]:
     """What a release of this kind is about: the tables of its card."""
     if release.kind not in ("ridge", "covariance"):
         return [components_table(release)]
@@ -122,15 +123,15 @@ def contents_tables(release: Release) -> list[Table]:
     return [_rich(block) for block in blocks]
 
 
-def _rich(block: blocks.Table) -> Table:
-    """A table of a card for a terminal."""
-    table = Table(title=_plain(block.title), title_justify="left", title_style="bold")
+def _rich(block: blocks.Table) -> Group:
+    """A table of a card for a terminal; title and note have the whole width."""
+    table = Table()
     for number, heading in enumerate(block.headings):
         table.add_column(_plain(heading), justify="right" if number and block.numbers else "left")
     for row in block.rows:
         table.add_row(*(_plain(cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})") for cell in row))
-    table.caption, table.caption_justify = _plain(block.note) if block.note else None, "left"
-    return table
+    note = [Text(clean(block.note), style="dim")] if block.note else []
+    return Group(Text(clean(block.title), style="bold"), table, *note)
 
 
 def _scales_table(release: Release) -> Table:

@@ -364,6 +364,8 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
     notes = [f"{count(left, 'smaller coefficient')} {'is' if left == 1 else 'are'} in the file."] if left else []
     if widths is None:
         notes.append("Coefficients are in the columns' own units: the change of the target for one unit of a column.")
+    if any(said.transform for said in (release.columns or {}).values()):
+        notes.append("A column with a transform counts after it: one unit of a logarithm is a factor of 2.72.")
     if errors is not None and _known(errors):
         notes.append(
             "Intervals are those of the fit to what was measured, at the same penalty. The coefficients are shrunk "
