@@ -615,6 +615,27 @@ def test_loadings_of_which_nothing_is_known_are_not_printed(cards):
     assert not loadings_unknown(cards("pca")[0])
 
 
+def test_a_component_without_a_loading_that_is_told_from_0_says_so():
+    """Two components of equal variance beside six of less: told from noise, but chance turns them in their plane."""
+    from dpeigen.report.results import standing
+
+    rows = (
+        np.random.default_rng(0).normal(size=(20_000, 8))
+        @ np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0]
+    )
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(8, 8)))[0]
+    rows = rows * np.array([3.0, 3.0, 1, 1, 1, 1, 1, 1]) @ turn
+    release = PrivatePCA(2, epsilon=4.0, delta=1e-6, bound=20.0).fit(rows).release_
+    assert release.resolved == 2
+    low, high = release.usual_intervals.components
+    unclear = [i for i in range(2) if ((low[i] <= 0) & (high[i] >= 0)).all()]
+    said = " ".join(standing(release))
+    names = {picture.name for picture in make_card(release, {"release.json": "0" * 64}).pictures()}
+    assert ("which columns take part is not known" in said) == bool(unclear)
+    assert ("biplot" in names) == (not unclear)
+    assert unclear  # that is what the rows were made for
+
+
 def test_shares_are_never_printed_as_infinite(cards):
     from dpeigen.report.results import share_interval
 

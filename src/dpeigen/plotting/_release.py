@@ -117,10 +117,10 @@ def _with_axes(release: Release, wanted: int) -> Release:
 class ScreeDisplay(ReleaseDisplay):
     """Variances along the principal axes with their 95% intervals, and the noise floor.
 
-    Dark bars are the released components. Light ones follow from the same measurement and cost nothing more; they are
-    drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is the
-    largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share of
-    the whole variance.
+    Bars of strong colour are the released components. Weak ones follow from the same measurement and cost nothing more;
+    they are drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is
+    the largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share
+    of the whole variance.
     """
 
     def _draw(self, ax: Axes) -> None:
@@ -152,7 +152,7 @@ class ScreeDisplay(ReleaseDisplay):
         if ax.get_legend_handles_labels()[0]:
             ax.legend(loc="upper right", frameon=False, fontsize=9)
         rest = k < len(place)
-        ax.set_title("Scree plot" + self._of_columns() + (" (dark: released)" if rest else ""), loc="left")
+        ax.set_title("Scree plot" + self._of_columns() + (" (strong colour: released)" if rest else ""), loc="left")
         self._share_axis(ax)
 
     def _share_axis(self, ax: Axes) -> None:

@@ -168,8 +168,8 @@ class ScoreMapDisplay(Display):
         of = " of scaled columns" if found.facts.get("scale") else ""
         ax.set_title(f"Loadings{of}{some}", loc="left", fontsize=10)
         known = "whiskers: 95% intervals" if ends is not None else "no intervals"
-        ax.set_xlabel(f"loading (no unit); {known}", fontsize=_FONT)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=1, frameon=False, fontsize=_FONT)
+        ax.set_xlabel(f"loading (no unit)\n{known}", fontsize=_FONT)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=1, frameon=False, fontsize=_FONT)
 
     def _share(self, axis: int) -> str:
         total = float(self.score_map.facts["total_variance"])

@@ -131,6 +131,12 @@ def standing(release: Release) -> list[str]:
         said.append(f"{which} can be distinguished from noise.")
         if release.kind == "pca" and loadings_unknown(release):
             said.append("Their loadings are not known.")
+        elif release.kind == "pca" and (unclear := _without_signs(release)):
+            names = " and ".join(f"{i + 1}" for i in unclear)
+            said.append(
+                f"No loading of component {names} can be told from 0: which columns take part is not known. That "
+                "happens where the variances of neighbouring components are nearly equal."
+            )
     if "tau_eigenvalues" in (release.facts.get("details") or {}) and release.facts.get("n_rows"):
         angle = release.subspace_error()
         if angle < 1:
@@ -187,7 +193,8 @@ def _pca(release: Release) -> list[Block]:
     if told and loadings_unknown(release):
         return [Text(_COMPONENT), Text(_without_loadings(release)), _variances(release), Gallery([scree(release)])]
     pictures = [_loading_picture(release, i) for i in told[:MOST_PICTURES]]
-    pictures += [scree(release)] + ([_biplot(release)] if told[:2] == [0, 1] else [])
+    both = told[:2] == [0, 1] and not {0, 1} & set(_without_signs(release))
+    pictures += [scree(release)] + ([_biplot(release)] if both else [])
     return [
         Text(_COMPONENT),
         _variances(release),
@@ -200,6 +207,16 @@ def loadings_unknown(release: Release) -> bool:
     """Whether intervals say of every loading no more than that it is between −1 and 1."""
     found = release.usual_intervals
     return found is not None and bool((found.components[1] - found.components[0] >= 2).all())
+
+
+def _without_signs(release: Release) -> list[int]:
+    """Components that can be told from noise, but none of whose loadings can be told from 0."""
+    found = release.usual_intervals
+    if found is None:
+        return []
+    low, high = found.components
+    clear = np.any((low > 0) | (high < 0), axis=1).tolist()
+    return [i for i, some in enumerate(clear) if release.is_resolved(i) and not some]
 
 
 def _without_loadings(release: Release) -> str:
@@ -243,7 +260,7 @@ def _variances(release: Release) -> Table:
     if not known:
         rows = [row[:3] for row in rows]
         notes.append("Which of them can be distinguished from noise is not known.")
-    headings += ["distinguishable from noise"] if known else []
+    headings += ["clear of noise"] if known else []
     return Table("Components", headings, rows, numbers=False, note=" ".join(notes))
 
 
@@ -297,7 +314,7 @@ def scree(release: Release) -> Picture:
     said = "" if floor is None else f" A dashed line marks the noise floor at {floor.value:.3g}."
     known = release.usual_intervals is not None
     caption = "Whiskers: 95% intervals." if known and variance_intervals(release) is not None else "No intervals."
-    caption += " Dark: released components; light: from the same measurement." if known and k < d else ""
+    caption += " Strong colour: released components; weak: from the same measurement." if known and k < d else ""
     caption += " The method states no noise floor." if floor is None else f" Dashed: noise floor {floor.value:.3g}."
     return Picture(
         "scree",
