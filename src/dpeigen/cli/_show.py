@@ -91,7 +91,8 @@ def components_table(release: Release) -> Table:
             (low, high), (least, most) = variances
             ends = interval(low[i], high[i])
             part = share_interval(least[i], most[i]) if i < len(least) else "not known"
-            variance, share = (f"{variance}\n{ends}", f"{share}\n{part}") if told else (ends, part)
+            known = told and not unknown_columns(release)  # else they are those of the other columns
+            variance, share = (f"{variance}\n{ends}", f"{share}\n{part}") if known else (ends, part)
         table.add_row(str(i + 1), variance, share, _largest_loadings(release, i) if told else NOISE)
     if found is None:
         table.caption, table.caption_justify = _no_intervals(release), "left"

@@ -128,7 +128,8 @@ def standing(release: Release) -> list[str]:
         which = (
             f"All {k} components" if told >= k > 1 else "The component" if told >= k else f"{told} of {k} components"
         )
-        said.append(f"{which} can be distinguished from noise.")
+        among = ", among the columns of which something is known" if unknown_columns(release) else ""
+        said.append(f"{which} can be distinguished from noise{among}.")
         if release.kind == "pca" and loadings_unknown(release):
             said.append("Their loadings are not known.")
         elif release.kind == "pca" and (unclear := _without_signs(release)):
@@ -191,7 +192,7 @@ def share_interval(low: float, high: float) -> str:
 def _pca(release: Release) -> list[Block]:
     told = [i for i in range(len(release.components)) if release.is_resolved(i)]
     if told and loadings_unknown(release):
-        return [Text(_COMPONENT), Text(_without_loadings(release)), _variances(release), Gallery([scree(release)])]
+        return [Text(_COMPONENT), _variances(release), Gallery([scree(release)])]
     pictures = [_loading_picture(release, i) for i in told[:MOST_PICTURES]]
     both = told[:2] == [0, 1] and not {0, 1} & set(_without_signs(release))
     pictures += [scree(release)] + ([_biplot(release)] if both else [])
@@ -219,7 +220,8 @@ def _without_signs(release: Release) -> list[int]:
     return [i for i, some in enumerate(clear) if release.is_resolved(i) and not some]
 
 
-def _without_loadings(release: Release) -> str:
+def without_loadings(release: Release) -> str:
+    """Why a card prints no loadings, though there are components."""
     unknown = unknown_columns(release)
     why = f"nothing is known of {count(len(unknown), 'column')}, which may take part" if unknown else "noise hides them"
     return (
@@ -246,7 +248,8 @@ def _variances(release: Release) -> Table:
             (low, high), (least, most) = found
             ends = interval(low[i], high[i])
             part = share_interval(least[i], most[i]) if i < len(least) else "not known"
-            variance, share = ((f"{value:.4g}", ends), (percent, part)) if told else (ends, part)
+            known = told and not unknown_columns(release)  # else they are those of the other columns
+            variance, share = ((f"{value:.4g}", ends), (percent, part)) if known else (ends, part)
         among = told and found is not None and found[0][0][i] <= 0 and bool(unknown_columns(release))
         rows.append([f"{i + 1}", variance, share, "among the known columns" if among else "yes" if told else NOISE])
     left = len(release.eigenvalues) - len(rows)
@@ -255,12 +258,12 @@ def _variances(release: Release) -> Table:
         notes.append(f"Noise floor {floor.value:.3g}: {floor.words}.")
     if found is None and release.resolved is not None:
         notes.append("Intervals of variances take minutes for so many columns: release.intervals().eigenvalues.")
-    known = release.resolved is not None
+    judged = release.resolved is not None
     headings = ["component", f"variance{_level(release)}", f"share{_level(release)}"]
-    if not known:
+    if not judged:
         rows = [row[:3] for row in rows]
         notes.append("Which of them can be distinguished from noise is not known.")
-    headings += ["clear of noise"] if known else []
+    headings += ["clear of noise"] if judged else []
     return Table("Components", headings, rows, numbers=False, note=" ".join(notes))
 
 
