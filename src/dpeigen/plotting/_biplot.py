@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.notebook import NOISE
+from dpeigen.notebook import NOISE, loadings_unknown
 from dpeigen.plotting._base import characters, colours, ink, short
 from dpeigen.plotting._release import ReleaseDisplay, draw_loadings, say
 from dpeigen.privacy.randomness import made_up_randomness
@@ -33,7 +33,10 @@ class BiplotDisplay(ReleaseDisplay):
 
     def _draw(self, ax: Axes) -> None:
         told = sum(self.release.is_resolved(i) for i in range(min(2, len(self.release.components))))
-        if told == 2:
+        found = self.release.usual_intervals
+        if told and found is not None and loadings_unknown(found):
+            say(ax, "The loadings are not known: each may be\nanything between −1 and 1.")
+        elif told == 2:
             self._draw_arrows(ax)
         elif told == 1:
             draw_loadings(ax, self.release, 0)
@@ -42,7 +45,9 @@ class BiplotDisplay(ReleaseDisplay):
             say(ax, f"No component can be told from noise:\nall are {NOISE}.")
 
     def _caption(self) -> str:
+        found = self.release.usual_intervals
         drawn = all(self.release.is_resolved(i) for i in (0, 1)) and len(self.release.components) > 1
+        drawn = drawn and not (found is not None and loadings_unknown(found))
         return super()._caption() + ("; points: synthetic rows drawn from the release" if drawn else "")
 
     def _draw_arrows(self, ax: Axes) -> None:

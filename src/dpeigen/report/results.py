@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen import notebook
 from dpeigen._types import Floats
 from dpeigen.methods.columns import NOTHING_SEEN
 from dpeigen.notebook import NOISE, variance_intervals
@@ -207,7 +208,7 @@ def _pca(release: Release) -> list[Block]:
 def loadings_unknown(release: Release) -> bool:
     """Whether intervals say of every loading no more than that it is between −1 and 1."""
     found = release.usual_intervals
-    return found is not None and bool((found.components[1] - found.components[0] >= 2).all())
+    return found is not None and notebook.loadings_unknown(found)
 
 
 def _without_signs(release: Release) -> list[int]:
