@@ -13,9 +13,10 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, load_release
 from dpeigen.plotting import ScreeDisplay
-from dpeigen.report import html, markdown, matrices, write_card
+from dpeigen.report import html, markdown, matrices, results, write_card
 from dpeigen.report.content import make_card
-from dpeigen.report.matrices import asked_regression, covariance_blocks, regression_errors
+from dpeigen.report.matrices import covariance_blocks
+from dpeigen.report.regressions import asked_regression, regression_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
 
@@ -24,6 +25,8 @@ KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "scaled", "wi
 
 def figures_of(release):
     """Names of the pictures: loadings only of components that can be distinguished from noise."""
+    if release.kind == "pca" and results.loadings_unknown(release):
+        return {"scree"}
     if release.kind == "pca":
         told = [i for i in range(len(release.components)) if release.is_resolved(i)]
         return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if told[:2] == [0, 1] else set())
@@ -228,7 +231,7 @@ def test_numbers_are_those_of_the_release(cards):
 
 def test_rescaled_coefficients_come_back_to_their_units(cards):
     """y = 3 + 2a − b with a in [10, 30], b in [0, 4]: rescaled, fitted without noise to speak of, and brought back."""
-    from dpeigen.report.matrices import _in_own_units
+    from dpeigen.report.regressions import _in_own_units
 
     rng = np.random.default_rng(0)
     a, b = rng.uniform(10, 30, 200_000), rng.uniform(0, 4, 200_000)
@@ -313,7 +316,7 @@ def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
     text = page_of(folder).text()
     assert "the correlation matrix of the columns" in text
     assert "divided by its released standard deviation" in text
-    assert "Loadings of the scaled columns" in text
+    assert "variances are those of the scaled columns" in text
     assert "Nothing is known of constant: constant, or too rare" in text
     assert f"{release.scale[2]:.4g}" in text
 
@@ -539,7 +542,7 @@ def test_sentences_about_a_regression_agree_with_each_other(visits, kind):
 
 
 def test_words_for_the_picture_name_no_coefficient_that_is_not_shown(visits):
-    from dpeigen.report.matrices import regression_errors
+    from dpeigen.report.regressions import regression_errors
 
     release = visits["plain"]
     errors = regression_errors(release, asked_regression(release))
@@ -550,7 +553,7 @@ def test_words_for_the_picture_name_no_coefficient_that_is_not_shown(visits):
     for name, clear in told.items():
         assert clear or f"{name} (" not in picture.alt
     unclear = replace(errors, intervals=(errors.coef - 100, errors.coef + 100))
-    from dpeigen.report.matrices import _coefficients_picture
+    from dpeigen.report.regressions import _coefficients_picture
 
     said = _coefficients_picture(release, asked_regression(release), unclear).alt
     assert "None can be distinguished from 0" in said
@@ -586,18 +589,18 @@ def test_no_interval_stands_beside_not_known(cards):
 
 
 def test_a_regression_of_which_nothing_is_known_says_why(visits):
-    from dpeigen.report import matrices
+    from dpeigen.report import regressions
 
     release = visits["plain"]
     fit = asked_regression(release)
-    errors = matrices.regression_errors(release, fit)
+    errors = regressions.regression_errors(release, fit)
     infinite = np.full(len(fit.coef), np.inf)
     nothing = replace(errors, standard_errors=infinite, intervals=(-infinite, infinite), r_squared_interval=(0.0, 1.0))
-    rows = matrices._coefficients(release, fit, nothing).rows
+    rows = regressions._coefficients(release, fit, nothing).rows
     assert all(row[1] == "not distinguishable from noise" for row in rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matrices, "regression_errors", lambda *_: nothing)
-        said = " ".join(matrices.standing_coefficients(release))
+        patch.setattr(regressions, "regression_errors", lambda *_: nothing)
+        said = " ".join(regressions.standing_coefficients(release))
         assert "coefficients" not in {picture.name for picture in make_card(release, {"release.json": ""}).pictures()}
     assert "R² is not known" in said
     assert "release.regression('visits', features=[…])" in said

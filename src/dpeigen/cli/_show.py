@@ -16,8 +16,8 @@ from dpeigen._text import clean
 from dpeigen.notebook import NOISE, variance_intervals
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
-from dpeigen.report import blocks, matrices
-from dpeigen.report.matrices import asked_regression, regression_errors
+from dpeigen.report import blocks, matrices, regressions
+from dpeigen.report.regressions import asked_regression, regression_errors
 from dpeigen.report.results import interval, loadings_unknown, named_remarks, share_interval, unknown_columns
 
 _LARGEST_LOADINGS = 6
@@ -120,7 +120,7 @@ def contents_tables(release: Release) -> list[RenderableType]:
     """What a release of this kind is about: the tables of its card."""
     if release.kind not in ("ridge", "covariance"):
         return [components_table(release)]
-    blocks = matrices.ridge_tables(release) if release.kind == "ridge" else matrices.covariance_tables(release)
+    blocks = regressions.ridge_tables(release) if release.kind == "ridge" else matrices.covariance_tables(release)
     return [_rich(block) for block in blocks]
 
 

@@ -385,8 +385,7 @@ class PrivateScoreMap(PrivateEstimator):
 
 def _loading_intervals(release: Release, axes: list[int]) -> list[Any] | None:
     """Low and high ends of the loadings of both axes: computed from the release, so they cost nothing."""
-    found = release.usual_intervals
-    return None if found is None else [side[axes].tolist() for side in found.components]
+    return (found := release.usual_intervals) and [side[axes].tolist() for side in found.components]
 
 
 def _has_names(X: Any) -> bool:

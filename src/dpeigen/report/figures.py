@@ -22,7 +22,7 @@ from dpeigen.plotting import BiplotDisplay, LoadingsDisplay, ScreeDisplay
 from dpeigen.plotting._base import CAPTION
 from dpeigen.plotting._release import whiskers
 from dpeigen.release import Release
-from dpeigen.report import matrices, results
+from dpeigen.report import matrices, regressions, results
 from dpeigen.report.blocks import Picture, short
 
 if TYPE_CHECKING:
@@ -225,9 +225,9 @@ def _without_units(names: list[str]) -> list[str]:
 
 def _coefficients(figure: Figure, release: Release) -> None:
     """Coefficients in deviations of the target for one deviation of a column, so that units do not matter."""
-    fit = matrices.asked_regression(release)
-    errors = matrices.regression_errors(release, fit)
-    units, names = matrices.standardised(release, fit), results.names_of(release)
+    fit = regressions.asked_regression(release)
+    errors = regressions.regression_errors(release, fit)
+    units, names = regressions.standardised(release, fit), results.names_of(release)
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
     ax = _points(figure, (fit.coef * units)[order], ends, [short(names[j]) for j in order])

@@ -114,10 +114,10 @@ def standing(release: Release) -> list[str]:
     """What can be distinguished from noise, as sentences."""
     said: list[str] = []
     k, told = len(release.eigenvalues), release.resolved
-    from dpeigen.report import matrices  # they use what is here
+    from dpeigen.report import regressions  # they use what is here
 
     if release.kind == "ridge":
-        said += matrices.standing_coefficients(release)
+        said += regressions.standing_coefficients(release)
     elif told is None:
         said.append("Nothing tells which components can be distinguished from noise: this release has no intervals.")
     elif told == 0:
@@ -157,9 +157,9 @@ def standing(release: Release) -> list[str]:
 
 def result_blocks(release: Release) -> list[Block]:
     """Tables and pictures for this kind of release."""
-    from dpeigen.report import matrices  # they use what is here
+    from dpeigen.report import matrices, regressions  # they use what is here
 
-    made = {"ridge": matrices.ridge_blocks, "covariance": matrices.covariance_blocks}.get(release.kind, _pca)
+    made = {"ridge": regressions.ridge_blocks, "covariance": matrices.covariance_blocks}.get(release.kind, _pca)
     first, *rest = made(release)
     return [first, *about_columns(release), *about_missing(release), *rest]
 
