@@ -385,7 +385,7 @@ class PrivateScoreMap(PrivateEstimator):
 
 def _loading_intervals(release: Release, axes: list[int]) -> list[Any] | None:
     """Low and high ends of the loadings of both axes: computed from the release, so they cost nothing."""
-    return (found := release.usual_intervals) and [side[axes].tolist() for side in found.components]
+    return [side[axes].tolist() for side in found.components] if (found := release.usual_intervals) else None
 
 
 def _has_names(X: Any) -> bool:
