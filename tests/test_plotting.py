@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 matplotlib.use("Agg")
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
@@ -54,6 +55,11 @@ def _close_figures():
 
 def texts(axes):
     return [t.get_text() for t in axes.texts] + [axes.get_title(loc="left")]
+
+
+def lines(axes):
+    """Texts without the line breaks that make them fit."""
+    return [" ".join(text.split()) for text in texts(axes)]
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
@@ -183,7 +189,7 @@ def test_biplot_labels_ten_arrows_over_synthetic_rows(fitted):
     axes = BiplotDisplay.from_estimator(fitted[2]).ax_
     labels = [text for text in texts(axes) if text.startswith("column")]
     assert 2 <= len(labels) <= 10
-    assert [entry.get_text() for entry in axes.get_legend().get_texts()] == ["synthetic rows drawn from the release"]
+    assert any("points: synthetic rows drawn from the release" in text for text in lines(axes))
     assert len(axes.collections[0].get_offsets()) == 400  # of 5000 rows: not the data
 
 
@@ -249,7 +255,7 @@ def mapped():
 def test_score_map_beside_its_components(mapped, kind):
     shown = ScoreMapDisplay.from_estimator(mapped[kind])
     shown.figure_.canvas.draw()
-    names = [text.get_text() for text in shown.ax_.texts]
+    names = lines(shown.ax_)
     assert names[:3] == ["0", "1", "2"]  # 7 holds nobody and does not stand out
     assert "1 of 4 labels" in shown.ax_.get_title(loc="left")
     assert any("with the release of the axes: (ε, δ) = (4, " in name for name in names)
@@ -258,6 +264,89 @@ def test_score_map_beside_its_components(mapped, kind):
     axes = Figure().subplots()
     assert ScoreMapDisplay.from_map(mapped[kind].map_, ax=axes).ax_ is axes
     assert bool(axes.collections) == (kind == "density") or kind == "centroids"
+
+
+def loading_bars(shown):
+    axes = next(axes for axes in shown.figure_.axes if axes.get_title(loc="left").startswith("Loadings"))
+    return axes, [bar.get_width() for bar in axes.patches if bar.get_height() < 0.5]
+
+
+def test_loadings_beside_a_map_have_whiskers_and_noise_has_no_bars(mapped):
+    from dataclasses import replace
+
+    found = mapped["centroids"].map_
+    axes, bars = loading_bars(ScoreMapDisplay.from_map(found))
+    low, high = found.loading_intervals
+    wanted = np.where((low > 0) | (high < 0), found.components, 0.0)
+    np.testing.assert_allclose(np.sort(bars), np.sort(wanted, axis=None))
+    assert len(axes.collections) > 0  # the whiskers
+    noisy = replace(found, facts={**found.facts, "told_from_noise": [True, False]})
+    axes, bars = loading_bars(ScoreMapDisplay.from_map(noisy))
+    np.testing.assert_allclose(np.sort(bars), np.sort(wanted[0]))
+    named = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "component 2: not distinguishable from noise" in named
+    older = {k: v for k, v in found.facts.items() if k not in ("loading_intervals", "told_from_noise", "column_labels")}
+    axes, bars = loading_bars(ScoreMapDisplay.from_map(replace(found, facts=older)))
+    np.testing.assert_allclose(np.sort(bars), np.sort(found.components, axis=None))
+    assert "no intervals" in axes.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    "facts", [{"loading_intervals": [[0.0]]}, {"told_from_noise": [True]}, {"column_labels": ["a"]}]
+)
+def test_a_map_whose_facts_do_not_fit_is_refused(mapped, facts):
+    from dataclasses import replace
+
+    found = mapped["centroids"].map_
+    with pytest.raises(ValueError, match="do not fit together"):
+        replace(found, facts={**found.facts, **facts})
+
+
+@pytest.mark.filterwarnings("error:constrained_layout not applied")
+@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize("width", [4.7, 7.5])
+def test_long_names_leave_room_for_the_picture(fitted, display, width):
+    """Long names of columns and of the unit: the axes keep a third of the width, and no text leaves the figure."""
+    from dataclasses import replace
+
+    release = fitted[2].release_
+    names = [f"a measurement with a long name and the number {j}" for j in range(14)]
+    guarantee = replace(release.guarantee, unit="identifier_of_the_patient_in_the_hospital_information_system")
+    long = replace(release, guarantee=guarantee, facts={**release.facts, "feature_names": names})
+    figure = Figure(figsize=(width, 4.6), layout="constrained")
+    axes = figure.subplots()
+    display.from_release(long, axes)
+    FigureCanvasAgg(figure).draw()  # which a figure's own canvas does not
+    assert axes.get_position().width > 1 / 3
+    whole = figure.bbox
+    boxes = [text.get_window_extent() for text in [*axes.texts, *axes.get_yticklabels()] if text.get_text()]
+    assert min(box.x0 for box in boxes) >= whole.x0 - 4
+    assert max(box.x1 for box in boxes) <= whole.x1 + 4
+    shown = [t.get_text() for t in [*axes.texts, *axes.get_yticklabels()] if "…" in t.get_text()]
+    assert len(set(shown)) == len(shown)  # names that differ at their ends still do
+
+
+def test_loadings_of_which_nothing_is_known_are_no_arrows():
+    rows = np.random.default_rng(0).normal(size=(20_000, 4)) * [1e-3, 1.0, 1e5, 0.0] + [0, 7, 0, 1]
+    rows[:, 1] += 1e3 * rows[:, 0]
+    fit = PrivatePCA(2, epsilon=1.0, delta=1e-6, scale="private").fit(rows)  # of the last column nothing is known
+    axes = BiplotDisplay.from_estimator(fit).ax_
+    assert not axes.collections
+    assert any("loadings are not known" in text for text in lines(axes))
+
+
+def test_one_loading_that_is_left_out_is_one(source):
+    rows = np.random.default_rng(0).normal(size=(3000, 16)) * np.linspace(3, 0.5, 16)
+    shown = LoadingsDisplay.from_estimator(PrivatePCA(1, epsilon=4.0, delta=1e-6, bound=12.0).fit(rows))
+    assert shown.ax_.get_xlabel().endswith("; 1 smaller one left out")
+
+
+def test_no_share_of_the_variance_is_above_100_percent():
+    rows = np.random.default_rng(0).normal(size=(2000, 3)) * [5, 0.1, 0.1]
+    shown = ScreeDisplay.from_estimator(PrivatePCA(1, epsilon=1.0, delta=1e-6, bound=20.0).fit(rows))
+    shown.figure_.canvas.draw()
+    right = next(child for child in shown.ax_.child_axes if "share" in child.get_ylabel())
+    assert max(right.get_yticks()) <= 100
 
 
 def test_a_seeded_map_is_marked(mapped):

@@ -35,6 +35,18 @@ def table_text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(line) for line in padded)
 
 
+def short(text: str, most: int = 26) -> str:
+    """At most so many characters. The beginning and the end stay: names of columns often differ in one of them.
+
+    >>> short("systolic blood pressure, visit 12", 20)
+    'systolic blo…isit 12'
+    """
+    if len(text) <= most:
+        return text
+    end = max(0, (most - 1) * 2 // 5)
+    return f"{text[: most - 1 - end].rstrip()}…{text[len(text) - end :].lstrip()}"
+
+
 def json_text(value: Any, indent: int | None = 2) -> str:
     """JSON for programs that is safe in a terminal too: what cannot be seen is escaped, which changes no value.
 

@@ -93,7 +93,7 @@ class DeclaredColumns:
             return "not known"
         return self.value_text(column, float(self.mean[column]))
 
-    def value_text(self, column: int, value: float) -> str:
+    def value_text(self, column: int, value: float, digits: int = 4) -> str:
         """Write a value of a column in the column's own unit.
 
         Parameters
@@ -102,6 +102,8 @@ class DeclaredColumns:
             Counted from 0.
         value : float
             As the release counts it.
+        digits : int, default=4
+            Significant digits of plain numbers.
 
         Returns
         -------
@@ -109,7 +111,7 @@ class DeclaredColumns:
             The value with its unit of measure.
         """
         low, width = self.rescaled(column)
-        return value_text(self._sayings[column][1], low + width * value)
+        return value_text(self._sayings[column][1], low + width * value, digits)
 
     def deviation_text(self, column: int) -> str:
         """Write the released standard deviation of a column in its own unit: "9.2 cm", "412 days".

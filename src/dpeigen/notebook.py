@@ -35,6 +35,12 @@ def variance_intervals(release: Release) -> tuple[Interval, Interval] | None:
         return None
 
 
+def loadings_unknown(found: Intervals) -> bool:
+    """Whether intervals say of every loading no more than that it is between −1 and 1."""
+    low, high = found.components
+    return bool((high - low >= 2).all())
+
+
 def release_html(release: Release) -> str:
     """A release: the promise and the components."""
     g = release.guarantee
@@ -59,6 +65,7 @@ def intervals_html(found: Intervals) -> str:
 def regression_html(fit: Regression) -> str:
     """A regression."""
     low, high = fit.r_squared_interval
+    known = bool(np.isfinite(fit.standard_errors).any())
     numbers = zip(fit.feature_names, fit.coef, fit.standard_errors, *fit.intervals, strict=True)
     rows = []
     for name, value, error, below, above in list(numbers)[:_COEFFICIENTS]:
@@ -72,7 +79,8 @@ def regression_html(fit: Regression) -> str:
     return _html.box(
         f"Regression of {fit.target}",
         _html.paragraph(
-            f"R² {fit.r_squared:.3f} ({low:.3f} to {high:.3f}), {fit.n_rows:,.0f} rows, penalty α = {fit.alpha:g}. "
+            f"R² {f'{fit.r_squared:.3f} ({low:.3f} to {high:.3f})' if known else 'not known'}, {fit.n_rows:,.0f} rows, "
+            f"penalty α = {fit.alpha:g}. "
             "Errors account for privacy noise"
             + (" and sampling." if fit.of == "population" else ".")
         ),
@@ -93,7 +101,13 @@ def _components(release: Release, found: Intervals | None, variances: tuple[Inte
             ends = [f" ({low[i, j]:+.2f} to {high[i, j]:+.2f})" for j in largest]
             parts = [part + end for part, end in zip(parts, ends, strict=True)]
         told = found is None or i < found.resolved
-        rows.append([f"{i + 1}", variance, "; ".join(parts) if told else NOISE])
+        if not told:
+            parts = [NOISE]
+            if variances is not None:
+                variance = f"{variances[0][0][i]:.4g} to {variances[0][1][i]:.4g}"
+        elif found is not None and loadings_unknown(found):
+            parts = ["not known"]
+        rows.append([f"{i + 1}", variance, "; ".join(parts)])
     level = "" if found is None else f" ({100 * found.level:g}% interval)"
     table = _html.table("Principal components", ["component", f"variance{level}", f"largest loadings{level}"], rows)
     return table if found is not None else table + _html.paragraph("This release has no intervals.")

@@ -88,6 +88,9 @@ class ScoreMap:
             and self.components.ndim == 2
             and len(self.components) == 2
             and len(self.feature_names) == self.components.shape[1]
+            and len(self.column_labels) == self.components.shape[1]
+            and (self.loading_intervals is None or self.loading_intervals.shape == (2, *self.components.shape))
+            and len(self.told_from_noise) == 2
         )
         if not shapes or not all(np.isfinite(getattr(self, name)).all() for name in self._ARRAYS):
             raise ValueError("The arrays of a score map do not fit together or are not finite.")
@@ -97,6 +100,22 @@ class ScoreMap:
         """Public column names, or x0, x1, …"""
         names = self.facts.get("feature_names")
         return list(names) if names else [f"x{i}" for i in range(self.components.shape[1])]
+
+    @property
+    def column_labels(self) -> list[str]:
+        """The names of the columns for a reader: "sex = f", "height (cm)"."""
+        return list(self.facts.get("column_labels") or self.feature_names)
+
+    @property
+    def told_from_noise(self) -> list[bool]:
+        """Of both components: whether it can be told from noise, or nothing is known of that."""
+        return [bool(told) for told in self.facts.get("told_from_noise") or (True, True)]
+
+    @property
+    def loading_intervals(self) -> Floats | None:
+        """(2, 2, d) low and high ends of the 95% intervals of the loadings; None where the release has none."""
+        found = self.facts.get("loading_intervals")
+        return None if found is None else np.array(found, dtype=np.float64)
 
     @property
     def n_rows(self) -> float:

@@ -107,7 +107,9 @@ def test_totals_are_checked_before_a_file_is_made(place, epsilon, delta):
 
 
 def test_no_file(path):
-    with pytest.raises(FileNotFoundError, match=r"No ledger at .*study\.ledger\. Make one with Ledger\.create"):
+    with pytest.raises(
+        FileNotFoundError, match=r"No ledger at .*study\.ledger\. Make one with .* in Python with Ledger\.create"
+    ):
         Ledger(path)
 
 

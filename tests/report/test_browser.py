@@ -183,6 +183,30 @@ def test_ten_columns_print_on_two_pages(browser, tmp_path, size):
     assert pages_of(browser, path, size, "html{font-size:16pt !important}") > 2  # the count sees more pages
 
 
+def test_sixteen_columns_with_holes_print_on_two_pages(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20_000, 2)) @ rng.normal(size=(2, 16)) + rng.normal(size=(20_000, 16))
+    rows[rng.uniform(size=rows.shape) < 0.05] = np.nan
+    names = [f"measurement {j}" for j in range(16)]
+    fit = PrivatePCA(2, epsilon=4.0, delta=1e-6, scale="private", missing="correct").fit(ArraySource(rows, names))
+    path = write_card(fit.release_.describe(title="Sixteen columns", author="A; B"), tmp_path / "card")
+    assert pages_of(browser, path, "A4") == 2
+
+
+def test_tables_of_four_columns_fit_a_phone(browser, cards):
+    with Opened(browser, cards("pca")[1] / "card.html", PHONE) as opened:
+        widths = opened.page.evaluate(
+            "[...document.querySelectorAll('table')].filter(t => t.rows[0].cells.length <= 4)"
+            ".map(t => [t.scrollWidth, t.parentElement.clientWidth])"
+        )
+        assert len(widths) > 3
+        assert all(inner <= outer for inner, outer in widths)
+        words = opened.page.evaluate(
+            "[...document.querySelectorAll('thead th')].map(h => getComputedStyle(h).overflowWrap)"
+        )
+        assert set(words) == {"normal"}  # no heading is broken inside a word
+
+
 @pytest.fixture
 def served(tmp_path):
     """A web server of a folder, and what it was asked for."""

@@ -11,11 +11,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dpeigen import PrivateCovariance, PrivatePCA, load_release
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, load_release
 from dpeigen.plotting import ScreeDisplay
-from dpeigen.report import html, markdown, matrices, write_card
+from dpeigen.report import html, markdown, matrices, results, write_card
 from dpeigen.report.content import make_card
-from dpeigen.report.matrices import asked_regression, covariance_blocks, regression_errors
+from dpeigen.report.matrices import covariance_blocks
+from dpeigen.report.regressions import asked_regression, regression_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The guarantee of method='spiked':UserWarning")
 
@@ -24,6 +25,8 @@ KINDS = ["pca", "covariance", "ridge", "one", "spiked", "kendall", "scaled", "wi
 
 def figures_of(release):
     """Names of the pictures: loadings only of components that can be distinguished from noise."""
+    if release.kind == "pca" and results.loadings_unknown(release):
+        return {"scree"}
     if release.kind == "pca":
         told = [i for i in range(len(release.components)) if release.is_resolved(i)]
         return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if told[:2] == [0, 1] else set())
@@ -228,13 +231,12 @@ def test_numbers_are_those_of_the_release(cards):
 
 def test_rescaled_coefficients_come_back_to_their_units(cards):
     """y = 3 + 2a − b with a in [10, 30], b in [0, 4]: rescaled, fitted without noise to speak of, and brought back."""
-    from dpeigen.report.matrices import _in_own_units
+    from dpeigen.report.regressions import _in_own_units
 
     rng = np.random.default_rng(0)
     a, b = rng.uniform(10, 30, 200_000), rng.uniform(0, 4, 200_000)
     table = np.column_stack([a, b, 3 + 2 * a - b])
     lower, upper = np.array([10.0, 0.0, 15.0]), np.array([30.0, 4.0, 65.0])
-    from dpeigen import PrivateRidge
 
     unit = (table - lower) / (upper - lower)
     model = PrivateRidge(1e-6, epsilon=1e4, bound=(0, 1), target_bounds=(0, 1)).fit(unit[:, :2], unit[:, 2])
@@ -289,6 +291,12 @@ def test_another_release_is_not_mixed_up(cards, tmp_path):
     write_card(release, tmp_path / "card")  # again is fine
     with pytest.raises(FileExistsError, match="another release"):
         write_card(other, tmp_path / "card")
+    described = release.describe(title="A title")
+    with pytest.raises(FileExistsError, match=r"other texts for its card \(title\)\. Save it with the new ones first"):
+        write_card(described, tmp_path / "card")
+    described.save(tmp_path / "card", overwrite=True)
+    write_card(described, tmp_path / "card")
+    assert "A title" in (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
     with pytest.raises(TypeError, match="must be a Release"):
         write_card(np.eye(3), tmp_path / "rows")
     assert not (tmp_path / "rows").exists()
@@ -308,7 +316,7 @@ def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
     text = page_of(folder).text()
     assert "the correlation matrix of the columns" in text
     assert "divided by its released standard deviation" in text
-    assert "Loadings of the scaled columns" in text
+    assert "variances are those of the scaled columns" in text
     assert "Nothing is known of constant: constant, or too rare" in text
     assert f"{release.scale[2]:.4g}" in text
 
@@ -476,3 +484,212 @@ def test_a_card_gives_no_numbers_for_columns_of_which_nothing_is_known(cards):
     assert re.search(r"\| *constant *\| *not known *\| *not known *\|", text)
     assert "Nothing stood out of the noise in constant: constant, or too rare" in text
     assert "counted from 0" not in text
+
+
+# --- regressions, categories, ordinal scales ------------------------------------------------------------------------
+
+
+def text_of(release):
+    from dpeigen.report import markdown
+
+    return markdown.render(make_card(release, {"release.json": "0" * 64}))
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """A regression of a messy table: two categories, an ordinal scale, a transformed count."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    n = 30_000
+    pain = rng.integers(0, 3, size=n)
+    days = rng.poisson(3, size=n)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], size=n),
+            "site": rng.choice(["north", "south", "west"], size=n),
+            "pain": np.array(["none", "mild", "severe"])[pain],
+            "days": days,
+            "noise": rng.normal(size=n),
+            "visits": 1.5 * np.log1p(days) + pain + rng.normal(size=n),
+        }
+    )
+    columns = {
+        "sex": {"categories": ["f", "m"]},
+        "site": {"categories": ["north", "south", "west"]},
+        "pain": {"levels": ["none", "mild", "severe"]},
+        "days": {"transform": "log1p", "unit_of_measure": "days"},
+        "noise": None,
+        "visits": None,
+    }
+    budget = {"epsilon": 4.0, "delta": 1e-6}
+    plain = PrivateRidge("auto", columns=columns, **budget).fit(frame, "visits").release_
+    scaled = PrivateRidge("auto", columns=columns, scale="private", **budget).fit(frame, "visits").release_
+    covariance = PrivateCovariance(columns=columns, **budget).fit(frame).release_
+    return {"plain": plain, "scaled": scaled, "covariance": covariance}
+
+
+@pytest.mark.parametrize("kind", ["plain", "scaled"])
+def test_sentences_about_a_regression_agree_with_each_other(visits, kind):
+    release = visits[kind]
+    text = text_of(release)
+    assert "widths of their bounds" not in text  # there are none
+    assert "All numbers but the centre are those of scaled columns" not in text
+    assert "Coefficients are in the columns' own units" in text
+    assert "A column with a transform counts after it" in text
+    assert "| days (log1p days) |" in text  # as everywhere on the card, and not "days"
+    assert "pain: 0 = none, 1 = mild, 2 = severe" in text
+
+
+def test_words_for_the_picture_name_no_coefficient_that_is_not_shown(visits):
+    from dpeigen.report.regressions import regression_errors
+
+    release = visits["plain"]
+    errors = regression_errors(release, asked_regression(release))
+    picture = next(p for p in make_card(release, {"release.json": "0" * 64}).pictures() if p.name == "coefficients")
+    told = dict(zip(release.labels, errors.told, strict=False))
+    assert told["days (log1p days)"]
+    assert not told["noise"]
+    for name, clear in told.items():
+        assert clear or f"{name} (" not in picture.alt
+    unclear = replace(errors, intervals=(errors.coef - 100, errors.coef + 100))
+    from dpeigen.report.regressions import _coefficients_picture
+
+    said = _coefficients_picture(release, asked_regression(release), unclear).alt
+    assert "None can be distinguished from 0" in said
+    assert "days (" not in said
+
+
+def test_levels_of_one_category_are_no_finding(visits):
+    from dpeigen.report.matrices import strongest
+
+    release = visits["covariance"]
+    pairs = [{release.labels[i], release.labels[j]} for i, j in strongest(release)]
+    assert {"days (log1p days)", "visits"} in pairs
+    assert not any(len({name.split(" = ")[0] for name in pair}) == 1 for pair in pairs)
+    assert not any("sex = m" in pair for pair in pairs)  # it is sex = f with the other sign
+    assert "Left out: pairs of levels of one category" in text_of(release)
+
+
+def test_centres_say_what_they_count(visits):
+    text = text_of(visits["covariance"]).replace("\\", "")
+    assert re.search(r"\| pain \| [01]\.\d\d levels above none \([01]\.\d\d to [01]\.\d\d levels above none\) \|", text)
+    assert "of a logarithm it is the geometric mean" in text
+
+
+def test_no_interval_stands_beside_not_known(cards):
+    """A column of which nothing is known has no interval, whatever the release's other columns have."""
+    from dpeigen.report.matrices import _centers
+
+    release = cards("covariance")[0]
+    details = {**(release.facts.get("details") or {}), "columns_without_scale": [0]}
+    unknown = replace(release, facts={**release.facts, "details": details})
+    row = next(row for row in _centers(unknown).rows if row[0] == "column 0")
+    assert row[1:] == ["not known", "not known"]
+
+
+def test_a_regression_of_which_nothing_is_known_says_why(visits):
+    from dpeigen.report import regressions
+
+    release = visits["plain"]
+    fit = asked_regression(release)
+    errors = regressions.regression_errors(release, fit)
+    infinite = np.full(len(fit.coef), np.inf)
+    nothing = replace(errors, standard_errors=infinite, intervals=(-infinite, infinite), r_squared_interval=(0.0, 1.0))
+    rows = regressions._coefficients(release, fit, nothing).rows
+    assert all(row[1] == "not distinguishable from noise" for row in rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regressions, "regression_errors", lambda *_: nothing)
+        said = " ".join(regressions.standing_coefficients(release))
+        assert "coefficients" not in {picture.name for picture in make_card(release, {"release.json": ""}).pictures()}
+    assert "R² is not known" in said
+    assert "release.regression('visits', features=[…])" in said
+
+
+def test_loadings_of_which_nothing_is_known_are_not_printed(cards):
+    """One column without a scale may take part in every component: no loading of the others is known."""
+    from dpeigen.report.results import loadings_unknown
+
+    release = cards("scaled")[0]
+    assert loadings_unknown(release)
+    card = make_card(release, {"release.json": "0" * 64})
+    assert "No loadings are shown: nothing is known of 1 column" in text_of(release)
+    assert [picture.name for picture in card.pictures()] == ["scree"]
+    assert not loadings_unknown(cards("pca")[0])
+
+
+def test_a_component_without_a_loading_that_is_told_from_0_says_so():
+    """Two components of equal variance beside six of less: told from noise, but chance turns them in their plane."""
+    from dpeigen.report.results import standing
+
+    rows = (
+        np.random.default_rng(0).normal(size=(20_000, 8))
+        @ np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))[0]
+    )
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(8, 8)))[0]
+    rows = rows * np.array([3.0, 3.0, 1, 1, 1, 1, 1, 1]) @ turn
+    release = PrivatePCA(2, epsilon=4.0, delta=1e-6, bound=20.0).fit(rows).release_
+    assert release.resolved == 2
+    low, high = release.usual_intervals.components
+    unclear = [i for i in range(2) if ((low[i] <= 0) & (high[i] >= 0)).all()]
+    said = " ".join(standing(release))
+    names = {picture.name for picture in make_card(release, {"release.json": "0" * 64}).pictures()}
+    assert ("which columns take part is not known" in said) == bool(unclear)
+    assert ("biplot" in names) == (not unclear)
+    assert unclear  # that is what the rows were made for
+
+
+def test_shares_are_never_printed_as_infinite(cards):
+    from dpeigen.report.results import share_interval
+
+    assert share_interval(0.0, np.inf) == "not known"
+    assert share_interval(0.25, np.inf) == "25.0 to 100.0%"
+    assert "inf%" not in (cards("scaled")[1] / "card.md").read_text(encoding="utf-8")
+
+
+def test_a_choice_that_says_nothing_has_no_table(cards):
+    release = cards("pca")[0]
+    empty = {"method": "whitened", "predicted": {}, "measure": ""}
+    text = text_of(replace(release, facts={**release.facts, "choice": empty}))
+    why = text.split("### Why this method")[1].split("##")[0]
+    assert "Predicted" not in why
+    assert "measure" not in why
+    assert "Why this method" not in text_of(replace(release, facts={**release.facts, "choice": {"predicted": {}}}))
+
+
+def test_a_heat_map_has_a_colour_scale(cards):
+    svg = (cards("covariance")[1] / "figures" / "correlations.svg").read_text(encoding="utf-8")
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert "correlation" in shown
+    assert {"0.0", "0.5", "1.0"} <= set(shown)
+
+
+def test_pages_leave_captions_to_the_page(cards):
+    folder = cards("pca")[1]
+    alone = (folder / "figures" / "scree.svg").read_text(encoding="utf-8")
+    assert "whiskers: 95% intervals" in alone
+    assert "whiskers: 95% intervals" not in (folder / "card.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("declared", "wanted"),
+    [
+        (["Documentation, https://docs.example.org/"], "https://docs.example.org/mechanisms/whitened.html"),
+        (["Repository, https://git.example.org/p"], "https://git.example.org/p/blob/v{}/docs/mechanisms/whitened.md"),
+        (["Documentation, javascript:alert(1)"], None),
+        ([], None),
+    ],
+)
+def test_the_proof_page_is_linked_where_the_package_says_where(monkeypatch, declared, wanted):
+    from email.message import Message
+
+    from dpeigen import __version__
+    from dpeigen.privacy import Guarantee
+    from dpeigen.report import links
+
+    message = Message()
+    for line in declared:
+        message["Project-URL"] = line
+    monkeypatch.setattr(links.metadata, "metadata", lambda _: message)
+    found = links.proof_page(Guarantee(1.0, 0.0, "replace", "whitened"))[1]
+    assert found == (None if wanted is None else wanted.format(__version__))

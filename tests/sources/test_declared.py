@@ -207,7 +207,7 @@ def test_declared_twice():
     [
         ({"unit_of_measure": "cm"}, "a (cm)", "171 cm", "171 cm"),
         ("date", "a", "1970-06-21", "171 days"),
-        ({"levels": ["no", "yes"]}, "a", "171.00 (near yes)", "171"),
+        ({"levels": ["no", "yes"]}, "a", "171.00 levels above no", "171 levels"),
         ({"transform": "log1p", "upper": 9}, "a (log1p)", "1.838e+74", "171 after log1p"),
         (None, "a", "171", "171"),
     ],

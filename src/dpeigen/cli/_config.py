@@ -22,6 +22,7 @@ else:
 
 SETTINGS = (
     "epsilon",
+    "map_epsilon",  # of a score map, which costs something of its own
     "delta",
     "components",
     "target",

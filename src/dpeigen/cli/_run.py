@@ -26,11 +26,13 @@ from dpeigen.cli._errors import (
     one_line_errors,
     one_line_warnings,
     say_if_unrecorded,
+    tell,
 )
 
 if TYPE_CHECKING:
     from dpeigen.cli._fit import Fit
     from dpeigen.cli._keep import FolderKeeper
+    from dpeigen.estimators.rehearsal import FitPlan
     from dpeigen.release import Release
 
 _RELEASE = ("release.json", "release.safetensors")
@@ -187,10 +189,22 @@ def _print(command: str, release: Release, out: Path, *, as_json: bool) -> None:
         return
     console = _show.console()
     _show.show_release(console, release, f"Private {'PCA' if command == 'pca' else command}")
-    console.print(_show.contents_table(release))
+    for table in _show.contents_tables(release):
+        console.print(table)
     console.print(f"Release written to {out}", markup=False)
     if (out / "card.html").exists():
         console.print(f"Open {out / 'card.html'} in a browser, or publish the folder.", markup=False)
+
+
+def _expected(plan: FitPlan) -> list[str]:
+    """What a user should know before paying."""
+    found = [plan.only_noise] if plan.only_noise else []
+    if plan.cost.delta == 0:
+        found.append(
+            "delta is 0. That is pure privacy, which needs far more rows for the same error. A small delta, well below "
+            "1 / number of people, such as --delta 1e-6, is usual."
+        )
+    return found
 
 
 def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
@@ -203,6 +217,9 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         ledger.require(plan.cost, split_unknown=True)
     left = None if ledger is None else ledger.remaining()
     open_choice = fit.counts and rows is None
+    warnings = _expected(plan)
+    for warning in warnings:
+        tell(f"warning: {warning}")
     if as_json:
         cost = {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
         spends = [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split]
@@ -215,6 +232,7 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
             "columns": fit.source.feature_names,
             "rows_known": not open_choice,
             "guarantee": plan.guarantee.to_dict(),
+            "warnings": warnings,
             "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
         }
         typer.echo(json_text(text))
@@ -237,7 +255,8 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         console.print(
             clean(
                 f"{'rows ' if unit == 'row' else 'units'}      not counted, because that would read them; method and "
-                f"split may change with their number. Where it is public, give --rows.{of_whom}"
+                f"split may change with their number. Where it is public, give --rows: then this run also says whether only noise is to be expected."
+                f"{of_whom}"
             ),
             markup=False,
         )

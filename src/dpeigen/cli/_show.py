@@ -6,17 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from numpy.typing import NDArray
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from dpeigen._text import clean
-from dpeigen.notebook import NOISE
+from dpeigen.notebook import NOISE, variance_intervals
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
-from dpeigen.report.matrices import asked_regression
-from dpeigen.report.results import named_remarks, unknown_columns
-from dpeigen.stats.ridge import RidgeFit
+from dpeigen.report import blocks, matrices, regressions
+from dpeigen.report.regressions import asked_regression, regression_errors
+from dpeigen.report.results import interval, loadings_unknown, named_remarks, share_interval, unknown_columns
 
 _LARGEST_LOADINGS = 6
 _MOST_ROWS = 20
@@ -73,56 +75,64 @@ def _split_table(g: Guarantee, title: str) -> Table:
 
 
 def components_table(release: Release) -> Table:
-    """Each component with its private variance and its largest loadings by column name."""
-    table = Table(title="Components", title_justify="left", title_style="bold", show_lines=True)
+    """Each component with its variance and its largest loadings by column name, with their 95% intervals."""
+    found, variances = release.usual_intervals, variance_intervals(release)
+    level = "" if found is None else " (95% interval)"
+    table = Table(title=f"Components{level}", title_justify="left", title_style="bold", show_lines=True)
     table.add_column("component", justify="right")
     table.add_column("private variance", justify="right")
     table.add_column("share", justify="right")
     table.add_column("largest loadings")
-    total, names = float(np.trace(release.covariance)), release.labels
-    for number, (component, value) in enumerate(zip(release.components, release.eigenvalues, strict=True), 1):
-        largest = np.argsort(-np.abs(component), kind="stable")[:_LARGEST_LOADINGS]
-        loadings = _plain(", ".join(f"{component[i]:+.2f} {names[i]}" for i in largest))
-        if not release.is_resolved(number - 1):
-            loadings = NOISE
-        share = f"{100 * value / total:.1f}%" if total > 0 else ""
-        table.add_row(str(number), f"{value:.4g}", share, loadings)
+    total = float(np.trace(release.covariance))
+    for i, value in enumerate(release.eigenvalues):
+        told = release.is_resolved(i)
+        variance, share = f"{value:.4g}", f"{100 * value / total:.1f}%" if total > 0 else ""
+        if variances is not None:
+            (low, high), (least, most) = variances
+            ends = interval(low[i], high[i])
+            part = share_interval(least[i], most[i]) if i < len(least) else "not known"
+            known = told and not unknown_columns(release)  # else they are those of the other columns
+            variance, share = (f"{variance}\n{ends}", f"{share}\n{part}") if known else (ends, part)
+        table.add_row(str(i + 1), variance, share, _largest_loadings(release, i) if told else NOISE)
+    if found is None:
+        table.caption, table.caption_justify = _no_intervals(release), "left"
     return table
 
 
-def contents_table(release: Release) -> Table:
-    """What a release of this kind is about."""
-    if release.kind == "ridge":
-        return _coefficients_table(asked_regression(release))
-    return _variances_table(release) if release.kind == "covariance" else components_table(release)
+def _no_intervals(release: Release) -> str:
+    if release.resolved is None:
+        return "No intervals: the release does not hold what they are computed from."
+    return "No intervals: they take minutes for so many columns. release.intervals() computes them."
 
 
-def _coefficients_table(fit: RidgeFit) -> Table:
-    title = f"Coefficients for {_plain(fit.target)}"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("column")
-    table.add_column("coefficient", justify="right")
-    order = np.argsort(-np.abs(fit.coef), kind="stable")
-    for j in order[:_MOST_ROWS]:
-        table.add_row(_plain(fit.feature_names[j]), f"{fit.coef[j]:+.4g}")
-    if len(order) > _MOST_ROWS:
-        table.add_row(f"({len(order) - _MOST_ROWS} smaller ones are in the file)", "")
-    table.add_row("penalty α", f"{fit.alpha:.4g}", style="dim")
-    if fit.error_bound is not None:
-        table.add_row("error of all coefficients together (ℓ2), at most, 95%", f"{fit.error_bound:.3g}", style="dim")
-    table.add_row("intercept", "not known" if fit.intercept is None else f"{fit.intercept:+.4g}")
-    return table
+def _largest_loadings(release: Release, i: int) -> str:
+    if loadings_unknown(release):
+        return f"not known: nothing is known of {len(unknown_columns(release)) or 'some'} columns, which may take part"
+    component, names, found = release.components[i], release.labels, release.usual_intervals
+    parts = []
+    for j in np.argsort(-np.abs(component), kind="stable")[:_LARGEST_LOADINGS]:
+        ends = "" if found is None else f" ({interval(found.components[0][i, j], found.components[1][i, j], '+.2f')})"
+        parts.append(_plain(f"{component[j]:+.2f} {names[j]}{ends}"))
+    return (", " if found is None else "\n").join(parts)
 
 
-def _variances_table(release: Release) -> Table:
-    table = Table(title="Private variances", title_justify="left", title_style="bold")
-    for heading in ("column", "centre", "standard deviation"):
-        table.add_column(heading, justify="left" if heading == "column" else "right")
-    for j in range(min(_MOST_ROWS, release.n_features)):
-        table.add_row(*map(_plain, (release.labels[j], release.center_text(j), release.deviation_text(j))))
-    if release.n_features > _MOST_ROWS:
-        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
-    return table
+def contents_tables(release: Release) -> list[RenderableType]:
+    """What a release of this kind is about: the tables of its card."""
+    if release.kind not in ("ridge", "covariance"):
+        return [components_table(release)]
+    blocks = regressions.ridge_tables(release) if release.kind == "ridge" else matrices.covariance_tables(release)
+    return [_rich(block) for block in blocks]
+
+
+def _rich(block: blocks.Table) -> Group:
+    """A table of a card for a terminal; title and note have the whole width."""
+    table = Table()
+    for number, heading in enumerate(block.headings):
+        table.add_column(_plain(heading), justify="right" if number and block.numbers else "left")
+    for row in block.rows:
+        table.add_row(*(_plain(cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})") for cell in row))
+    note = [Text(clean(block.note), style="dim")] if block.note else []
+    return Group(Text(clean(block.title), style="bold"), table, *note)
 
 
 def _scales_table(release: Release) -> Table:
@@ -153,13 +163,19 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
     elif release.kind == "ridge":
         fit = asked_regression(release)
         bound = fit.error_bound if fit.error_bound is not None and np.isfinite(fit.error_bound) else None
+        errors = regression_errors(release, fit)
+        ends = None if errors is None else np.transpose(errors.intervals)
         extra = {
             "target": fit.target,
             "alpha": fit.alpha,
             "coef": dict(zip(fit.feature_names, np.asarray(fit.coef).tolist(), strict=True)),
+            "coef_intervals": None if ends is None else dict(zip(fit.feature_names, _ends(ends), strict=True)),
             "intercept": fit.intercept,
             "coef_error_bound": bound,
+            "r_squared": None if errors is None else errors.r_squared,
+            "r_squared_interval": None if errors is None else list(errors.r_squared_interval),
         }
+    found = release.usual_intervals
     return {
         "out": folder,
         "guarantee": release.guarantee.to_dict(),
@@ -174,5 +190,11 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "estimand": release.estimand,
         "noise_variance": release.noise_variance,
         "resolved": release.resolved,
+        "components_intervals": None if found is None else np.stack(found.components, axis=-1).tolist(),
         **extra,
     }
+
+
+def _ends(pairs: NDArray[Any]) -> list[list[float] | None]:
+    """Pairs for JSON, which has no infinity: None where nothing is known."""
+    return [pair.tolist() if np.isfinite(pair).all() else None for pair in pairs]

@@ -9,11 +9,13 @@ Bounds and categories are left for a person to fill in, from what is public abou
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dpeigen._text import clean
 from dpeigen.cli._config import Study
 from dpeigen.cli._errors import UnreadableError, one_line_errors
 from dpeigen.cli._reading import reading_of, reads_files
@@ -40,15 +42,14 @@ relation = "replace"       # neighbours differ in the values of one row; "add_re
 
 # --- what is released --------------------------------------------------------------------------------------------
 components = 2             # for pca: how many, or "private" to pay for the number
-# target = {example}  # for ridge: the column to explain
+# target = "…"             # for ridge: the name of the column to explain
 alpha = "auto"             # for ridge: the penalty; "auto" is chosen from the release, for free
 center = "private"         # "private" pays for a centre; "pairs" needs none; "none" if the columns have mean 0
 scale = "private"          # columns in units of their deviations, which are paid for: the components are those of the
                            # correlation matrix; "none": of the covariance, in the columns' own units
 # robust = true            # directions of signs, which outliers do not turn, instead of those of the covariance
 # units = "same"           # all columns are measured in one unit
-# unit = "patient_id"      # the column that says whose row it is, if someone may have several: all their rows are
-                           # protected together, and the column is no feature
+{unit}                           # protected together, and the column is no feature
 # max_rows = 10            # with unit: each row counts alike, at most so many of one; else every unit counts one
 method = "auto"
 missing = "refuse"         # cells that are missing or unreadable: stop; "correct": they may be missing, and results are
@@ -70,6 +71,7 @@ missing = "refuse"         # cells that are missing or unreadable: stop; "correc
 #                                       quantiles = [0, 10, 25, 80], which are public
 #   unit_of_measure = "cm"              for tables and pictures
 """
+_ROW_NUMBERS = ("rownames", "row.names", "row_names", "unnamed: 0", "index")
 _CATEGORIES = '# categories = ["…", "…"]\n'
 
 
@@ -117,6 +119,11 @@ def init(
         typer.echo(f"Wrote {out}: {len(columns)} columns, no value read.")
         for line in said:
             typer.echo(line)
+        if (whose := whose_row(columns)) is not None:
+            typer.echo(
+                f"The name of column {clean(whose)!r} says whose row it is, so unit = {clean(_quoted(whose))} is "
+                "declared: all rows of one are protected together. Delete that line if it says something else."
+            )
         typer.echo(
             f"Fill in epsilon, and bounds where they are public. Then try: dpeigen pca {file} --config {out} --dry-run"
         )
@@ -173,13 +180,24 @@ def _toml(value: Any) -> str:
 def render(columns: dict[str, Any], file: str = "") -> str:
     """The text of the file; a type of None is that of a CSV column."""
     typed = any(kind is not None for kind in columns.values())
-    example = _quoted(next(reversed(columns), "name"))
-    tables = [f"\n[columns.{_quoted(name)}]\n{_body(name, kind)}" for name, kind in columns.items()]
-    return _HEAD.format(types=" and types" if typed else "", example=example, file=file) + "".join(tables)
+    whose = whose_row(columns)
+    line = f"unit = {_quoted(whose)}" if whose is not None else '# unit = "patient_id"'
+    unit = f"{line:<26} # the column that says whose row it is, if someone may have several: all their rows are\n"
+    tables = [f"\n[columns.{_quoted(name)}]\n{_body(name, kind, whose)}" for name, kind in columns.items()]
+    return _HEAD.format(types=" and types" if typed else "", unit=unit, file=file) + "".join(tables)
 
 
-def _body(name: str, kind: Any) -> str:
-    if not name.strip() or name.startswith("__index_level_"):
+def whose_row(columns: Iterable[str]) -> str | None:
+    """The first column whose name says that it tells whose row it is; None if there is none."""
+    from dpeigen.estimators.mixed import looks_like_id
+
+    return next((name for name in columns if looks_like_id(name)), None)
+
+
+def _body(name: str, kind: Any, whose: str | None = None) -> str:
+    if name == whose:
+        return "use = false  # its name says whose row it is: see unit, above; delete that line if it is not so\n"
+    if not name.strip() or name.startswith("__index_level_") or name.strip().lower() in _ROW_NUMBERS:
         return "use = false  # looks like row numbers\n"
     declared, text = _declared(kind)
     if text:

@@ -31,13 +31,21 @@ if TYPE_CHECKING:
     from dpeigen.sources import Source
 
 
+_TWO_SIDED = 1.96  # deviations: 95% of a normal law
+
+
 @reads_files("skip")
 def scoremap(
     release: Annotated[Path, typer.Argument(help="Folder of a release of the same table, with two components.")],
     file: Annotated[
         Path, typer.Argument(help="The table: CSV, TSV, Excel, Parquet, Feather, ORC or JSON lines, or a folder.")
     ],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0 of the map. There is no default.")],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Privacy loss ε > 0 of the map. No default: here, or as 'map_epsilon' in the file of --config."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the map; must not hold one already. Needed unless --dry-run.")
     ] = None,
@@ -56,7 +64,8 @@ def scoremap(
         Path | None,
         typer.Option(
             help="The file of settings of the release: how the file is written, types and categories of columns, "
-            "ledger, require_ledger and missing are taken from it. The map has an epsilon of its own."
+            "ledger, require_ledger and missing are taken from it, and epsilon from 'map_epsilon': the map costs "
+            "something of its own."
         ),
     ] = None,
     ledger: option.LedgerFile = None,
@@ -81,6 +90,13 @@ def scoremap(
         from dpeigen.privacy.ledger import ledger_for
 
         study = read_study(config)
+        epsilon = study.settings.get("map_epsilon") if epsilon is None else epsilon
+        if epsilon is None:
+            beside = ", where 'epsilon' is that of the release" if "epsilon" in study.settings else ""
+            raise ValueError(
+                "--epsilon has no default: give the privacy loss of the map, which comes on top of that of the "
+                f"release, for example 1, here or as 'map_epsilon' in the file of --config{beside}."
+            )
         ledger = study.settings.get("ledger") if ledger is None else ledger
         insists = f"'require_ledger' in {config} says so" if study.settings.get("require_ledger") else ""
         ledger_for(ledger, "dpeigen scoremap", insists)
@@ -180,12 +196,21 @@ def _draw(found: ScoreMap, out: Path) -> None:
 
 def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
     from dpeigen.cli._show import visible
+    from dpeigen.notebook import NOISE
 
     centroids = found.centroids()
     lines: list[dict[str, Any]] = [
-        {"label": name, "count": float(count), "x": float(x), "y": float(y), "shown": bool(shown)}
-        for name, count, (x, y), shown in zip(
-            centroids.labels, centroids.counts, centroids.points, centroids.shown, strict=True
+        {
+            "label": name,
+            "count": float(count),
+            "x": float(x),
+            "y": float(y),
+            "x_noise": float(wide),
+            "y_noise": float(high),
+            "shown": bool(shown),
+        }
+        for name, count, (x, y), (wide, high), shown in zip(
+            centroids.labels, centroids.counts, centroids.points, centroids.errors, centroids.shown, strict=True
         )
     ]
     if as_json:
@@ -194,9 +219,12 @@ def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
         typer.echo(json_text(text))
         return
     typer.echo(f"{visible(found.guarantee)}\nwith the release: {clean(found.total_words)}")
+    what = "rows" if found.guarantee.unit == "row" else f"different {clean(found.guarantee.unit)!r}"
+    off = _TWO_SIDED * float(found.facts.get("class_count_deviation") or 0.0)
     for line in lines:
-        hidden = "" if line["shown"] else "   does not stand out of the noise"
-        typer.echo(
-            f"{clean(line['label']):<28} about {line['count']:8.0f} rows at ({line['x']:.3g}, {line['y']:.3g}){hidden}"
-        )
+        place = ", ".join(f"{line[at]:.3g} ± {_TWO_SIDED * line[at + '_noise']:.2g}" for at in "xy")
+        where = f"at ({place})" if line["shown"] else NOISE
+        typer.echo(f"{clean(line['label']):<28} about {line['count']:8.0f} ± {off:.0f} {what} {where}")
+    if lines:
+        typer.echo("±: where the privacy noise ends in 95% of releases; sampling error comes on top.")
     typer.echo(f"Map written to {out}")

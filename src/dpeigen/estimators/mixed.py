@@ -90,11 +90,23 @@ _MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
 _NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
 
 
+def looks_like_id(name: object) -> bool:
+    """Whether the name of a column, which is public, says that it tells whose row it is.
+
+    >>> [looks_like_id(name) for name in ("patient_id", "patientid", "PatNo", "Subject", "age", "paid")]
+    [True, True, False, True, False, False]
+    """
+    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
+    joined = any(
+        word.removesuffix(end) in _PEOPLE for word in words for end in ("id", "no", "nr") if word.endswith(end)
+    )
+    return joined or bool(words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS))
+
+
 def warn_of_ids(names: list[str]) -> None:
     """Warn where the name of a column, which is public, says that it tells whose row it is."""
     for name in names:
-        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-        if words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS):
+        if looks_like_id(name):
             warnings.warn(
                 f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
                 f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "

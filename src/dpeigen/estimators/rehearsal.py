@@ -14,6 +14,7 @@ from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
 from dpeigen.methods.columns import NOTHING_SEEN
+from dpeigen.methods.foreseen import only_noise
 from dpeigen.methods.holes import ASSUMPTION
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Guarantee, Spend
@@ -47,14 +48,17 @@ class FitPlan:
     passes: int
     counting: bool  # whether a fit reads once more, to count the rows
     guarantee: Guarantee  # that of a fit
+    only_noise: str | None = None  # what to expect where the public facts leave only noise, and what would do
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         title, text = self._words()
-        return _html.box(title, _html.paragraph(text), self.guarantee._repr_html_())
+        warned = _html.paragraph(self.only_noise, loud=True) if self.only_noise else ""
+        return _html.box(title, _html.paragraph(text), warned, self.guarantee._repr_html_())
 
     def __str__(self) -> str:
-        return "\n".join([*self._words(), str(self.guarantee)])
+        warned = [self.only_noise] if self.only_noise else []
+        return "\n".join([*self._words(), *warned, str(self.guarantee)])
 
     def _words(self) -> tuple[str, str]:
         reads = self.passes + self.counting
@@ -75,7 +79,8 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
         # What a release would say of its own columns is not known: no row was looked at.
         said = tuple(note for note in estimate.notes if not note.startswith(NOTHING_SEEN))
         estimate, passes = replace(estimate, split=curator.split or estimate.split, notes=said), curator.passes
-    return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
+    told = promise(estimate, method, task, cost)
+    return FitPlan(method.name, cost, estimate.split, passes, counting, told, only_noise(method, task))
 
 
 def _on_made_up_rows(method: Method, task: Task) -> Estimate:

@@ -406,11 +406,19 @@ class PrivateScoreMap(PrivateEstimator):
                 "variances": [float(release.eigenvalues[axis]) for axis in self.axes],
                 "total_variance": float(np.trace(release.covariance)),
                 "feature_names": release.feature_names,
+                "column_labels": release.labels,
+                "told_from_noise": [bool(release.is_resolved(int(axis))) for axis in self.axes],
+                "loading_intervals": _loading_intervals(release, [int(axis) for axis in self.axes]),
                 "scale": None if release.scale is None else release.scale.tolist(),
                 "estimand": release.estimand,
                 "dpeigen": __version__,
             },
         )
+
+
+def _loading_intervals(release: Release, axes: list[int]) -> list[Any] | None:
+    """Low and high ends of the loadings of both axes: computed from the release, so they cost nothing."""
+    return [side[axes].tolist() for side in found.components] if (found := release.usual_intervals) else None
 
 
 def _has_names(X: Any) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dpeigen._text import clean
+from dpeigen._text import short as short
 from dpeigen.privacy import Guarantee
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound="Display")
 
+CAPTION = "dpeigen-caption"  # by which the caption is found among the texts of a picture
+_CAPTION = 9.0  # points
 MARKERS = "osD^vPX"
 
 
@@ -63,6 +68,7 @@ class Display(ABC):
     ax_: Axes
     figure_: Figure
     _size = (7.5, 5.2)
+    _caption_share = 0.9  # of the width of the axes, before names beside them take some of it
 
     def plot(self: D, ax: Axes | None = None) -> D:
         """Draw on ``ax``, or on a new figure; sets ``ax_`` and ``figure_``."""
@@ -74,15 +80,16 @@ class Display(ABC):
         caption = self._caption()
         if caption:
             ax.annotate(
-                caption,
+                _wrapped(caption, characters(ax, _CAPTION, self._caption_share)),
                 (0, 0),
                 (0, -44),
                 xycoords="axes fraction",
                 textcoords="offset points",
                 annotation_clip=False,
-                fontsize=9,
+                fontsize=_CAPTION,
                 color=colours(ax).grey,
                 va="top",
+                gid=CAPTION,
             )
         guarantee = self._guarantee()
         if guarantee is not None and not guarantee.is_private:
@@ -113,6 +120,18 @@ class Display(ABC):
         return f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {neighbours(g)}; method {g.mechanism}"
 
 
+def characters(ax: Axes, size: float, share: float) -> int:
+    """How many characters of so many points have room on a share of the width of the axes, about."""
+    figure = ax.get_figure(root=True) if hasattr(ax.figure, "get_figure") else ax.figure
+    inches = float(figure.get_size_inches()[0]) * float(ax.get_position().width)  # type: ignore[union-attr]
+    return max(8, int(share * inches * 72 / (0.55 * size)))
+
+
+def _wrapped(caption: str, width: int) -> str:
+    """Lines that are no wider than the axes: a longer one would take the room from them."""
+    return "\n".join("\n".join(wrap(line, width)) for line in caption.splitlines())
+
+
 def never_formulas(ax: Axes) -> None:
     """Show all texts as they are: a column called ``$\\frac{$`` is a name, and as a formula it could not be drawn."""
     from matplotlib.text import Text
@@ -123,7 +142,7 @@ def never_formulas(ax: Axes) -> None:
 
 def neighbours(guarantee: Guarantee) -> str:
     """What the promise is about."""
-    return guarantee.neighbours
+    return clean(guarantee.neighbours)
 
 
 def must_be(value: Any, kind: type, name: str, owner: str) -> None:
@@ -133,8 +152,3 @@ def must_be(value: Any, kind: type, name: str, owner: str) -> None:
             f"The '{name}' parameter of {owner} must be a {kind.__name__}. "
             f"Got an object of type {type(value).__name__} instead."
         )
-
-
-def short(name: str, most: int = 26) -> str:
-    """A name that fits."""
-    return name if len(name) <= most else name[: most - 1] + "…"

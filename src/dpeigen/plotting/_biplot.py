@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.notebook import NOISE
-from dpeigen.plotting._base import colours, ink, short
+from dpeigen.notebook import NOISE, loadings_unknown
+from dpeigen.plotting._base import characters, colours, ink, short
 from dpeigen.plotting._release import ReleaseDisplay, draw_loadings, say
 from dpeigen.privacy.randomness import made_up_randomness
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_LABELS = 10
+_LABEL = 9.0  # points
+_SIDE, _PLACE = 1.85, 1.12  # where the side ends that belongs to labels, and where they begin, in halves of the cloud
 _CLOUD = 400  # synthetic rows behind a biplot
 
 
@@ -31,13 +33,22 @@ class BiplotDisplay(ReleaseDisplay):
 
     def _draw(self, ax: Axes) -> None:
         told = sum(self.release.is_resolved(i) for i in range(min(2, len(self.release.components))))
-        if told == 2:
+        found = self.release.usual_intervals
+        if told and found is not None and loadings_unknown(found):
+            say(ax, "The loadings are not known: each may be\nanything between −1 and 1.")
+        elif told == 2:
             self._draw_arrows(ax)
         elif told == 1:
             draw_loadings(ax, self.release, 0)
             ax.set_title("Loadings of component 1" + self._of_columns(), loc="left")
         else:
             say(ax, f"No component can be told from noise:\nall are {NOISE}.")
+
+    def _caption(self) -> str:
+        found = self.release.usual_intervals
+        drawn = all(self.release.is_resolved(i) for i in (0, 1)) and len(self.release.components) > 1
+        drawn = drawn and not (found is not None and loadings_unknown(found))
+        return super()._caption() + ("; points: synthetic rows drawn from the release" if drawn else "")
 
     def _draw_arrows(self, ax: Axes) -> None:
         release, palette = self.release, colours(ax)
@@ -50,8 +61,7 @@ class BiplotDisplay(ReleaseDisplay):
         reach = float(np.quantile(np.linalg.norm(scores, axis=1), 0.98)) or 1.0
         stretch = 0.9 * reach / lengths.max() if lengths.max() > 0 else 0.0
         tips = loadings * stretch
-        cloud = "synthetic rows drawn from the release"
-        ax.scatter(scores[:, 0], scores[:, 1], s=9, color=palette.blue, alpha=0.28, linewidths=0, label=cloud)
+        ax.scatter(scores[:, 0], scores[:, 1], s=9, color=palette.blue, alpha=0.28, linewidths=0)
         order = np.argsort(-lengths, kind="stable")[:_MOST_LABELS]
         longest = order[lengths[order] > 0.05 * lengths.max()]
         for i, tip in enumerate(tips):
@@ -61,11 +71,10 @@ class BiplotDisplay(ReleaseDisplay):
         self._draw_crosses(ax, tips, longest, stretch * roots)
         half = 1.05 * np.abs(np.vstack([scores, tips])).max(axis=0) + 1e-9 * reach
         _frame(ax, half)
-        _label_sides(ax, tips[longest], [short(release.labels[i]) for i in longest], half)
+        _label_sides(ax, tips[longest], [release.labels[i] for i in longest], half)
         ax.set(xlabel=f"component 1 ({self._share(0)})", ylabel=f"component 2 ({self._share(1)})")
         some = f" ({len(longest)} longest of {len(tips)} labelled)" if len(longest) < len(tips) else ""
         ax.set_title("Biplot" + self._of_columns() + some, loc="left")
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize=9, borderaxespad=0.2)
 
     def _draw_crosses(self, ax: Axes, tips: Floats, longest: NDArray[np.intp], factors: Floats) -> None:
         """Intervals of the loadings of labelled columns, in the units of the arrows."""
@@ -98,20 +107,24 @@ def _label_sides(ax: Axes, tips: Floats, names: list[str], half: Floats) -> None
 
     limits = [-1.0, 1.0]
     for side in (-1, 1):
+        if ((tips[:, 0] >= 0) == (side > 0)).any():
+            limits[side > 0] = _SIDE * side
+    room = characters(ax, _LABEL, (_SIDE - _PLACE) / (limits[1] - limits[0]))
+    for side in (-1, 1):
         here = np.flatnonzero((tips[:, 0] >= 0) == (side > 0))
         if len(here) == 0:
             continue
-        limits[side > 0] = 1.85 * side
         points = tips[here] / half
         heights = _spread(np.sort(points[:, 1]), gap=0.15, edge=0.95)
-        places = np.column_stack([np.full(len(here), 1.12 * side), heights])
+        places = np.column_stack([np.full(len(here), _PLACE * side), heights])
         # Lines of least total length do not cross.
         distances = np.linalg.norm(points[:, None] - places[None], axis=2)
         for point, place in zip(*linear_sum_assignment(distances), strict=True):
             (x, y), (to_x, to_y) = tips[here[point]], places[place] * half
             ax.plot([x, to_x], [y, to_y], color=colours(ax).grey, linewidth=0.5, alpha=0.8)
             align = "left" if side > 0 else "right"
-            ax.text(to_x + 0.02 * side * half[0], to_y, names[here[point]], ha=align, va="center", fontsize=9)
+            name = ax.text(to_x + 0.02 * side * half[0], to_y, short(names[here[point]], room), fontsize=_LABEL)
+            name.set(ha=align, va="center", in_layout=False)
     ax.set_xlim(limits[0] * half[0], limits[1] * half[0])
 
 

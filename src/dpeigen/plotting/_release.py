@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.notebook import NOISE, variance_intervals
-from dpeigen.plotting._base import Display, colours, ink, must_be, short
+from dpeigen.plotting._base import Display, characters, colours, ink, must_be, short
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.intervals import Interval
@@ -25,6 +25,7 @@ R = TypeVar("R", bound="ReleaseDisplay")
 _MOST_BARS = 30
 _MOST_AXES = 12  # beyond the components: their intervals take time
 _MOST_LOADINGS = 15
+_NAMES = 0.5  # of the width, at most, for names of columns
 _CAP = 0.13  # half the width of a whisker's end
 NO_INTERVALS = "no intervals: the release does not hold what they need"
 
@@ -116,10 +117,10 @@ def _with_axes(release: Release, wanted: int) -> Release:
 class ScreeDisplay(ReleaseDisplay):
     """Variances along the principal axes with their 95% intervals, and the noise floor.
 
-    Dark bars are the released components. Light ones follow from the same measurement and cost nothing more; they are
-    drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is the
-    largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share of
-    the whole variance.
+    Bars of strong colour are the released components. Weak ones follow from the same measurement and cost nothing more;
+    they are drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is
+    the largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share
+    of the whole variance.
     """
 
     def _draw(self, ax: Axes) -> None:
@@ -151,16 +152,20 @@ class ScreeDisplay(ReleaseDisplay):
         if ax.get_legend_handles_labels()[0]:
             ax.legend(loc="upper right", frameon=False, fontsize=9)
         rest = k < len(place)
-        ax.set_title("Scree plot" + self._of_columns() + (" (dark: released)" if rest else ""), loc="left")
+        ax.set_title("Scree plot" + self._of_columns() + (" (strong colour: released)" if rest else ""), loc="left")
         self._share_axis(ax)
 
     def _share_axis(self, ax: Axes) -> None:
         total = float(np.trace(self.release.covariance))
         if not total > 0:
             return
+        from matplotlib.ticker import MaxNLocator
+
         there, back = partial(np.multiply, 100 / total), partial(np.multiply, total / 100)
         right = ax.secondary_yaxis("right", functions=(there, back))
         right.set_ylabel("share of the variance (%)")
+        highest = min(100.0, 100 * ax.get_ylim()[1] / total)  # no share is larger, though an interval may reach further
+        right.set_yticks([tick for tick in MaxNLocator(6).tick_values(0.0, highest) if 0 <= tick <= highest])
 
 
 class LoadingsDisplay(ReleaseDisplay):
@@ -174,6 +179,8 @@ class LoadingsDisplay(ReleaseDisplay):
     release : a `Release`.
     component : counted from 0, default=0.
     """
+
+    _caption_share = 0.6
 
     def __init__(self, release: Release, component: int = 0) -> None:
         super().__init__(release)
@@ -201,9 +208,9 @@ def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_
     shown = np.where(clear, loadings[order], 0.0)
     ax.barh(place, shown, color=[palette.blue if v >= 0 else palette.orange for v in shown], height=0.66)
     ax.axvline(0, color=ink(ax), linewidth=0.8)
-    ax.set_yticks(place, [short(names[j]) for j in order])
+    ax.set_yticks(place, [short(names[j], characters(ax, 10.0, _NAMES)) for j in order])
     left = len(loadings) - len(order)
-    ax.set_xlabel("loading (no unit)" + (f"; {left} smaller ones left out" if left else ""))
+    ax.set_xlabel("loading (no unit)" + (f"; {left} smaller {'one' if left == 1 else 'ones'} left out" if left else ""))
     ax.set(xlim=(-1.04, 1.04), ylim=(-0.7, len(order) - 0.3))
 
 

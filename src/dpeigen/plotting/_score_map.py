@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpeigen._types import Floats
+from dpeigen.notebook import NOISE
 from dpeigen.plotting._base import (
     Display,
     colours,
@@ -17,6 +18,7 @@ from dpeigen.plotting._base import (
     never_formulas,
     short,
 )
+from dpeigen.plotting._release import whiskers
 from dpeigen.privacy import Guarantee
 from dpeigen.score_map import Centroids, ScoreMap
 
@@ -34,7 +36,8 @@ class ScoreMapDisplay(Display):
     """A score map: the density of all rows in shades, centres of the classes that stand out of the noise by name.
 
     A cross at a centre is one deviation of its noise. With a density for each class the line around a name holds half
-    of that class. On a new figure the loadings of both components are drawn beside the map.
+    of that class. On a new figure the loadings of both components are drawn beside the map with their 95% intervals. A
+    loading whose interval holds 0 has no bar, and a component that cannot be told from noise has none at all.
     """
 
     _size = (10.5, 5.6)
@@ -134,22 +137,39 @@ class ScoreMapDisplay(Display):
                     ax.contour(x, y, group.T, levels=[level], colors=[colour], linewidths=1.4)
 
     def _draw_loadings(self, ax: Axes) -> None:
-        components, names = self.score_map.components, self.score_map.feature_names
+        found, palette = self.score_map, colours(ax)
+        components, names, told, ends = (
+            found.components,
+            found.column_labels,
+            found.told_from_noise,
+            found.loading_intervals,
+        )
         largest = np.argsort(-np.linalg.norm(components, axis=0), kind="stable")[:_MOST_LOADINGS][::-1]
-        place, palette = np.arange(len(largest)), colours(ax)
-        first, second = (int(axis) + 1 for axis in self.score_map.facts["axes"])
-        ax.barh(place + 0.2, components[0, largest], height=0.38, color=palette.blue, label=f"component {first}")
-        ax.barh(place - 0.2, components[1, largest], height=0.38, color=palette.orange, label=f"component {second}")
+        place, numbers = np.arange(len(largest)), [int(axis) + 1 for axis in found.facts["axes"]]
+        for axis, (number, colour, move) in enumerate(
+            zip(numbers, (palette.blue, palette.orange), (0.2, -0.2), strict=True)
+        ):
+            if not told[axis]:
+                ax.barh(place, 0.0, color="none", label=f"component {number}: {NOISE}")
+                continue
+            shown = components[axis, largest]
+            if ends is not None:
+                low, high = ends[:, axis, largest]
+                shown = np.where((low > 0) | (high < 0), shown, 0.0)
+                whiskers(ax, place + move, low, high)
+            ax.barh(place + move, shown, height=0.38, color=colour, label=f"component {number}")
         ax.axvline(0, color=palette.grey, linewidth=0.8)
         ax.set_yticks(place, [short(names[i], 18) for i in largest], fontsize=_FONT)
+        ax.set_ylim(-0.7, len(largest) - 0.3)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
         left_out = len(names) - len(largest)
         some = f" ({left_out} smaller left out)" if left_out else ""
-        of = " of scaled columns" if self.score_map.facts.get("scale") else ""
+        of = " of scaled columns" if found.facts.get("scale") else ""
         ax.set_title(f"Loadings{of}{some}", loc="left", fontsize=10)
-        ax.set_xlabel("loading (no unit)", fontsize=_FONT)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False, fontsize=_FONT)
+        known = "whiskers: 95% intervals" if ends is not None else "no intervals"
+        ax.set_xlabel(f"loading (no unit)\n{known}", fontsize=_FONT)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=1, frameon=False, fontsize=_FONT)
 
     def _share(self, axis: int) -> str:
         total = float(self.score_map.facts["total_variance"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dpeigen import io
+from dpeigen.facts import ABOUT
 from dpeigen.release import Release, load_release
 from dpeigen.report import html, markdown
 from dpeigen.report.content import make_card
@@ -28,7 +29,8 @@ def write_card(release: Release, folder: str | Path) -> Path:
     release : Release
         What the card is about.
     folder : path
-        The release is saved there too if the folder does not hold it yet; a folder with another release is refused.
+        The release is saved there too if the folder does not hold it yet. A folder with another release, or with this
+        one under other texts (`Release.describe`), is refused.
 
     Returns
     -------
@@ -45,8 +47,8 @@ def write_card(release: Release, folder: str | Path) -> Path:
     folder = Path(folder)
     if not any((folder / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
         release.save(folder)
-    elif not _same(release, load_release(folder)):
-        raise FileExistsError(f"{folder} holds another release. Choose another folder.")
+    else:
+        _refuse_another(release, load_release(folder), folder)
     card = make_card(release, io.digests(folder))
     pictures = {picture.name: draw(release, picture) for picture in card.pictures()}
     (folder / "figures").mkdir(exist_ok=True)
@@ -57,6 +59,18 @@ def write_card(release: Release, folder: str | Path) -> Path:
     inline = {name: drawn.inline for name, drawn in pictures.items()}
     io.replace_file(folder / "card.html", html.render(card, inline).encode())
     return folder / "card.html"
+
+
+def _refuse_another(release: Release, held: Release, folder: Path) -> None:
+    """A card must be that of the files beside it, with the texts that they hold."""
+    if not _same(release, held):
+        raise FileExistsError(f"{folder} holds another release. Choose another folder.")
+    texts = [name for name in ABOUT if release.about.get(name) != held.about.get(name)]
+    if texts:
+        raise FileExistsError(
+            f"{folder} holds this release with other texts for its card ({', '.join(texts)}). Save it with the new "
+            "ones first, release.save(folder, overwrite=True), which changes its digest; or choose another folder."
+        )
 
 
 def _same(one: Release, other: Release) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dpeigen._text import clean as clean  # what renderers put all text through
+from dpeigen._text import short as short
 
 Level = Literal["danger", "warning", "note"]
 Cell = str | tuple[str, str]  # a text, or a number and its interval
@@ -130,11 +131,6 @@ class Card:
         for section in self.sections:
             for block in section.blocks:
                 yield from block.pictures if isinstance(block, Gallery) else ()
-
-
-def short(text: str, most: int = 26) -> str:
-    """At most so many characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def count(number: int, thing: str) -> str:

@@ -15,7 +15,14 @@ from dpeigen.report.effects import effects
 from dpeigen.report.files import check, cite, data, terms
 from dpeigen.report.metadata import authors, dataset
 from dpeigen.report.promise import budget, notices, privacy_unit, promise
-from dpeigen.report.results import KIND_TITLES, named_remarks, result_blocks, standing
+from dpeigen.report.results import (
+    KIND_TITLES,
+    loadings_unknown,
+    named_remarks,
+    result_blocks,
+    standing,
+    without_loadings,
+)
 
 _KINDS = {
     "pca": "Principal components of {}",
@@ -54,6 +61,8 @@ def make_card(release: Release, digests: Mapping[str, str]) -> Card:
 
 def _warnings(release: Release) -> list[Notice]:
     """That there is no result, or that nothing tells how good it is."""
+    if release.kind == "pca" and release.resolved and loadings_unknown(release):
+        return [Notice("warning", "No loadings", without_loadings(release))]
     if release.kind == "ridge" or release.resolved:
         return []
     if release.resolved == 0:

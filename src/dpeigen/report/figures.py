@@ -12,15 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.plotting import BiplotDisplay, LoadingsDisplay, ScreeDisplay
+from dpeigen.plotting._base import CAPTION
 from dpeigen.plotting._release import whiskers
 from dpeigen.release import Release
-from dpeigen.report import matrices, results
+from dpeigen.report import matrices, regressions, results
 from dpeigen.report.blocks import Picture, short
 
 if TYPE_CHECKING:
@@ -87,15 +89,25 @@ def draw(release: Release, picture: Picture) -> Drawn:
         trim: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.06}
         figure.savefig(vector, format="svg", metadata=nothing, **trim)
         figure.savefig(pixels, format="png", dpi=160, metadata=words, **trim)
-    root = vector.getvalue().decode()
-    root = root[root.index("<svg") :]
+        inside = vector
+        if captions := figure.findobj(lambda part: part.get_gid() == CAPTION):  # the page says it already
+            inside = io.BytesIO()
+            for caption in captions:
+                caption.set_visible(False)
+            figure.savefig(inside, format="svg", metadata=nothing, **trim)
+    root = _svg(vector)
     named = f"<title>{escape(picture.title)}</title>\n <desc>{escape(picture.alt)}</desc>"
     head, rest = root.split(">", 1)
     return Drawn(
         f'<?xml version="1.0" encoding="utf-8"?>\n{head} role="img">\n {named}{rest}',
         pixels.getvalue(),
-        _inline(root, picture),
+        _inline(_svg(inside), picture),
     )
+
+
+def _svg(drawn: io.BytesIO) -> str:
+    text = drawn.getvalue().decode()
+    return text[text.index("<svg") :]
 
 
 def _inline(svg: str, picture: Picture) -> str:
@@ -150,8 +162,8 @@ def _correlations(figure: Figure, release: Release) -> None:
     for (i, j), value in np.ndenumerate(cells):
         if not told[i, j]:
             continue
-        colour = _BLUE if value >= 0 else _ORANGE
-        ax.add_patch(Rectangle((j, i), 0.96, 0.96, facecolor=colour, alpha=0.05 + 0.5 * abs(value), linewidth=0))
+        colour = _colour(value)
+        ax.add_patch(Rectangle((j, i), 0.96, 0.96, facecolor=colour, alpha=_opacity(value), linewidth=0))
         if d <= results.MOST_COMPONENTS:
             cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center", fontsize=9.5)
             cell.set_in_layout(False)  # it is inside its cell
@@ -162,6 +174,35 @@ def _correlations(figure: Figure, release: Release) -> None:
     ax.set(xlim=(0, d), ylim=(d, 0), aspect="equal")
     for spine in ax.spines.values():
         spine.set_visible(False)
+    _scale(ax)
+
+
+def _colour(value: float) -> str:
+    return _BLUE if value >= 0 else _ORANGE
+
+
+def _opacity(value: float) -> float:
+    """Text must stay readable on the strongest colour."""
+    return 0.05 + 0.5 * abs(value)
+
+
+def _scale(ax: Axes) -> None:
+    """What correlation a colour is, as a strip above the cells."""
+    from matplotlib.patches import Rectangle
+
+    steps = np.linspace(-1, 1, 41)
+    strip = ax.inset_axes((0.0, 1.02, 1.0, 0.035))
+    for low, high in pairwise(steps):
+        middle = (low + high) / 2
+        strip.add_patch(
+            Rectangle((low, 0), high - low, 1, facecolor=_colour(middle), alpha=_opacity(middle), linewidth=0)
+        )
+    strip.set(xlim=(-1, 1), ylim=(0, 1), yticks=[], xticks=[-1, -0.5, 0, 0.5, 1], xlabel="correlation")
+    strip.xaxis.set_ticks_position("top")
+    strip.xaxis.set_label_position("top")
+    strip.tick_params(length=2, labelsize=9)
+    for spine in strip.spines.values():
+        spine.set_visible(False)
 
 
 def _strongest(figure: Figure, release: Release) -> None:
@@ -170,21 +211,27 @@ def _strongest(figure: Figure, release: Release) -> None:
     matrix, names = results.correlations(release), results.names_of(release)
     values = np.array([matrix[i, j] for i, j in pairs])
     ends = None if found is None else tuple(np.array([side[i, j] for i, j in pairs]) for side in found)
+    names = _without_units(names)
     labels = [f"{short(names[j], 14)}, {short(names[i], 14)}" for i, j in pairs]
     ax = _points(figure, values, ends, labels)
     ax.set(xlabel="correlation (no unit)", xlim=(-1.04, 1.04))
 
 
+def _without_units(names: list[str]) -> list[str]:
+    """Names without what stands in brackets behind them, where they still differ from each other."""
+    bare = [re.sub(r" \([^()]*\)$", "", name) for name in names]
+    return [one if bare.count(one) == 1 else name for one, name in zip(bare, names, strict=True)]
+
+
 def _coefficients(figure: Figure, release: Release) -> None:
     """Coefficients in deviations of the target for one deviation of a column, so that units do not matter."""
-    fit = matrices.asked_regression(release)
-    errors = matrices.regression_errors(release, fit)
-    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
-    units = deviations[:-1] / deviations[-1] if deviations[-1] > 0 else np.zeros(len(fit.coef))
+    fit = regressions.asked_regression(release)
+    errors = regressions.regression_errors(release, fit)
+    units, names = regressions.standardised(release, fit), results.names_of(release)
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
-    ax = _points(figure, (fit.coef * units)[order], ends, [short(fit.feature_names[j]) for j in order])
-    ax.set_xlabel(f"deviations of {short(fit.target, 20)} per deviation")
+    ax = _points(figure, (fit.coef * units)[order], ends, [short(names[j]) for j in order])
+    ax.set_xlabel(f"deviations of {short(names[-1], 20)} per deviation")
 
 
 def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, labels: list[str]) -> Axes:
@@ -196,7 +243,7 @@ def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, lab
         finite = np.isfinite(ends[0]) & np.isfinite(ends[1])
         clear = matrices.clear((ends[0], ends[1]))
         whiskers(ax, place[finite], ends[0][finite], ends[1][finite])
-    colours = [_BLUE if value >= 0 else _ORANGE for value in values[clear]]
+    colours = [_colour(value) for value in values[clear]]
     ax.scatter(values[clear], place[clear], color=colours, s=34, zorder=5)
     ax.axvline(0, color=_INK, linewidth=0.8)
     ax.set_yticks(place, labels)

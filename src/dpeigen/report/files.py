@@ -8,7 +8,7 @@ from dpeigen._version import __version__
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Code, Links, More, Table, Text, clean, count
-from dpeigen.report.links import papers, proof_page
+from dpeigen.report.links import papers, proof_page, software
 from dpeigen.report.metadata import authors
 from dpeigen.report.promise import facts_rows, plain
 from dpeigen.report.results import unknown_columns
@@ -29,7 +29,7 @@ _JOINT = "joint length that all rows of one unit were clipped to: √(sum of the
 
 def terms(g: Guarantee) -> str:
     """What a number of rows is one of, where rows belong to units."""
-    return "rows" if g.unit == "row" else f"different {clean(g.unit)!r}"
+    return "rows" if g.unit == "row" else f"units (different {clean(g.unit)!r})"
 
 
 def data(release: Release) -> list[Block]:
@@ -112,7 +112,7 @@ def cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Block
     links += [(f"{clean(name)}:", address) for name, address in papers(g)]
     if g.reference and len(links) == 1:
         links.append((f"Method: {clean(g.reference)}", None))
-    links.append((f"Software: dpeigen {clean(version)}, as released by its developers", None))
+    links.append((f"Software: dpeigen {clean(version)}", software() if version == __version__ else None))
     return [
         Text("The digest names this release and no other."),
         Code("BibTeX", text),

@@ -46,19 +46,35 @@ def _page(mechanism: str) -> str:
 def proof_page(g: Guarantee) -> tuple[str, str | None]:
     """The page of the documentation with the proof, and its address where the package states one."""
     page = _page(g.mechanism)
-    home = _documentation()
-    words = f"Proof: docs/{page}.md of dpeigen {__version__}"
-    return words, None if home is None else f"{home.rstrip('/')}/{page}.html"
+    return f"Proof: docs/{page}.md of dpeigen {__version__}", documentation(page)
 
 
-def _documentation() -> str | None:
-    """The address of the documentation that the installed package declares (``Project-URL: Documentation``)."""
+def documentation(page: str) -> str | None:
+    """The address of a page, from those that the installed package declares (``Project-URL``).
+
+    That of the documentation comes first; else the file in the repository, at the tag of this version. None where the
+    package declares neither: no address is better than one that may lead to somebody else.
+    """
+    declared = _declared()
+    if home := declared.get("documentation"):
+        return f"{home.rstrip('/')}/{page}.html"
+    home = declared.get("repository") or declared.get("source")
+    return f"{home.rstrip('/')}/blob/v{__version__}/docs/{page}.md" if home else None
+
+
+def software() -> str | None:
+    """The address of this version of the software, or of its home; None where the package declares none."""
+    declared = _declared()
+    if home := declared.get("repository") or declared.get("source"):
+        return f"{home.rstrip('/')}/tree/v{__version__}"
+    return declared.get("homepage")
+
+
+def _declared() -> dict[str, str]:
+    """The addresses that the installed package declares, by their names."""
     try:
-        declared = metadata.metadata("dpeigen").get_all("Project-URL") or []
+        lines = metadata.metadata("dpeigen").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
-        return None
-    for line in declared:
-        name, _, address = (part.strip() for part in line.partition(","))
-        if name == "Documentation" and address.startswith("https://"):
-            return address
-    return None
+        return {}
+    pairs = [[part.strip() for part in line.partition(",")] for line in lines]
+    return {name.lower(): address for name, _, address in pairs if address.startswith("https://")}

@@ -40,7 +40,8 @@ def text(raw: str) -> str:
     """Text that Markdown shows as it is: whatever could be markup, a link or the start of a list is escaped."""
     shown = re.sub(r"([\\`*_{}\[\]|~$^!@])|(?<=www)\.|:(?=//)", lambda match: "\\" + match[0], clean(raw).strip())
     if not _number(shown):
-        shown = re.sub(r"^([#+=-])", r"\\\1", re.sub(r"^(\d+)([.)])", r"\1\\\2", shown))
+        # A list begins with a number, a point and a blank: 1.5 to 2 is none, nor is −0.5 to 0.
+        shown = re.sub(r"^([#+=-])(?!\d)", r"\\\1", re.sub(r"^(\d+)([.)])(?!\d)", r"\1\\\2", shown))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

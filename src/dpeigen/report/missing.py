@@ -9,7 +9,7 @@ from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Table, Text, count, short
 
 SHOWN_ROWS = 40  # of a table
-_IN_WORDS = 12  # columns up to which a sentence does
+_IN_WORDS = 30  # columns up to which a sentence does
 
 
 def about_missing(release: Release) -> list[Block]:

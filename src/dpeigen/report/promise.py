@@ -191,8 +191,8 @@ def budget(release: Release) -> list[Block]:
         )
     )
     choice = release.facts.get("choice")
-    if choice:
-        blocks.append(More("Why this method", _why(choice)))
+    if choice and (why := _why(choice)):
+        blocks.append(More("Why this method", why))
     return blocks
 
 
@@ -202,16 +202,19 @@ def _why(choice: Any) -> list[Block]:
         return [Text(clean(choice))]
     if isinstance(choice, Mapping):
         flat = {name: value for name, value in choice.items() if not isinstance(value, Mapping)}
-        blocks: list[Block] = [Table("The choice", ["what", "value"], facts_rows(flat), numbers=False)]
+        rows = facts_rows(flat)
+        blocks: list[Block] = [Table("The choice", ["what", "value"], rows, numbers=False)] if rows else []
         for name, value in choice.items():
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and facts_rows(value):
                 blocks.append(Table(clean(name).replace("_", " ").capitalize(), ["method", "value"], facts_rows(value)))
         return blocks
     return [Items("The choice", [clean(plain(part)) for part in choice])]
 
 
 def facts_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(clean(name).replace("_", " "), clean(plain(value))) for name, value in facts.items() if value is not None]
+    """Facts as lines; those that say nothing are left out."""
+    known = {name: value for name, value in facts.items() if value is not None and value != ""}
+    return [(clean(name).replace("_", " "), clean(plain(value))) for name, value in known.items()]
 
 
 def plain(value: Any) -> str:

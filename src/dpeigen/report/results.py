@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpeigen import notebook
 from dpeigen._types import Floats
 from dpeigen.methods.columns import NOTHING_SEEN
 from dpeigen.notebook import NOISE, variance_intervals
@@ -20,7 +21,20 @@ from dpeigen.report.missing import SHOWN_ROWS, about_missing
 KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 MOST_COMPONENTS = 8  # in a table or a heat map
 MOST_CELLS = 30  # columns of a heat map
+_MOST_ORDINAL = 8
 MOST_PICTURES = 3  # of loadings
+
+
+_COMPONENT = (
+    "A component is a direction in which the rows vary much. Its loadings say how much each column takes part. Columns "
+    "with loadings of the same sign rise together; those of opposite signs move against each other."
+)
+_IN_UNITS = {
+    "pca": "Components, loadings and variances are those of the scaled columns.",
+    "covariance": "Centres and standard deviations are in the columns' own units; variances along components are those "
+    "of the scaled columns.",
+    "ridge": "Coefficients are in the columns' own units.",
+}
 
 
 def names_of(release: Release) -> list[str]:
@@ -59,18 +73,29 @@ def about_columns(release: Release) -> list[Block]:
         by = "by a public number" if public else "by its released standard deviation"
         if release.estimand == MIXED:
             by += ", indicators of categories by the square root of their released frequency,"
-        said.append(
-            Text(f"Every column was divided {by} first. All numbers but the centre are those of scaled columns.")
-        )
+        said.append(Text(f"Every column was divided {by} first. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
+    if ordinal := _ordinal(release):
+        said.append(Text(ordinal))
     if unknown_columns(release):
-        which = _unknown_names(release)
+        which = unknown_names(release)
         said.append(
             Text(f"Nothing is known of {which}: constant, or too rare for this budget. A 0 there means nothing.")
         )
     return said
 
 
-def _unknown_names(release: Release) -> str:
+def _ordinal(release: Release) -> str:
+    """How the levels of ordinal columns are counted."""
+    said = [
+        f"{short(clean(name))}: {', '.join(f'{at} = {short(clean(level))}' for at, level in enumerate(one.levels))}"
+        for name, one in (release.columns or {}).items()
+        if one.levels is not None
+    ]
+    more = f"; and {len(said) - _MOST_ORDINAL} more, in release.json" if len(said) > _MOST_ORDINAL else ""
+    return f"The levels of ordinal columns are counted from 0. {'; '.join(said[:_MOST_ORDINAL])}{more}." if said else ""
+
+
+def unknown_names(release: Release) -> str:
     unknown, names = unknown_columns(release), names_of(release)
     return ", ".join(short(names[j]) for j in unknown[:SHOWN_ROWS]) + (", …" if len(unknown) > SHOWN_ROWS else "")
 
@@ -80,7 +105,7 @@ def named_remarks(release: Release) -> Guarantee:
     g = release.guarantee
     if not unknown_columns(release):
         return g
-    seen = f"{NOTHING_SEEN.removesuffix(' column(s)')} {_unknown_names(release)}:"
+    seen = f"{NOTHING_SEEN.removesuffix(' column(s)')} {unknown_names(release)}:"
     numbers = rf"^{re.escape(NOTHING_SEEN)} [0-9, …]* \(counted from 0\):"
     return replace(g, notes=tuple(re.sub(numbers, lambda _: seen, note) for note in g.notes))
 
@@ -89,10 +114,10 @@ def standing(release: Release) -> list[str]:
     """What can be distinguished from noise, as sentences."""
     said: list[str] = []
     k, told = len(release.eigenvalues), release.resolved
-    from dpeigen.report import matrices  # they use what is here
+    from dpeigen.report import regressions  # they use what is here
 
     if release.kind == "ridge":
-        said += matrices.standing_coefficients(release)
+        said += regressions.standing_coefficients(release)
     elif told is None:
         said.append("Nothing tells which components can be distinguished from noise: this release has no intervals.")
     elif told == 0:
@@ -104,7 +129,16 @@ def standing(release: Release) -> list[str]:
         which = (
             f"All {k} components" if told >= k > 1 else "The component" if told >= k else f"{told} of {k} components"
         )
-        said.append(f"{which} can be distinguished from noise.")
+        among = ", among the columns of which something is known" if unknown_columns(release) else ""
+        said.append(f"{which} can be distinguished from noise{among}.")
+        if release.kind == "pca" and loadings_unknown(release):
+            said.append("Their loadings are not known.")
+        elif release.kind == "pca" and (unclear := _without_signs(release)):
+            names = " and ".join(f"{i + 1}" for i in unclear)
+            said.append(
+                f"No loading of component {names} can be told from 0: which columns take part is not known. That "
+                "happens where the variances of neighbouring components are nearly equal."
+            )
     if "tau_eigenvalues" in (release.facts.get("details") or {}) and release.facts.get("n_rows"):
         angle = release.subspace_error()
         if angle < 1:
@@ -123,9 +157,9 @@ def standing(release: Release) -> list[str]:
 
 def result_blocks(release: Release) -> list[Block]:
     """Tables and pictures for this kind of release."""
-    from dpeigen.report import matrices  # they use what is here
+    from dpeigen.report import matrices, regressions  # they use what is here
 
-    made = {"ridge": matrices.ridge_blocks, "covariance": matrices.covariance_blocks}.get(release.kind, _pca)
+    made = {"ridge": regressions.ridge_blocks, "covariance": matrices.covariance_blocks}.get(release.kind, _pca)
     first, *rest = made(release)
     return [first, *about_columns(release), *about_missing(release), *rest]
 
@@ -143,22 +177,58 @@ def interval(low: float, high: float, form: str = ".4g") -> str:
     return f"at most {high:{form}}" if np.isinf(low) else f"{low:{form}} to {high:{form}}"
 
 
+def share_interval(low: float, high: float) -> str:
+    """The ends of a share, which is no more than all.
+
+    >>> share_interval(0.1, 0.25), share_interval(0.0, float("inf"))
+    ('10.0 to 25.0%', 'not known')
+    """
+    low, high = max(low, 0.0), min(high, 1.0)
+    return "not known" if low <= 0 and high >= 1 else f"{100 * low:.1f} to {100 * high:.1f}%"
+
+
 # --- components -----------------------------------------------------------------------------------------------------
 
 
 def _pca(release: Release) -> list[Block]:
     told = [i for i in range(len(release.components)) if release.is_resolved(i)]
+    if told and loadings_unknown(release):
+        return [Text(_COMPONENT), _variances(release), Gallery([scree(release)])]
     pictures = [_loading_picture(release, i) for i in told[:MOST_PICTURES]]
-    pictures += [scree(release)] + ([_biplot(release)] if told[:2] == [0, 1] else [])
+    both = told[:2] == [0, 1] and not {0, 1} & set(_without_signs(release))
+    pictures += [scree(release)] + ([_biplot(release)] if both else [])
     return [
-        Text(
-            "A component is a direction in which the rows vary much. Its loadings say how much each column takes part. "
-            "Columns with loadings of the same sign rise together; those of opposite signs move against each other."
-        ),
+        Text(_COMPONENT),
         _variances(release),
         *([_loadings(release, told)] if told else []),
         Gallery(pictures),
     ]
+
+
+def loadings_unknown(release: Release) -> bool:
+    """Whether intervals say of every loading no more than that it is between −1 and 1."""
+    found = release.usual_intervals
+    return found is not None and notebook.loadings_unknown(found)
+
+
+def _without_signs(release: Release) -> list[int]:
+    """Components that can be told from noise, but none of whose loadings can be told from 0."""
+    found = release.usual_intervals
+    if found is None:
+        return []
+    low, high = found.components
+    clear = np.any((low > 0) | (high < 0), axis=1).tolist()
+    return [i for i, some in enumerate(clear) if release.is_resolved(i) and not some]
+
+
+def without_loadings(release: Release) -> str:
+    """Why a card prints no loadings, though there are components."""
+    unknown = unknown_columns(release)
+    why = f"nothing is known of {count(len(unknown), 'column')}, which may take part" if unknown else "noise hides them"
+    return (
+        f"No loadings are shown: {why}, so every loading may be anything between −1 and 1. A release without those "
+        "columns, with more rows or with a larger ε would do. The file holds the others' loadings, without errors."
+    )
 
 
 def _shares(release: Release) -> Floats:
@@ -178,21 +248,23 @@ def _variances(release: Release) -> Table:
         if found is not None:
             (low, high), (least, most) = found
             ends = interval(low[i], high[i])
-            part = f"{100 * least[i]:.1f} to {100 * most[i]:.1f}%" if i < len(least) else "not known"
-            variance, share = ((f"{value:.4g}", ends), (percent, part)) if told else (ends, part)
-        rows.append([f"{i + 1}", variance, share, "yes" if told else NOISE])
+            part = share_interval(least[i], most[i]) if i < len(least) else "not known"
+            known = told and not unknown_columns(release)  # else they are those of the other columns
+            variance, share = ((f"{value:.4g}", ends), (percent, part)) if known else (ends, part)
+        among = told and found is not None and found[0][0][i] <= 0 and bool(unknown_columns(release))
+        rows.append([f"{i + 1}", variance, share, "among the known columns" if among else "yes" if told else NOISE])
     left = len(release.eigenvalues) - len(rows)
     notes = [f"{left} more are in the file."] if left else []
     if floor is not None:
         notes.append(f"Noise floor {floor.value:.3g}: {floor.words}.")
     if found is None and release.resolved is not None:
         notes.append("Intervals of variances take minutes for so many columns: release.intervals().eigenvalues.")
-    known = release.resolved is not None
+    judged = release.resolved is not None
     headings = ["component", f"variance{_level(release)}", f"share{_level(release)}"]
-    if not known:
+    if not judged:
         rows = [row[:3] for row in rows]
         notes.append("Which of them can be distinguished from noise is not known.")
-    headings += ["distinguishable from noise"] if known else []
+    headings += ["clear of noise"] if judged else []
     return Table("Components", headings, rows, numbers=False, note=" ".join(notes))
 
 
@@ -246,7 +318,7 @@ def scree(release: Release) -> Picture:
     said = "" if floor is None else f" A dashed line marks the noise floor at {floor.value:.3g}."
     known = release.usual_intervals is not None
     caption = "Whiskers: 95% intervals." if known and variance_intervals(release) is not None else "No intervals."
-    caption += " Dark: released components; light: from the same measurement." if known and k < d else ""
+    caption += " Strong colour: released components; weak: from the same measurement." if known and k < d else ""
     caption += " The method states no noise floor." if floor is None else f" Dashed: noise floor {floor.value:.3g}."
     return Picture(
         "scree",

@@ -57,7 +57,12 @@ summary{cursor:pointer;padding:.6rem 0;font-weight:600}
 pre{background:var(--panel);border:1px solid var(--line);border-radius:.4rem;padding:.7rem .9rem;margin:0;
 font-size:.85rem;line-height:1.45;overflow-wrap:normal}
 footer{margin-top:3rem;border-top:1px solid var(--line)}
-@media (max-width:30rem){body{padding:0 .8rem 2rem}h1{font-size:1.45rem}td{min-width:4rem}}
+@media (max-width:30rem){body{padding:0 .8rem 2rem}h1{font-size:1.45rem}table{font-size:.82rem;width:100%}
+thead th{font-size:.78rem}
+th,td{padding-right:.45rem}tbody th{min-width:4.2rem;max-width:9rem}
+td,td:nth-child(n+3):last-child,.numbers td:last-child{min-width:0}
+.numbers td{white-space:normal}.interval{white-space:normal}.many .interval{white-space:nowrap}
+.facts tbody th{width:6.5rem}}
 @page{margin:9mm 11mm}
 @media print{
 :root{color-scheme:light;--bg:#fff;--panel:#fff;--fg:#000;--muted:#444;--line:#bbb;--link:#000;--blue:#0072b2;
@@ -81,6 +86,8 @@ th,td,.numbers td,.numbers thead th+th{padding:.08rem .7rem .08rem 0}
 tbody th{min-width:5rem}
 td,.numbers td:last-child{min-width:0}
 .interval{display:inline}
+.interval::before{content:"("}
+.interval::after{content:")"}
 .many .interval{display:block}
 .facts tbody th{width:11rem}
 .gallery{grid-template-columns:repeat(3,1fr);gap:0 1rem}

@@ -91,8 +91,24 @@ class Columns:
 
     def check_arrow(self, schema: pa.Schema) -> None:
         """Refuse, by the schema, columns that nothing turns into numbers."""
-        bad = [f"{name} ({schema.field(name).type})" for name in self.names if not self._fits(name, schema.field(name))]
-        _refuse(bad)
+        bad = [name for name in self.names if not self._fits(name, schema.field(name))]
+        self._refuse_quoted([name for name in bad if self.declared[name].listed is not None], schema)
+        _refuse([f"{name} ({schema.field(name).type})" for name in bad])
+
+    def _refuse_quoted(self, names: list[str], schema: pa.Schema) -> None:
+        """Say that quotes are the cause where a column of numbers or truth values has a list of texts."""
+        import pyarrow.types as types
+
+        for name in names:
+            kind, said = schema.field(name).type, self.declared[name]
+            if not any(isinstance(value, str) for value in said.listed or ()):
+                continue
+            key = "categories" if said.categories is not None else "levels"
+            which = f"Column {name!r} holds {{}} ({kind}), and its {key} are texts, in quotes. "
+            if types.is_boolean(kind):
+                raise ValueError(which.format("truth values") + "Declare type='bool' in place of the list.")
+            if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+                raise ValueError(which.format("numbers") + f"Write them without quotes, as in {key} = [1, 2, 3].")
 
     def _fits(self, name: str, field: pa.Field) -> bool:
         import pyarrow as pa

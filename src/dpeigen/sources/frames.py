@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.sources import cells
+from dpeigen.sources.category_names import is_written, number_written, truth_written
 from dpeigen.sources.objects import is_real, numbers_of
 
 
@@ -43,7 +44,7 @@ def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
 
     pandas gives a column another type because of one cell: a missing one makes whole numbers floating, a word makes
     numbers text. So a cell is compared in the same way whatever type its column has: with a number as a number, with a
-    text as it is written, 0 and 0.0 as "0".
+    text as it is written (`sources.category_names`).
     """
     kind = column.dtype
     if not isinstance(value, str):
@@ -53,35 +54,14 @@ def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
     import pandas as pd
 
     if isinstance(kind, pd.CategoricalDtype):
-        same = [_is(cell, value) for cell in kind.categories.astype(object).tolist()]
+        same = [is_written(cell, value) for cell in kind.categories.astype(object).tolist()]
         return np.append(np.array(same, dtype=bool), False)[column.cat.codes.to_numpy()]  # -1 is a missing cell
     if is_text_type(kind) or (kind == np.dtype("O") and pd.api.types.infer_dtype(column) == "string"):
         return np.asarray(column.isin([value]).to_numpy(bool))
     if is_real(column) or _is_number_type(kind):
         truth = kind == np.dtype("bool") or str(kind).startswith("bool")
-        return np.asarray(column_numbers(column) == _number_written(value, truth))
-    return np.array([_is(cell, value) for cell in column.astype(object).tolist()], dtype=bool)
-
-
-def _is(cell: Any, text: str) -> bool:
-    """Whether a cell is written as this text."""
-    if isinstance(cell, str):
-        return cell == text
-    if isinstance(cell, (bool, np.bool_)):
-        return float(cell) == _number_written(text, truth=True)
-    return isinstance(cell, (int, float, np.integer, np.floating)) and float(cell) == _number_written(text, truth=False)
-
-
-def _number_written(text: str, truth: bool) -> float:
-    """The number, or truth value as 1 or 0, that is written as this text; 1 and 1.0 are "1". NaN if there is none."""
-    if truth:
-        return {"true": 1.0, "false": 0.0}.get(text.lower(), np.nan)
-    try:
-        number = float(text)
-    except ValueError:
-        return np.nan
-    whole = abs(number) < 2**53 and number == int(number)
-    return number if text == (f"{number:.0f}" if whole else repr(number)) else np.nan
+        return np.asarray(column_numbers(column) == (truth_written(value) if truth else number_written(value)))
+    return np.array([is_written(cell, value) for cell in column.astype(object).tolist()], dtype=bool)
 
 
 def plain_frame(frame: Any) -> Any:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.sources.base import Source, UnreadableRowsError
+from dpeigen.sources.category_names import is_written, written
 from dpeigen.sources.columns import Columns
 from dpeigen.sources.csv_lines import pieces
 from dpeigen.sources.ids import as_text
@@ -85,8 +86,8 @@ class RecordSource(Source):
         if all(isinstance(value, (int, float)) for value in said.listed):
             numbers = self._as_numbers(column, "number")
             return list(said.from_matches([numbers == value for value in said.listed]))
-        texts = [_text(cell) for cell in column]
-        matches = [np.array([text == _text(value) for text in texts], dtype=bool) for value in said.listed]
+        names = [value if isinstance(value, str) else written(value) for value in said.listed]
+        matches = [np.array([is_written(cell, name) for cell in column], dtype=bool) for name in names]
         return list(said.from_matches(matches))
 
     def _as_numbers(self, column: Cells, kind: str) -> Floats:
@@ -105,17 +106,6 @@ class RecordSource(Source):
 def _at(place: int, listed: list[Cells | None]) -> Cells:
     """The cells of one column; None where there is none."""
     return [None if row is None or place >= len(row) else row[place] for row in listed]
-
-
-def _text(cell: Any) -> str | None:
-    """A cell as the name of a category: 1 and 1.0 are "1"."""
-    if isinstance(cell, str) or cell is None:
-        return cell
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, (int, float)):
-        return f"{cell:.0f}" if abs(cell) < 2**53 and cell == int(cell) else repr(cell)
-    return None
 
 
 def _discreetly(rows: Iterator[Any]) -> list[Any]:

@@ -27,16 +27,15 @@ def label(name: str, said: Declared) -> list[str]:
     return [f"{name} ({words})" if words else name]
 
 
-def value_text(said: Declared, value: float) -> str:
+def value_text(said: Declared, value: float, digits: int = 4) -> str:
     """A centre, in the unit of the column: of an indicator or a truth value a share, of dates a date."""
     if said.categories is not None or said.type == "bool":
         return f"{100 * value:.1f}%"
     if said.type in ("date", "timestamp"):
         return _moment(value * (_DAY if said.type == "date" else 1.0), said.type == "date")
     if said.levels is not None:
-        place = min(max(round(value), 0), len(said.levels) - 1)
-        return f"{value:.2f} (near {said.levels[place]!s})"
-    return _with_unit(said.inverse(value), said)
+        return f"{value:.2f} levels above {said.levels[0]!s}"
+    return _with_unit(said.inverse(value), said, digits)
 
 
 def spread_text(said: Declared, deviation: float) -> str:
@@ -45,6 +44,8 @@ def spread_text(said: Declared, deviation: float) -> str:
         return f"{deviation:.4g} days"
     if said.type == "timestamp":
         return f"{deviation / _DAY:.4g} days"
+    if said.levels is not None:
+        return f"{deviation:.3g} levels"
     if said.transform == "log":
         return f"a factor of {math.exp(min(deviation, 700.0)):.3g}"
     if said.transform is not None:
@@ -52,8 +53,8 @@ def spread_text(said: Declared, deviation: float) -> str:
     return _with_unit(deviation, said)
 
 
-def _with_unit(value: float, said: Declared) -> str:
-    return f"{value:.4g} {said.unit_of_measure}" if said.unit_of_measure else f"{value:.4g}"
+def _with_unit(value: float, said: Declared, digits: int = 4) -> str:
+    return f"{value:.{digits}g} {said.unit_of_measure}" if said.unit_of_measure else f"{value:.{digits}g}"
 
 
 def _moment(seconds: float, day: bool) -> str:

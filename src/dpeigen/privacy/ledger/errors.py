@@ -25,3 +25,11 @@ class LedgerRequiredError(ValueError):
 
 class UnverifiedServerWarning(UserWarning):
     """A ledger is asked over a network without checking that the server is the right one."""
+
+
+def no_ledger(place: object, name: str) -> str:
+    """What to say where there is none, to users of the command line and of Python."""
+    return (
+        f"No ledger at {place}. Make one with 'dpeigen ledger init {place} --epsilon …', or in Python with "
+        f"Ledger.create({name}, epsilon=…)."
+    )

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dpeigen._validate import complain
-from dpeigen.privacy.ledger.errors import UnverifiedServerWarning
+from dpeigen.privacy.ledger.errors import UnverifiedServerWarning, no_ledger
 from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
 
 _NO_URL = (
@@ -147,7 +147,7 @@ class PostgresStore(Store):
                     db.execute(_SETTINGS)
                 yield db
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-            refusal = FileNotFoundError(f"No ledger at {self.place}. Make one with Ledger.create(url, epsilon=…).")
+            refusal = FileNotFoundError(no_ledger(self.place, "url"))
         except psycopg.errors.UndefinedColumn as error:
             refusal = self.damaged(self._clean(error))
         except psycopg.Error as error:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dpeigen.privacy.ledger import sidecar
-from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableError
+from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableError, no_ledger
 
 SCHEMA = (
     "CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL,"
@@ -115,7 +115,7 @@ class SqliteStore(Store):
 
     def check(self) -> None:
         if not self.path.is_file():
-            raise FileNotFoundError(f"No ledger at {self.path}. Make one with Ledger.create(path, epsilon=…).")
+            raise FileNotFoundError(no_ledger(self.path, "path"))
 
     @contextmanager
     def create(self) -> Iterator[Transaction]:

@@ -1,0 +1,213 @@
+"""Regressions on a card: coefficients with their intervals, in the units that a reader expects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen.notebook import NOISE
+from dpeigen.regression import Regression
+from dpeigen.release import Release
+from dpeigen.report import results
+from dpeigen.report.blocks import Block, Cell, Picture, Table, Text, count, short
+from dpeigen.report.matrices import UNKNOWN, correlation_blocks
+from dpeigen.report.missing import SHOWN_ROWS
+from dpeigen.ridge import FAINT
+from dpeigen.stats.ridge import RidgeFit
+
+
+def ridge_tables(release: Release) -> list[Table]:
+    """The table of a regression, for a terminal."""
+    fit = asked_regression(release)
+    errors = regression_errors(release, fit)
+    table = _coefficients(release, fit, errors)
+    said = standing_coefficients(release) + ([] if errors is not None else [_bound(fit)])
+    penalty = f"Penalty α = {float(fit.alpha):.4g}."
+    return [replace(table, note=" ".join([*said, penalty, table.note]))]
+
+
+def asked_regression(release: Release) -> RidgeFit:
+    """The regression that a release of kind "ridge" was made for; its target is the last column."""
+    asked = release.facts.get("ridge") or {"alpha": "auto"}
+    return release.ridge(release.n_features - 1, asked["alpha"], scales=asked.get("scales"))
+
+
+def regression_errors(release: Release, fit: RidgeFit) -> Regression | None:
+    """The same regression from what was measured, with the errors of its coefficients; None where there are none."""
+    try:
+        return release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def standing_coefficients(release: Release) -> list[str]:
+    """How many coefficients can be distinguished from 0."""
+    fit = asked_regression(release)
+    errors = regression_errors(release, fit)
+    if errors is None:
+        return ["Nothing tells how far the coefficients may be off: this release has no intervals for them."]
+    if not _known(errors):
+        return [f"No coefficient can be distinguished from noise, and R² is not known. {_why_unknown(release)}"]
+    told = int(np.sum(errors.told))
+    low, high = errors.r_squared_interval
+    which = "No coefficient" if told == 0 else f"{told} of {len(fit.coef)} coefficients"
+    return [f"{which} can be distinguished from 0. R² is {errors.r_squared:.3f} ({low:.3f} to {high:.3f})."]
+
+
+def _known(errors: Regression) -> bool:
+    """Whether anything is known of the coefficients."""
+    return bool(np.isfinite(errors.standard_errors).any())
+
+
+def _why_unknown(release: Release) -> str:
+    target = f"release.regression({release.feature_names[-1]!r}, features=[…])"
+    if results.unknown_columns(release):
+        return (
+            f"The reason: nothing is known of {results.unknown_names(release)}, and every coefficient depends on all "
+            f"columns. A regression without them costs nothing: {target}."
+        )
+    return (
+        "The reason: under this noise the columns cannot be told apart. A regression on fewer of them may do, and it "
+        f"costs nothing: {target}."
+    )
+
+
+def ridge_blocks(release: Release) -> list[Block]:
+    """Coefficients, and the correlations that they come from."""
+    fit = asked_regression(release)
+    errors = regression_errors(release, fit)
+    target, count_of = _target(release), count(len(fit.coef), "other column")
+    alpha = float(fit.alpha)
+    penalty = f"with a penalty of α = {alpha:.4g} (scikit-learn's convention{_penalised(release, fit)})"
+    picture = [] if errors is not None and not _known(errors) else [_coefficients_picture(release, fit, errors)]
+    return [
+        Text(
+            f"A linear prediction of “{target}” from {count_of}, {penalty if alpha > 0 else 'without a penalty'}. It "
+            "is computed from a released covariance, so regressions of other columns cost nothing more."
+        ),
+        _coefficients(release, fit, errors),
+        *([] if errors is not None else [Text(_bound(fit))]),
+        *correlation_blocks(release, picture),
+    ]
+
+
+def _target(release: Release) -> str:
+    return results.names_of(release)[-1]
+
+
+def _penalised(release: Release, fit: RidgeFit) -> str:
+    """The units of the columns that the penalty is for."""
+    if np.ptp(fit.scales) == 0:
+        return ""
+    if release.scale is not None and np.array_equal(fit.scales, release.scale[:-1]):
+        return ", for the scaled columns"
+    return ", for columns in units in which the privacy noise is alike; release.json lists them under “ridge”"
+
+
+def standardised(release: Release, fit: RidgeFit) -> Floats:
+    """What coefficients are multiplied by to be deviations of the target for one deviation of a column."""
+    deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    return deviations[:-1] / deviations[-1] if deviations[-1] > 0 else np.zeros(len(fit.coef))
+
+
+def _coefficients_picture(release: Release, fit: RidgeFit, errors: Regression | None) -> Picture:
+    names, sizes = results.names_of(release), fit.coef * standardised(release, fit)
+    shown = np.ones(len(sizes), dtype=bool) if errors is None else np.asarray(errors.told)
+    order = [j for j in np.argsort(-np.abs(sizes), kind="stable") if shown[j]]
+    told = ", ".join(f"{short(names[j])} ({sizes[j]:+.2g})" for j in order[:3])
+    which = f"The largest: {told}." if told else "None can be distinguished from 0."
+    return Picture(
+        "coefficients",
+        "Standardised coefficients",
+        f"Coefficients for {short(_target(release))}, in standard deviations of the target for one standard deviation "
+        f"of a column. {which} The coefficients in the columns' units are in the table above.",
+        "Standard deviations of the target for one standard deviation of the column."
+        + ("" if errors is None else " Whiskers are 95% intervals. A coefficient whose interval holds 0 has no point."),
+    )
+
+
+def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) -> Table:
+    names, widths = results.names_of(release), _widths(release)
+    largest = np.argsort(-np.abs(fit.coef * standardised(release, fit)), kind="stable")
+    rows: list[list[Cell]] = []
+    for j in np.sort(largest[:SHOWN_ROWS]):
+        ends = None if errors is None else (errors.intervals[0][j], errors.intervals[1][j])
+        known = errors is None or bool(np.isfinite(errors.standard_errors[j]))
+        units = [1.0] if widths is None else [1.0, widths[1][-1] / widths[1][j]]
+        rows.append([names[j], *(_with_ends(fit.coef[j] * unit, ends, unit) if known else NOISE for unit in units)])
+    rows.append(["intercept", *_intercepts(release, fit, errors)])
+    left = len(largest) - (len(rows) - 1)
+    notes = [f"{count(left, 'smaller coefficient')} {'is' if left == 1 else 'are'} in the file."] if left else []
+    if widths is None:
+        notes.append("Coefficients are in the columns' own units: the change of the target for one unit of a column.")
+    if any(said.transform for said in (release.columns or {}).values()):
+        notes.append("A column with a transform counts after it: one unit of a logarithm is a factor of 2.72.")
+    if errors is not None and _known(errors):
+        notes.append(
+            "Intervals are those of the fit to what was measured, at the same penalty. The coefficients are shrunk "
+            "towards 0 from it, so one may lie off the middle of its interval."
+        )
+    level = "" if errors is None else " (95% interval)"
+    units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]
+    headings = ["column", *(f"coefficient{of}{level}" for of in units_of)]
+    return Table(f"Coefficients for {_target(release)}", headings, rows, note=" ".join(notes))
+
+
+def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0, place: float = 0.0) -> Cell:
+    """A number, and its interval times ``unit`` plus ``place``."""
+    if ends is None:
+        return f"{value:+.4g}"
+    low, high = (place + unit * end for end in ends)
+    return f"{value:+.4g}", results.interval(low, high, "+.3g")
+
+
+def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> list[Cell]:
+    """As the release counts columns and, where they were rescaled, in their own units."""
+    own, widths = _in_own_units(release, fit), _widths(release)
+    if fit.intercept is None or (errors is not None and not _known(errors)):
+        return [UNKNOWN if fit.intercept is None else NOISE] * (1 if own is None else 2)
+    ends = None
+    if errors is not None and errors.intercept is not None and errors.intercept_standard_error is not None:
+        reach = 1.96 * errors.intercept_standard_error
+        ends = (errors.intercept - reach, errors.intercept + reach)
+    found = [_with_ends(float(fit.intercept), ends)]
+    if own is not None and own[1] is not None and widths is not None:
+        lower, width = widths
+        at_zero = not lower[:-1].any()  # else it depends on the errors of the coefficients too
+        found.append(_with_ends(own[1], ends if at_zero else None, width[-1], lower[-1]))
+    return found
+
+
+def _bound(fit: RidgeFit) -> str:
+    bound = fit.error_bound
+    if bound is None:
+        return "The method states no error of its covariance, so there is no error bound."
+    if not np.isfinite(bound):
+        return "The error bound says nothing here: the penalty is too small for the noise."
+    return (
+        "With probability 95% over the noise the coefficients are, all together, at most "
+        f"{float(bound):.3g} away from those without noise."
+    )
+
+
+def _widths(release: Release) -> tuple[Floats, Floats] | None:
+    """Lower ends and widths of the bounds that columns were rescaled by, the target last; None where they were not."""
+    units = release.facts.get("rescaled")
+    if not units:
+        return None
+    lower, upper = np.array(units["lower"], dtype=float), np.array(units["upper"], dtype=float)
+    return lower, upper - lower
+
+
+def _in_own_units(release: Release, fit: RidgeFit) -> tuple[Floats, float | None] | None:
+    """Coefficients and intercept for columns that were not rescaled to [0, 1]; None where they were not."""
+    widths = _widths(release)
+    if widths is None:
+        return None
+    lower, width = widths
+    coef = fit.coef * width[-1] / width[:-1]
+    if fit.intercept is None:
+        return coef, None
+    return coef, float(lower[-1] + width[-1] * float(fit.intercept) - coef @ lower[:-1])

@@ -1,0 +1,132 @@
+"""What the command line says before paying and after: warnings, proposals for settings, and numbers with intervals."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpeigen.cli.app import app
+from dpeigen.cli.init import render, whose_row
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Two columns that go together, one that does not."""
+    path = tmp_path_factory.mktemp("told") / "t.csv"
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=8000)
+    rows = np.column_stack([common + 0.3 * rng.normal(size=8000), common, rng.normal(size=8000)])
+    np.savetxt(path, rows, delimiter=",", header="a,b,c", comments="", fmt="%.6g")
+    return path
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr("dpeigen.report.write_card", lambda release, where: where / "card.html")  # takes seconds
+
+
+def test_tables_of_components_have_intervals_and_name_noise(table, tmp_path, quick):
+    done = call("pca", table, "-k", 2, "--epsilon", 4, "--delta", "1e-6", "--scale", "private", "--out", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    first = next(line for line in done.output.splitlines() if "│         1 │" in line)
+    assert "a (+0." in first or "b (+0." in first or "a (-0." in first or "b (-0." in first
+    assert "Components (95% interval)" in done.output
+    told = json.loads((tmp_path / "o" / "release.json").read_text(encoding="utf-8"))
+    assert told["release"]["kind"] == "pca"
+    noise = call("pca", table, "-k", 2, "--columns", "a,c", "--epsilon", 0.3, "--delta", "1e-6", "--scale", "private",
+                 "--out", tmp_path / "n")  # fmt: skip
+    assert noise.exit_code == 0, noise.output
+    assert "not distinguishable from noise" in noise.output
+
+
+def test_tables_of_covariances_and_regressions_have_intervals(table, tmp_path, quick):
+    budget = ("--epsilon", 4, "--delta", "1e-6")
+    done = call("covariance", table, *budget, "--out", tmp_path / "c")
+    assert done.exit_code == 0, done.output
+    line = next(line for line in done.output.splitlines() if line.startswith("│ a "))
+    assert line.count(" to ") == 2  # of the centre and of the deviation
+    assert "The strongest correlations (95% interval)" in done.output
+    done = call("ridge", table, "--target", "a", *budget, "--out", tmp_path / "r")
+    assert done.exit_code == 0, done.output
+    line = next(line for line in done.output.splitlines() if line.startswith("│ b "))
+    assert " to +" in line
+    assert "coefficients can be distinguished from 0. R² is" in " ".join(done.output.split())
+    done = call("ridge", table, "--target", "a", *budget, "--out", tmp_path / "j", "--json")
+    found = json.loads(done.stdout)
+    low, high = found["coef_intervals"]["b"]
+    assert low < found["coef"]["b"] < high
+    low, high = found["r_squared_interval"]
+    assert low <= found["r_squared"] <= high
+
+
+def test_a_dry_run_says_what_to_expect(table):
+    fit = ("pca", table, "-k", 1, "--bound", 10, "--dry-run")
+    noise = call(*fit, "--epsilon", 0.05, "--delta", "1e-6", "--rows", 100)
+    assert noise.exit_code == 0
+    assert "warning: 100 rows, 3 columns, epsilon=0.05" in noise.output
+    assert "leave only noise" in noise.output
+    enough = call(*fit, "--epsilon", 4, "--delta", "1e-6", "--rows", 100_000)
+    assert "warning" not in enough.output
+    pure = call(*fit, "--epsilon", 4, "--rows", 100_000)
+    assert "warning: delta is 0. That is pure privacy, which needs far more rows" in pure.output
+    told = json.loads(call(*fit, "--epsilon", 0.05, "--rows", 100, "--json").stdout)
+    assert len(told["warnings"]) == 2
+    assert "give --rows: then this run also says" in " ".join(call(*fit, "--epsilon", 4).output.split())
+
+
+def test_a_missing_ledger_is_explained_in_words_of_the_command_line(table, tmp_path, monkeypatch):
+    fit = ("pca", table, "-k", 1, "--epsilon", 1, "--bound", 10, "--out", tmp_path / "o")
+    none = call(*fit, "--ledger", tmp_path / "none")
+    assert none.exit_code != 0
+    assert f"Make one with 'dpeigen ledger init {tmp_path / 'none'} --epsilon …'" in none.output
+    monkeypatch.setenv("DPEIGEN_REQUIRE_LEDGER", "1")
+    required = call(*fit)
+    assert required.exit_code != 0
+    assert "dpeigen pca needs a ledger, because DPEIGEN_REQUIRE_LEDGER is set" in required.output
+    assert "--ledger PATH" in required.output
+    assert "Python" not in required.output
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "whose"),
+    [(["age", "patient_id"], "patient_id"), (["subjectid", "age"], "subjectid"), (["age", "paid"], None)],
+)
+def test_init_proposes_whose_row_it_is(names, whose):
+    assert whose_row(names) == whose
+    text = render(dict.fromkeys(names))
+    if whose is None:
+        assert '\n# unit = "patient_id"' in text
+    else:
+        assert f'\nunit = "{whose}" ' in text
+        assert f'[columns."{whose}"]\nuse = false  # its name says whose row it is' in text
+    assert '# target = "…"' in text  # and not the column that happens to be the last
+
+
+def test_what_init_proposes_can_be_fitted(tmp_path, quick):
+    rows = np.random.default_rng(0).normal(size=(3000, 2)).round(3)
+    lines = ["patient_id,a,b", *(f"p{i // 3},{x},{y}" for i, (x, y) in enumerate(rows))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    made = call("init", tmp_path / "t.csv", "--out", tmp_path / "s.toml")
+    assert 'unit = "patient_id" is declared' in made.output
+    done = call("covariance", tmp_path / "t.csv", "--config", tmp_path / "s.toml", "--epsilon", 1, "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "all rows of one 'patient_id' replaced" in done.output
+    assert "looks like an identifier" not in done.output
+
+
+def test_a_map_takes_its_own_epsilon_from_the_settings(table, tmp_path, quick):
+    out, settings = tmp_path / "o", tmp_path / "s.toml"
+    settings.write_text("epsilon = 1.0\ndelta = 1e-6\n", encoding="utf-8")
+    assert call("pca", table, "-k", 2, "--bound", 10, "--config", settings, "--out", out).exit_code == 0
+    none = call("scoremap", out, table, "--config", settings, "--dry-run")
+    assert none.exit_code == 2
+    assert "'map_epsilon' in the file of --config, where 'epsilon' is that of the release" in none.output
+    settings.write_text("epsilon = 1.0\ndelta = 1e-6\nmap_epsilon = 0.25\n", encoding="utf-8")
+    assert "ε = 0.25" in call("scoremap", out, table, "--config", settings, "--dry-run").output
+    assert "ε = 0.5" in call("scoremap", out, table, "--config", settings, "--epsilon", 0.5, "--dry-run").output
