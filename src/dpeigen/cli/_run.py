@@ -255,7 +255,8 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
         console.print(
             clean(
                 f"{'rows ' if unit == 'row' else 'units'}      not counted, because that would read them; method and "
-                f"split may change with their number. Where it is public, give --rows: then this run also says whether only noise is to be expected."
+                f"split may change with their number. Where it is public, give --rows: then this run also says "
+                f"whether only noise is to be expected."
                 f"{of_whom}"
             ),
             markup=False,
