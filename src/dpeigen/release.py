@@ -6,7 +6,7 @@ Whatever is computed from a release costs nothing more: that is post-processing.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,24 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 100  # up to which intervals of loadings take seconds
 
 
+class _WhenAsked:
+    """A field that may be given as a function of released numbers, which is called when it is asked for first."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._place = f"_{name}"
+
+    def __get__(self, release: Any, owner: type | None = None) -> Measured | None:
+        if release is None:
+            return None  # the default
+        found = vars(release)[self._place]
+        if callable(found):
+            found = vars(release)[self._place] = found()
+        return found
+
+    def __set__(self, release: Any, given: Measured | Callable[[], Measured | None] | None) -> None:
+        vars(release)[self._place] = given
+
+
 @dataclass(frozen=True, eq=False)
 class Release(DeclaredColumns):
     """Components, eigenvalues, covariance and centre with the guarantee they were released under.
@@ -50,7 +68,8 @@ class Release(DeclaredColumns):
     facts : public facts (method, rows where public, bound, feature names, version).
     scale : (d,) what columns were divided by, public or released deviations; None for the data's own units. Components,
         eigenvalues, covariance and noise_variance are those of the divided columns; ``mean`` is in the data's units.
-    measured : the noisy moment that it was made of, for `intervals`; None where there is none.
+    measured : the noisy moment that it was made of, for `intervals`; None where there is none. It may be given as a
+        function of released numbers, which is called when it is asked for.
     """
 
     kind: str
@@ -62,7 +81,7 @@ class Release(DeclaredColumns):
     guarantee: Guarantee
     facts: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     scale: Floats | None = None
-    measured: Measured | None = None
+    measured: _WhenAsked = _WhenAsked()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
@@ -81,7 +100,7 @@ class Release(DeclaredColumns):
             and (self.mean is None or self.mean.shape == (d,))
             and (self.scale is None or (self.scale.shape == (d,) and bool((self.scale > 0).all())))
             and len(self.facts.get("feature_names") or range(d)) == d
-            and (self.measured is None or len(self.measured.back) == d)
+            and len(getattr(vars(self)["_measured"], "back", range(d))) == d
         )
         if not shapes or not all(np.isfinite(a).all() for a in arrays) or not np.isfinite(self.noise_variance):
             raise ValueError("The arrays of a release do not fit together or are not finite.")

@@ -139,7 +139,7 @@ class Guarantee:
 
     def with_notes(self, *notes: str) -> Guarantee:
         """The same guarantee with remarks added."""
-        return replace(self, notes=self.notes + notes)
+        return replace(self, notes=self.notes + notes) if notes else self
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

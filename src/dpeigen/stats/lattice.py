@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -41,7 +42,7 @@ class Lattice:
     def n_columns(self) -> int:
         return self.frame.n_columns
 
-    @property
+    @cached_property
     def inner(self) -> float:
         """The radius, in grid steps, that rows are clipped to before rounding."""
         return float(self._inner(float(LEVELS)))
@@ -56,7 +57,7 @@ class Lattice:
         reach = self.frame.reach if isinstance(self.frame, Frame) else math.inf
         return self.shape == "ball" and reach * math.sqrt(self.n_columns) > self.radius
 
-    @property
+    @cached_property
     def step(self) -> float:
         """The length of one grid step in framed units."""
         return self.radius / self.inner

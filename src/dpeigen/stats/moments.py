@@ -45,7 +45,7 @@ def chunk_rows(n_columns: int) -> int:
 
     About 512 KiB of doubles: a few temporary arrays fit in the cache, and the allocator keeps their pages.
     """
-    return int(np.clip(2**16 // max(n_columns, 1), 512, EXACT_ROWS)) // 2 * 2
+    return min(max(2**16 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
 
 
 class _LatticeSum(Statistic):
