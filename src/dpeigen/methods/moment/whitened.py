@@ -55,6 +55,7 @@ from dpeigen.methods.moment.reach import grid_for, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
+from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
     Count,
@@ -105,6 +106,7 @@ class Whitened(Method):
     whole = True
     corrects_holes = True
 
+    @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         more = 1.0 if task.budget.is_pure else min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
