@@ -6,7 +6,7 @@ Whatever is computed from a release costs nothing more: that is post-processing.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from dpeigen.columns import DeclaredColumns
 from dpeigen.facts import check_about, check_description
 from dpeigen.privacy import Guarantee, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
-from dpeigen.stats.measured import Measured
+from dpeigen.stats.measured import Measured, MeasuredWhenAsked
 from dpeigen.stats.ridge import RidgeFit
 
 if TYPE_CHECKING:
@@ -32,24 +32,6 @@ if TYPE_CHECKING:
     from dpeigen.regression import Regression
 
 _MOST_COLUMNS = 100  # up to which intervals of loadings take seconds
-
-
-class _WhenAsked:
-    """A field that may be given as a function of released numbers, which is called when it is asked for first."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._place = f"_{name}"
-
-    def __get__(self, release: Any, owner: type | None = None) -> Measured | None:
-        if release is None:
-            return None  # the default
-        found = vars(release)[self._place]
-        if callable(found):
-            found = vars(release)[self._place] = found()
-        return found
-
-    def __set__(self, release: Any, given: Measured | Callable[[], Measured | None] | None) -> None:
-        vars(release)[self._place] = given
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +63,7 @@ class Release(DeclaredColumns):
     guarantee: Guarantee
     facts: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     scale: Floats | None = None
-    measured: _WhenAsked = _WhenAsked()
+    measured: MeasuredWhenAsked = MeasuredWhenAsked()  # noqa: RUF009
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
