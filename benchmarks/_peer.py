@@ -2,8 +2,9 @@
 
 Usage: python _peer.py PEER TABLE.npy K RADIUS SECONDS EPSILON REPETITIONS …   (the last two repeated)
 
-A line is {"epsilon", "seconds", "components"}, or {"epsilon", "gave_up"} when SECONDS were over before all repetitions
-were done. Needs NumPy and the peer only.
+K may be several numbers of components, separated by commas. A line is {"epsilon", "k", "seconds", "components",
+"variances"}, or {"epsilon", "gave_up"} when SECONDS were over before all repetitions were done. Needs NumPy and the
+peer only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import numpy as np
 def ibm(X, k, radius, epsilon):
     from diffprivlib.models import PCA
 
-    return PCA(k, epsilon=epsilon, centered=True, data_norm=radius).fit(X.copy()).components_
+    model = PCA(k, epsilon=epsilon, centered=True, data_norm=radius).fit(X.copy())
+    return model.components_, model.explained_variance_
 
 
 def opendp(X, k, radius, epsilon):
@@ -32,7 +34,8 @@ def opendp(X, k, radius, epsilon):
     domain = dp.numpy.array2_domain(num_columns=d, size=len(X), norm=radius, p=2, origin=np.zeros(d), T=float)
     measurement = make_private_pca(domain, dp.symmetric_distance(), float(epsilon), num_components=k)
     assert measurement.map(2) <= epsilon * (1 + 1e-6)
-    return measurement(X).Vt[:k]
+    found = measurement(X)
+    return found.Vt[:k], np.asarray(found.S)[:k] ** 2 / (len(X) - 1)
 
 
 def opendp_class(X, k, radius, epsilon):
@@ -40,7 +43,8 @@ def opendp_class(X, k, radius, epsilon):
     from opendp.extras.sklearn.decomposition import PCA
 
     model = PCA(epsilon=epsilon / 2, row_norm=radius, n_samples=len(X), n_features=X.shape[1], n_components=k)
-    return model.fit(X.copy()).components_
+    model.fit(X.copy())
+    return model.components_, model.explained_variance_
 
 
 PEERS = {"diffprivlib": ibm, "opendp": opendp, "opendp-class": opendp_class}
@@ -53,8 +57,9 @@ def say(**line):
 def fits(fit, X, k, radius, epsilon, repetitions):
     for _ in range(repetitions):
         start = time.perf_counter()
-        components = fit(X, k, radius, epsilon)
-        say(epsilon=epsilon, seconds=time.perf_counter() - start, components=np.asarray(components).tolist())
+        components, variances = (np.asarray(part).tolist() for part in fit(X, k, radius, epsilon))
+        seconds = time.perf_counter() - start
+        say(epsilon=epsilon, k=k, seconds=seconds, components=components, variances=variances)
 
 
 def limited(seconds, call, *arguments):
@@ -80,8 +85,9 @@ def main(peer, table, k, radius, seconds, *cells):
     X, fit = np.load(table), PEERS[peer]
     fit(X[:50, :2], 1, float(radius), 1.0)  # importing is not timed
     for epsilon, repetitions in zip(map(float, cells[::2]), map(int, cells[1::2]), strict=True):
-        if not limited(float(seconds), fits, fit, X, int(k), float(radius), epsilon, repetitions):
-            say(epsilon=epsilon, gave_up=True)
+        for each in map(int, k.split(",")):
+            if not limited(float(seconds), fits, fit, X, each, float(radius), epsilon, repetitions):
+                say(epsilon=epsilon, gave_up=True)
 
 
 if __name__ == "__main__":

@@ -157,14 +157,29 @@ def theirs(
 ) -> dict[float, list[Errors]]:
     """Errors of the fits that ended, for each ε."""
     found: dict[float, list[Errors]] = {epsilon: [] for epsilon in epsilons}
+    for line in their_fits(setting, peer, python, epsilons, repetitions):
+        found[line["epsilon"]].append(setting.error(np.array(line["components"])))
+    return found
+
+
+def their_fits(
+    setting: Setting,
+    peer: str,
+    python: str,
+    epsilons: Sequence[float] = EPSILONS,
+    repetitions: int = REPETITIONS,
+    components: Sequence[int] = (),
+) -> list[dict]:
+    """The fits that ended: ε, k, components and variances; each with so many ``components`` in turn, if given."""
+    numbers = ",".join(map(str, components or [setting.k]))
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.npy"
         np.save(table, setting.X)
         cells = [str(part) for epsilon in epsilons for part in (epsilon, repetitions)]
-        call = [python, str(HERE / "_peer.py"), peer, str(table), str(setting.k), repr(setting.radius), str(LIMIT)]
+        call = [python, str(HERE / "_peer.py"), peer, str(table), numbers, repr(setting.radius), str(LIMIT)]
         environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OPENBLAS_NUM_THREADS": "1"}
         try:
-            limit = len(epsilons) * LIMIT + 60
+            limit = len(epsilons) * max(1, len(components)) * LIMIT + 60
             done = subprocess.run(
                 [*call, *cells], capture_output=True, text=True, timeout=limit, check=False, env=environ
             )
@@ -173,13 +188,14 @@ def theirs(
             text, failed = (error.stdout or b"").decode(), 0
     if failed:
         raise RuntimeError(f"{peer} fails: {failed[:120]}")
+    found = []
     for written in text.splitlines():
         try:
             line = json.loads(written)
         except ValueError:  # cut off by the time limit
             continue
         if "components" in line:
-            found[line["epsilon"]].append(setting.error(np.array(line["components"])))
+            found.append(line)
     return found
 
 

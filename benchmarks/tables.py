@@ -37,11 +37,15 @@ from _table_errors import (  # noqa: E402
 from _tables import Table, tables  # noqa: E402
 
 BLANKED, MOST_MORE = 0.1, 1.6  # share of cells that are made missing, and the bar for what that does to errors
-EPSILONS, QUICK_EPSILONS, PEER_EPSILONS = (0.3, 1.0, 3.0, 10.0, 50.0), (1.0, 10.0, 50.0), (1.0, 10.0)
+EPSILONS, QUICK_EPSILONS = (0.3, 1.0, 3.0, 10.0, 50.0), (1.0, 10.0, 50.0)
 DELTA, SEEDS, FEWEST = 1e-6, 5, 2_000
 CONDITIONS, MEANS = (1.0, 1e2, 1e4, 1e6), (0.0, 10.0, 1e3, 1e5)
 UNIT_ROWS = 5_000  # the largest table of which units and places are changed
-PEER_TABLES, PEER_COLUMNS, PEER_RUNS = 5, 10, 10
+PEER_TABLES, PEER_COLUMNS, PEER_RUNS, PEER_EPSILON = 8, 10, 5, 1.0
+PEER_FACTS = (
+    "peers need public facts: exact centres and scales of columns, the exact largest length of a row; pure ε. 'same "
+    "facts': our default with the same, pure ε. 'nothing': our default on raw rows without any bound, δ = 10⁻⁶"
+)
 Row = tuple[str, str, str, bool | None]
 
 
@@ -294,35 +298,80 @@ def gaussian_errors(condition: float, mean: float, seed: int) -> tuple[float, fl
 
 
 def peer_rows(choice: Choice) -> list[Row]:
-    """Lost variance beside that of the peers in `peers.py`, pure ε, all with the exact centre and largest row norm."""
+    """Beside the peers in `peers.py`, at ε = 1: captured variance of two components, and correlations.
+
+    The peers are pure and need public facts: they get the exact centre and scale of every column and the exact largest
+    length of a row, all of them read from the table. "same facts" is our pure fit with the same; "nothing" is our
+    default on the raw table, without any bound and with δ = 10⁻⁶. A peer's covariance is put together from all of its
+    components and their variances. Fits that did not end in `peers.LIMIT` seconds are left out.
+    """
     import peers
 
     narrow = [t for t in choice.tables(most=10_000) if t.X.shape[1] <= PEER_COLUMNS]
     chosen = narrow if choice.names else narrow[:: max(1, len(narrow) // PEER_TABLES)][:PEER_TABLES]
-    rows: list[Row] = []
-    for peer in ("diffprivlib", "opendp"):
-        python, why = peers.environment(peers.PEERS[peer], install=False)
-        if python is None:
-            rows.append((f"PCA beside {peer}", why, "", None))
-            continue
-        losses: dict[float, list[tuple[float, float]]] = {epsilon: [] for epsilon in PEER_EPSILONS}
-        for t in chosen:
-            radius = float(np.linalg.norm(t.standardised, axis=1).max()) * (1 + 1e-9)
-            setting = peers.Setting(str(t), t.standardised, K, radius)
-            for epsilon, errors in peers.theirs(setting, peer, python, PEER_EPSILONS, PEER_RUNS).items():
-                if len(errors) >= PEER_RUNS // 2:
-                    ours = float(peers.ours(setting, epsilon, "auto", None, PEER_RUNS)[1])
-                    theirs = float(np.mean(errors, axis=0)[1])
-                    losses[epsilon].append((ours, theirs))
-                    choice.say(f"{t!s:32} pure ε = {epsilon:g}: lost variance {ours:.4f}, {peer} {theirs:.4f}")
-                else:
-                    choice.say(f"{t!s:32} pure ε = {epsilon:g}: {peer} did not end in time")
-        for epsilon, pairs in losses.items():
-            title = f"PCA beside {peer}, pure ε = {epsilon:g}, standardised, exact radius: lost variance over theirs"
-            ratios = [ours / max(theirs, 1e-12) for ours, theirs in pairs]
-            figure = f"{geometric(ratios):.2f}× (geometric mean of {len(pairs)} of {len(chosen)} tables)"
-            rows.append((title, figure if pairs else "none ended in time", "", None))
+    pythons = {peer: peers.environment(peers.PEERS[peer], install=False) for peer in ("diffprivlib", "opendp")}
+    rows: list[Row] = [(f"PCA beside {peer}", why, "", None) for peer, (python, why) in pythons.items() if not python]
+    if len(rows) == len(pythons):
+        return rows
+    rows.append((f"beside peers, {PEER_RUNS} runs, means", PEER_FACTS, "", None))
+    shares: dict[str, list[list[float]]] = {}  # over ours with the same facts: of lost variance, and of errors
+    for t in chosen:
+        radius = float(np.linalg.norm(t.standardised, axis=1).max()) * (1 + 1e-9)
+        setting = peers.Setting(str(t), t.standardised, K, radius)
+        found = {
+            "nothing": own_errors(t.X, t.correlation, DELTA),
+            "same facts": own_errors(t.standardised, t.correlation, 0.0, radius),
+        }
+        for peer, (python, _) in pythons.items():
+            if python is not None:
+                fits = peers.their_fits(setting, peer, python, [PEER_EPSILON], PEER_RUNS, (K, t.X.shape[1]))
+                found[peer] = peer_errors(fits, t.correlation)
+        texts = [f"{name} {' and '.join(map(shown, each))}" for name, each in found.items()]
+        rows.append((f"{t}, ε = 1: lost variance, and rms error of correlations", "; ".join(texts), "", None))
+        choice.say(" | ".join(rows[-1][:2]))
+        for peer in pythons.keys() & found.keys():
+            ratios = [ours / max(theirs, 1e-12) for ours, theirs in zip(found["same facts"], found[peer], strict=True)]
+            shares.setdefault(peer, []).append(ratios)
+    for peer, each in shares.items():
+        for what, ratios in zip(("lost variance", "rms error of correlations"), zip(*each, strict=True), strict=True):
+            ended = [ratio for ratio in ratios if math.isfinite(ratio)]
+            figure = (
+                f"{geometric(ended):.2f}× (geometric mean of {len(ended)} of {len(chosen)} tables)"
+                if ended
+                else "none ended"
+            )
+            rows.append((f"{what} over that of {peer}, pure ε = 1, same public facts", figure, "", None))
     return rows
+
+
+def shown(error: float) -> str:
+    return f"{error:.3f}" if math.isfinite(error) else "(no fit ended in time)"
+
+
+def own_errors(X: np.ndarray, truth: np.ndarray, delta: float, radius: float | None = None) -> tuple[float, float]:
+    """(lost variance, rms error of correlations), means over runs; a radius stands for centred and scaled columns."""
+    from dpeigen import PrivateCovariance, PrivatePCA
+
+    known = {} if radius is None else {"bound": radius, "center": None}
+    scale = {"scale": "private"} if radius is None and scalable() else {}
+    lost, errors = [], []
+    for seed in range(PEER_RUNS):
+        options = {"epsilon": PEER_EPSILON, "delta": delta, "random_state": seed, **known}
+        pca, whole = fit(PrivatePCA(K, **options, **scale), X), fit(PrivateCovariance(**options), X)
+        lost.append(1 - captured(None if pca is None else pca.components_, truth))
+        errors.append(correlation_error(None if whole is None else whole.covariance_, truth))
+    return float(np.mean(lost)), float(np.mean(errors))
+
+
+def peer_errors(fits: Sequence[dict], truth: np.ndarray) -> tuple[float, float]:
+    """The same of a peer's fits; NaN where none ended."""
+    lost = [1 - captured(np.array(each["components"]), truth) for each in fits if each["k"] == K]
+    errors = []
+    for each in fits:
+        if each["k"] == len(truth):
+            basis, variances = np.array(each["components"]), np.array(each["variances"])
+            errors.append(correlation_error((basis.T * variances) @ basis, truth))
+    return tuple(float(np.mean(part)) if part else math.nan for part in (lost, errors))
 
 
 SECTIONS: dict[str, Callable[[Choice], list[Row]]] = {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, io, load_release
 from dpeigen.cli._show import components_table, console
+from dpeigen.curator import Curator
 from dpeigen.exchange import read_arrow
 from dpeigen.privacy.randomness import made_up_generator
+from dpeigen.sources import Source
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpeigen.privacy.randomness.NotPrivateWarning")
 RNG = np.random.default_rng(0)
@@ -58,6 +62,34 @@ def test_intervals_are_the_same_every_time_and_after_saving(release, tmp_path):
     again = load_release(release.save(tmp_path / "r"))
     for name in ("components", "eigenvalues", "covariance", "mean"):
         np.testing.assert_array_equal(getattr(release.intervals(), name), getattr(again.intervals(), name))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_measured_is_computed_when_asked_for_and_holds_no_rows(method):
+    found = fitted(method, **METHODS[method])
+    later = vars(found)["_measured"]
+    assert callable(later)
+    assert not holds_rows(later)
+    assert holds_rows(lambda rows=ROWS: rows)  # the search finds rows where there are some
+    with np.errstate(all="raise"):  # the caller's error state decides nothing
+        measured = found.measured
+    assert measured is not None
+    assert found.measured is measured
+
+
+def holds_rows(value):
+    """Whether an array with as many rows as the table, or anything that reads rows, can be reached from a value."""
+    seen, left = set(), [value]
+    while left:
+        each = left.pop()
+        if id(each) in seen or isinstance(each, (type, ModuleType)):
+            continue
+        seen.add(id(each))
+        if isinstance(each, (Source, Curator)) or (isinstance(each, np.ndarray) and len(ROWS) in each.shape):
+            return True
+        inside = (each.__closure__, each.__defaults__) if isinstance(each, FunctionType) else gc.get_referents(each)
+        left.extend(inside)
+    return False
 
 
 def test_intervals_survive_a_table_for_other_programs(release):

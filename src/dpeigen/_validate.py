@@ -37,6 +37,8 @@ def nearest(value: Any, choices: Iterable[str]) -> str:
 
 
 def _real(name: str, owner: str, value: Any, must: str, remedy: str = "") -> float:
+    if type(value) is float:
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(complain(name, owner, must, value, remedy))
     return float(value)
@@ -94,12 +96,12 @@ def check_count(name: str, value: Any, owner: str, *, low: int = 1, high: int | 
 def check_choice(name: str, value: Any, choices: Iterable[str], owner: str) -> str:
     """One of a few words."""
     choices = list(choices)
+    if isinstance(value, str) and value in choices:
+        return value
     must = "one of " + ", ".join(repr(c) for c in choices)
     if not isinstance(value, str):
         raise TypeError(complain(name, owner, must, value))
-    if value not in choices:
-        raise ValueError(complain(name, owner, must, value, nearest(value, choices)))
-    return value
+    raise ValueError(complain(name, owner, must, value, nearest(value, choices)))
 
 
 def check_flag(name: str, value: Any, owner: str) -> bool:

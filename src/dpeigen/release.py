@@ -23,7 +23,7 @@ from dpeigen.columns import DeclaredColumns
 from dpeigen.facts import check_about, check_description
 from dpeigen.privacy import Guarantee, randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
-from dpeigen.stats.measured import Measured
+from dpeigen.stats.measured import Measured, MeasuredWhenAsked
 from dpeigen.stats.ridge import RidgeFit
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Release(DeclaredColumns):
     facts : public facts (method, rows where public, bound, feature names, version).
     scale : (d,) what columns were divided by, public or released deviations; None for the data's own units. Components,
         eigenvalues, covariance and noise_variance are those of the divided columns; ``mean`` is in the data's units.
-    measured : the noisy moment that it was made of, for `intervals`; None where there is none.
+    measured : the noisy moment that it was made of, for `intervals`; None where there is none. It may be given as a
+        function of released numbers, which is called when it is asked for.
     """
 
     kind: str
@@ -62,7 +63,7 @@ class Release(DeclaredColumns):
     guarantee: Guarantee
     facts: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     scale: Floats | None = None
-    measured: Measured | None = None
+    measured: MeasuredWhenAsked = MeasuredWhenAsked()  # noqa: RUF009
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", MappingProxyType(dict(self.facts)))
@@ -81,7 +82,7 @@ class Release(DeclaredColumns):
             and (self.mean is None or self.mean.shape == (d,))
             and (self.scale is None or (self.scale.shape == (d,) and bool((self.scale > 0).all())))
             and len(self.facts.get("feature_names") or range(d)) == d
-            and (self.measured is None or len(self.measured.back) == d)
+            and len(getattr(vars(self)["_measured"], "back", range(d))) == d
         )
         if not shapes or not all(np.isfinite(a).all() for a in arrays) or not np.isfinite(self.noise_variance):
             raise ValueError("The arrays of a release do not fit together or are not finite.")

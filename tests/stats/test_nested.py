@@ -9,7 +9,7 @@ from dpeigen.stats import Frame, Lattice, NormHistogram
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.nested import NestedMoment, ShortenedMoment, levels_of
 from dpeigen.stats.norms import GRID, NormHistograms
-from dpeigen.stats.stretch import WhitenedRows
+from dpeigen.stats.stretch import WhitenedRows, lengths_of
 from dpeigen.stats.units import UnitBlock
 
 D, FIRST, LARGEST = 3, 2.0, 8.0
@@ -129,3 +129,33 @@ def test_rows_of_one_person_share_their_weight_at_every_radius():
             assert moment.augmented[0, 0] == 49
             assert (moment.augmented[0, 1:].astype(float) ** 2).sum() <= (7 * moment.levels) ** 2
             assert set(nested.cumulative.tolist()) <= {0, 1}
+
+
+def near_views(d, seed=0):
+    """A frame whose rows are on one scale, with some rows outside its box, and a view along a basis of it."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_t(3, size=(500, d)) * rng.uniform(1e-3, 1e3, size=d) + 1e4
+    center, deviation = np.median(rows, axis=0), rows.std(axis=0)
+    frame = Frame(d, center, 1 / deviation, (center - 2 * deviation, center + 2 * deviation))
+    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return rows, frame, WhitenedRows(frame, basis, rng.uniform(0.01, 1.0, size=d))
+
+
+@pytest.mark.parametrize("d", [1, 5, 60])
+def test_rows_on_one_scale_are_as_long_and_lie_where_others_do(d):
+    rows, frame, turned = near_views(d)
+    framed = np.clip(rows, *frame.box)
+    framed = (framed - frame.center) * frame.weights
+    for view, image in ((frame, framed), (turned, framed @ turned.directions.T * turned.factors)):
+        found = lengths_of(view, rows)
+        np.testing.assert_allclose(found, np.linalg.norm(image, axis=1), rtol=1e-4, atol=1e-5)
+        radius = 1.1 * found.max()
+        lattice = Lattice(view, radius)
+        np.testing.assert_allclose(lattice.integers(rows) * lattice.step, image, atol=20 * d * lattice.step)
+        short = Lattice(view, found.max() / 3)  # many rows are clipped
+        integers, squares = short.integers_and_squares(rows)
+        assert (np.einsum("ij,ij->i", integers, integers) <= LEVELS**2).all()
+        np.testing.assert_array_equal(squares, np.einsum("ij,ij->i", integers, integers))
+        for i in range(0, 500, 50):  # each from its own row alone
+            assert lengths_of(view, rows[i : i + 1])[0] == found[i]
+            np.testing.assert_array_equal(short.integers(rows[i : i + 1])[0], integers[i])

@@ -8,16 +8,19 @@ is read once before, to count them.) A refusal up to the end of the first pass o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_flag, complain
 from dpeigen.estimators.counted import counted
@@ -219,9 +222,11 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         course.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded))
 
         def describe(estimate: Estimate) -> Release:
-            release = _describe(estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice)
             ticket = {"release_id": course.ticket} if ledger else {}
-            return counted(replace(release, facts={**release.facts, **ticket}), method)  # type: ignore[arg-type]
+            found = _describe(
+                estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice, ticket=ticket
+            )
+            return counted(found, method)
 
         with rows_are_public(task.relation is Relation.REPLACE):
             return course.release(
@@ -330,10 +335,11 @@ def _discreet(message: str) -> str:
     )
 
 
-def _measured(estimate: Estimate) -> Measured | None:
+@own_error_state
+def _measured(make: Callable[[], Measured]) -> Measured | None:
     """What intervals are computed from. A release that was paid for is not lost where there is no such thing."""
     try:
-        return estimate.measured and estimate.measured()
+        return make()
     except (ArithmeticError, IndexError, ValueError):
         return None
 
@@ -348,6 +354,7 @@ def _describe(
     *,
     seeded: bool,
     choice: Choice | None = None,
+    ticket: Mapping[str, str] = MappingProxyType({}),
 ) -> Release:
     notes = (source.row_note,) if source.row_note and task.missing != "refuse" else ()
     guarantee = promise(estimate, method, task, cost).with_notes(*notes)
@@ -373,6 +380,7 @@ def _describe(
         **({} if estimate.holes is None else {"missing_shares": estimate.holes.tolist()}),
         "choice": choice and choice.to_dict(),
         **made_now(),
+        **ticket,
     }
     return Release(
         kind=kind,
@@ -384,5 +392,5 @@ def _describe(
         guarantee=guarantee,
         facts=facts,  # type: ignore[arg-type]
         scale=estimate.scale,
-        measured=_measured(estimate),
+        measured=estimate.measured and partial(_measured, estimate.measured),  # takes longer than many a fit
     )

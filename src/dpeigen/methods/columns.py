@@ -289,9 +289,12 @@ def scales(sizes: NoisyCounts, gaussian: bool) -> tuple[Floats, Bools, Bools]:
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
     limit = _stands_out(above.size * len(_WINDOWS), gaussian, _FALSE_END) * noise
     highest = np.full(len(counts), -1)
+    first = max(_WINDOWS)
+    sums = np.zeros((len(counts), first + counts.shape[1] + _ABOVE))
+    sums[:, first:-_ABOVE] = counts
+    sums = np.cumsum(sums, axis=1)
     for window in _WINDOWS:  # of tails that are spread over many cells only windows stand out
-        sums = np.cumsum(np.pad(counts, ((0, 0), (window, _ABOVE))), axis=1)
-        tails = np.take_along_axis(sums[:, window:] - sums[:, :-window], above, axis=1)
+        tails = np.take_along_axis(sums[:, first:] - sums[:, first - window : -window], above, axis=1)
         seen = (above < counts.shape[1]) & (tails > limit * math.sqrt(window))
         highest = np.maximum(highest, np.where(seen, above - (window - 1), -1).max(axis=1))
     edge = np.where(highest >= 0, _upper_edge(highest), 0.0)

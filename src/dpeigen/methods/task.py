@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any
 
 from dpeigen._types import Floats
 from dpeigen.privacy import Budget, Relation
@@ -62,3 +65,17 @@ class Task:
     def n_terms(self) -> int | None:
         """Terms of the sums: rows, or pairs of rows; None when not public."""
         return None if self.n_rows is None else self.n_rows // 2 if self.pairs else self.n_rows
+
+
+def once_a_task(shares: Callable[[Any, Task], dict[Any, Any]]) -> Callable[[Any, Task], dict[Any, Any]]:
+    """The shares of a method, computed once for each task: they follow from public facts, and are asked for often."""
+
+    @wraps(shares)
+    def known(method: Any, task: Task) -> dict[Any, Any]:
+        kept: list[tuple[Any, dict[Any, Any]]] = vars(task).setdefault("_shares", [])
+        found = next((found for other, found in kept if type(other) is type(method) and other == method), None)
+        if found is None:
+            kept.append((method, found := shares(method, task)))
+        return dict(found)
+
+    return known

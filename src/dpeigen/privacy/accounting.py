@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -104,8 +104,7 @@ class _Total:
         return log_mixed_delta(epsilon - self.epsilon, self.mu, self.pure, concentrated=self.concentrated)
 
 
-def _sort(spends: Iterable[Spend]) -> _Total:
-    costs = [spend.cost for spend in spends]
+def _sort(costs: Sequence[Cost]) -> _Total:
     rho = math.fsum(c.rho for c in costs if isinstance(c, ConcentratedCost))
     mu_squared = math.fsum(c.mu**2 for c in costs if isinstance(c, GaussianCost))
     rest = [c for c in costs if isinstance(c, ApproximateCost)]
@@ -133,7 +132,12 @@ def compose_delta(spends: Iterable[Spend], epsilon: float) -> float:
     float
         δ, at most 1.
     """
-    total = _sort(spends)
+    return _composed_delta(tuple(spend.cost for spend in spends), epsilon)
+
+
+@lru_cache(maxsize=512)  # a fit asks for the same several times
+def _composed_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
+    total = _sort(costs)
     if total.mu == 0 and math.fsum(total.pure) + total.epsilon <= epsilon:
         return total.delta
     # Never 0 from here on, though it may underflow: Gaussian noise must not pass for pure privacy.
@@ -156,7 +160,7 @@ def compose(spends: Iterable[Spend], delta: float) -> float:
         ε; infinite where no ε is enough.
     """
     spends = list(spends)
-    total = _sort(spends)
+    total = _sort([spend.cost for spend in spends])
     ceiling = math.fsum(total.pure) + total.epsilon
     if total.mu == 0 and delta <= total.delta:
         if delta < total.delta:

@@ -206,7 +206,7 @@ class Guarantee:
         Guarantee
             A new one; this one does not change.
         """
-        return replace(self, notes=self.notes + notes)
+        return replace(self, notes=self.notes + notes) if notes else self
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON.

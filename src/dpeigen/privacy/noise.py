@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,15 +28,21 @@ from dpeigen.privacy.budget import Cost, GaussianCost, pure_epsilon
 from dpeigen.privacy.randomness import Randomness, check_scale
 
 T = TypeVar("T")
+_FEW = 128  # columns of which the places above the diagonal are kept
 
 
 def _up(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
+@lru_cache(maxsize=16)
+def _above(d: int) -> tuple[Integers, Integers]:
+    return np.triu_indices(d, 1)
+
+
 def _mirror(diagonal: Integers, upper: Integers, d: int) -> Integers:
     matrix = np.zeros((d, d), dtype=np.int64)
-    matrix[np.triu_indices(d, 1)] = upper
+    matrix[_above(d) if d <= _FEW else np.triu_indices(d, 1)] = upper
     matrix += matrix.T
     matrix[np.diag_indices(d)] = diagonal
     return matrix

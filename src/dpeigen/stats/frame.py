@@ -20,6 +20,7 @@ from dpeigen.stats.products import exact_product
 
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
+_NARROW = 16  # columns
 _TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
 
@@ -99,8 +100,21 @@ class Frame:
     def image(self, block: Any) -> Floats:
         return self.image_and_holes(block)[0]
 
-    def image_and_holes(self, block: Any) -> tuple[Floats, Bools | None]:
-        """The framed rows, and which of their entries are holes (rows × columns, or rows × 1); None for none."""
+    def scaled_image(self, block: Any, times: float) -> Floats | None:
+        """The image times a number, an array that may be written to; None where that takes another pass."""
+        if self.weights is None or self.pairs:
+            return None
+        if self.box is None and self.missing != "correct":  # as in `quick_image`
+            with np.errstate(invalid="ignore", over="ignore"):
+                rows = self._rows(block) if self.center is None else self._rows(block) - self.center
+                return np.multiply(rows, self.weights * times, out=None if self.center is None else rows)
+        return self.image_and_holes(block, times)[0]
+
+    def image_and_holes(self, block: Any, times: float = 1.0) -> tuple[Floats, Bools | None]:
+        """The framed rows, and which of their entries are holes (rows × columns, or rows × 1); None for none.
+
+        ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing.
+        """
         rows = self._rows(block)
         holes = self._holes(rows)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -115,7 +129,7 @@ class Frame:
             elif self.center is not None:
                 rows = own = np.subtract(rows, self.center, out=own)
             if self.weights is not None:
-                rows = np.multiply(rows, self.weights, out=own)
+                rows = np.multiply(rows, self.weights if times == 1.0 else self.weights * times, out=own)
                 rows = rows if self.reach < math.inf else finite(rows)
         return (rows, None) if holes is None else (np.where(holes, 0.0, rows), holes)
 
@@ -196,17 +210,18 @@ def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
     return np.clip(scores, -LARGEST_FLOAT, LARGEST_FLOAT)
 
 
-def bounded_scores(rows: Floats, directions: Floats, reach: float) -> Floats:
-    """Scores of rows whose entries are no larger than a public number; the rows are overwritten.
+def bounded_unit(reach: float, n_columns: int) -> float:
+    """The power of two that makes rows whose entries are no larger than ``reach`` integers to be summed exactly."""
+    return math.ldexp(1.0, exact_bits(n_columns) - math.frexp(reach)[1])
 
-    Like `exact_scores`, in half the time: one power of two serves all rows.
+
+def bounded_norms(rows: Floats, unit: float) -> Floats:
+    """Lengths of rows whose entries were multiplied by a `bounded_unit`; the rows are overwritten.
+
+    Like `row_norms`, in half the time, where all rows are on one scale.
     """
-    bits = exact_bits(rows.shape[1])
-    unit = math.ldexp(1.0, bits - math.frexp(reach)[1])
-    rows *= unit
-    scores = exact_product(np.rint(rows, out=rows), np.rint(directions * 2.0**bits).T)
-    scores *= 2.0**-bits / unit
-    return scores
+    integers = np.rint(rows, out=rows)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", integers, integers)) / unit)
 
 
 def finite(values: Floats) -> Floats:
@@ -238,9 +253,20 @@ def normalised(rows: Floats) -> tuple[Floats, NDArray[np.int64], Floats]:
     return scaled, exponents, np.einsum("ij,ij->i", integers, integers)
 
 
+def _largest(rows: Floats) -> Floats:
+    """The largest size of an entry, row by row."""
+    sizes = np.abs(rows)
+    if not 0 < rows.shape[1] <= _NARROW:
+        return np.asarray(sizes.max(axis=1, initial=0.0))
+    found = sizes[:, 0].copy()  # column by column: several times as fast as along short rows
+    for column in range(1, rows.shape[1]):
+        np.maximum(found, sizes[:, column], out=found)
+    return found
+
+
 def _scaled(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
     bits = exact_bits(rows.shape[1])
-    _, exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
+    _, exponents = np.frexp(_largest(rows))
     exponents = exponents.astype(np.int64)
     # Products with powers of two are what ldexp would give, and several times as fast.
     if exponents.min(initial=0) > _TINY:

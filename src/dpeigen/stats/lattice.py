@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
+from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import UnitBlock, root_shares, squared_limits
 
 LEVELS = 2**20
@@ -41,7 +42,7 @@ class Lattice:
     def n_columns(self) -> int:
         return self.frame.n_columns
 
-    @property
+    @cached_property
     def inner(self) -> float:
         """The radius, in grid steps, that rows are clipped to before rounding."""
         return float(self._inner(float(LEVELS)))
@@ -56,7 +57,7 @@ class Lattice:
         reach = self.frame.reach if isinstance(self.frame, Frame) else math.inf
         return self.shape == "ball" and reach * math.sqrt(self.n_columns) > self.radius
 
-    @property
+    @cached_property
     def step(self) -> float:
         """The length of one grid step in framed units."""
         return self.radius / self.inner
@@ -67,6 +68,10 @@ class Lattice:
         Rows that share a person with m − 1 others are divided by √m, and so is their ball's radius (`stats.units`),
         unless they are clipped together (`stats.together`).
         """
+        return self.integers_and_squares(block, out)[0]
+
+    def integers_and_squares(self, block: Any, out: Floats | None = None) -> tuple[Floats, Floats | None]:
+        """The same, and the squared lengths of lattice rows where they are known by then."""
         scale: Any = 1.0 / self.step
         limits: Any = np.float64(LEVELS**2)
         if isinstance(block, UnitBlock):
@@ -75,32 +80,49 @@ class Lattice:
             limits = limits_of(block, LEVELS, self.n_columns)
             scale = root_shares(block.sizes, self.step)[:, None]
             block = block.rows
+        elif self.shape == "ball" and isinstance(self.frame, (Frame, WhitenedRows)):
+            scaled = self.frame.scaled_image(block, scale)
+            if scaled is not None:
+                return scaled, self._clip(scaled, block, limits)
         quick = self.frame.quick_image(block) if self.shape == "ball" else None
         rows = self.frame.image(block) if quick is None else quick
         if self.shape == "sphere":
-            return self._on_sphere(rows, limits)
+            return self._on_sphere(rows, limits), None
         with np.errstate(over="ignore", invalid="ignore"):
             lattice = np.multiply(rows, scale, out=None if out is None else out[: len(rows)])
             np.rint(lattice, out=lattice)
-            outside = self._shorten(lattice, limits)
+            squared = self._shorten(lattice, limits)
+            outside = ~(squared <= limits)
         if outside.any():
             rows = rows[outside] if quick is None else self.frame.image(np.asarray(block)[outside])
             lattice[outside] = self._on_sphere(rows, limits[outside] if limits.ndim else limits)
-        return lattice
+            return lattice, None
+        return lattice, squared
 
-    def _shorten(self, lattice: Floats, limits: Any) -> NDArray[np.bool_]:
-        """Clip rows of integers in place, all at once so that long ones cost no more; which are outside even so.
+    def _clip(self, scaled: Floats, block: Any, limits: Any) -> Floats:
+        """Put lattice rows in place of rows in grid steps, of a block in which every row has one; squared lengths."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.rint(scaled, out=scaled)
+            squared = self._shorten(scaled, limits)
+        outside = ~(squared <= limits)
+        if outside.any():
+            rows = self._on_sphere(self.frame.image(np.asarray(block)[outside]), limits)
+            scaled[outside], squared[outside] = rows, np.einsum("ij,ij->i", rows, rows)
+        return squared
 
-        These are not finite, or so long that the sum of their squares need not be exact.
+    def _shorten(self, lattice: Floats, limits: Any) -> Floats:
+        """Clip rows of integers in place, all at once so that long ones cost no more; their squared lengths.
+
+        Rows that are outside even so are not finite, or so long that the sum of their squares need not be exact.
         """
         squared = np.einsum("ij,ij->i", lattice, lattice)
         outside = ~(squared <= limits)
         if not outside.any():
-            return outside
+            return squared
         inner = np.maximum(self._inner(np.sqrt(limits)), 0.0)
         lattice *= np.where(outside & (squared < _EXACT), inner / np.sqrt(np.maximum(squared, 1.0)), 1.0)[:, None]
         np.rint(lattice, out=lattice)
-        return np.asarray(~(np.einsum("ij,ij->i", lattice, lattice) <= limits))
+        return np.einsum("ij,ij->i", lattice, lattice)
 
     def _on_sphere(self, rows: Floats, limits: Any) -> Floats:
         lattice, _, squared = normalised(rows)

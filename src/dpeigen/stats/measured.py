@@ -7,7 +7,7 @@ map back to the data's own units. All of it is released or public.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -96,3 +96,21 @@ class Measured:
                 raise ValueError(f"its 'measured' holds a {name!r} of another type")
         values: dict[str, Any] = {name: arrays.get(f"measured_{name}") for name in _ARRAYS}
         return cls(**values, **facts)
+
+
+class MeasuredWhenAsked:
+    """A field that may be given as a function of released numbers, which is called when it is asked for first."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._place = f"_{name}"
+
+    def __get__(self, release: Any, owner: type | None = None) -> Measured | None:
+        if release is None:
+            return None  # the default
+        found = vars(release)[self._place]
+        if callable(found):
+            found = vars(release)[self._place] = found()
+        return found
+
+    def __set__(self, release: Any, given: Measured | Callable[[], Measured | None] | None) -> None:
+        vars(release)[self._place] = given

@@ -45,7 +45,7 @@ def chunk_rows(n_columns: int) -> int:
 
     About 512 KiB of doubles: a few temporary arrays fit in the cache, and the allocator keeps their pages.
     """
-    return int(np.clip(2**16 // max(n_columns, 1), 512, EXACT_ROWS)) // 2 * 2
+    return min(max(2**16 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
 
 
 def _width(block: Any) -> int:
@@ -73,9 +73,9 @@ class _LatticeSum(Statistic):
         room = np.empty((min(size, len(block)), self.lattice.n_columns))  # one buffer: fresh ones cost page faults
         for start in range(0, len(block), size):
             chunk = block[start : start + size]
-            rows = self.lattice.integers(chunk, out=room)
+            rows, squares = self.lattice.integers_and_squares(chunk, out=room)
             self._check_room(len(rows))
-            self._take(rows, chunk)
+            self._take(rows, chunk, squares)
             self.count += min(len(rows), terms_of(chunk))  # of pairs there are fewer
             self._seen += len(rows)
         return self
@@ -94,8 +94,8 @@ class _LatticeSum(Statistic):
             raise ValueError(f"More than {MOST_ROWS} rows: sums would leave 64-bit integers. Split the data.")
 
     @abstractmethod
-    def _take(self, rows: NDArray[np.float64], block: Any) -> None:
-        """Add the lattice rows of a block, which says whose they are."""
+    def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:
+        """Add the lattice rows of a block, which says whose they are; and their squared lengths, if they are known."""
 
     @abstractmethod
     def _join(self, other: Any) -> None:
@@ -119,7 +119,7 @@ class SecondMoment(_LatticeSum):
     def fresh(self) -> SecondMoment:
         return SecondMoment(self.lattice, self.center_weight)
 
-    def _take(self, rows: NDArray[np.float64], block: Any) -> None:
+    def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:  # noqa: ARG002
         if self._pending_rows + len(rows) > EXACT_ROWS:
             self._flush()
         self._pending += exact_product(rows.T, rows)  # every partial sum is an integer below 2^53
@@ -219,7 +219,7 @@ class SquareSums(_LatticeSum):
     def fresh(self) -> SquareSums:
         return SquareSums(self.lattice)
 
-    def _take(self, rows: NDArray[np.float64], block: Any) -> None:  # noqa: ARG002
+    def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:  # noqa: ARG002
         self._squares.add(np.einsum("ij,ij->j", rows, rows).astype(np.int64))
 
     def _join(self, other: SquareSums) -> None:
@@ -241,7 +241,7 @@ class RowSums(_LatticeSum):
     def fresh(self) -> RowSums:
         return RowSums(self.lattice)
 
-    def _take(self, rows: NDArray[np.float64], block: Any) -> None:
+    def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:  # noqa: ARG002
         self._sums.add(rows, block)
 
     def _join(self, other: RowSums) -> None:

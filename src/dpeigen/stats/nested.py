@@ -42,10 +42,10 @@ class ShortenedMoment(SecondMoment):
     def fresh(self) -> ShortenedMoment:
         return ShortenedMoment(self.lattice, self.radius, self.center_weight)
 
-    def _take(self, rows: Floats, block: Any) -> None:
+    def _take(self, rows: Floats, block: Any, squares: Floats | None = None) -> None:
         """The rows, rounded towards 0 where they are shortened, so that they only get shorter."""
         limits = _limits(block, self.levels, self.lattice)
-        squares = np.einsum("ij,ij->i", rows, rows)
+        squares = np.einsum("ij,ij->i", rows, rows) if squares is None else squares
         factors = np.where(squares > limits, (np.sqrt(limits) - 1) / np.sqrt(np.maximum(squares, 1.0)), 1.0)
         rows = np.trunc(rows * np.maximum(factors, 0.0)[:, None])
         short = np.einsum("ij,ij->i", rows, rows) <= limits  # all are; the proof rests on this check
@@ -65,9 +65,9 @@ class NestedMoment(SecondMoment):
     def fresh(self) -> NestedMoment:
         return NestedMoment(self.lattice, self.first)
 
-    def _take(self, rows: Floats, block: Any) -> None:
-        levels = levels_of(self.first, self.lattice)
-        longer = np.einsum("ij,ij->i", rows, rows) > _limits(block, levels, self.lattice)
+    def _take(self, rows: Floats, block: Any, squares: Floats | None = None) -> None:
+        squares = np.einsum("ij,ij->i", rows, rows) if squares is None else squares
+        longer = squares > _limits(block, levels_of(self.first, self.lattice), self.lattice)
         if longer.any():
             sizes = block.sizes[longer] if isinstance(block, UnitBlock) else None
             whose = None if sizes is None else UnitBlock(sizes, sizes, block.heads[longer], block.capped)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.base import Statistic
-from dpeigen.stats.frame import RowView, row_norms
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.moments import chunk_rows
-from dpeigen.stats.stretch import WhitenedRows
+from dpeigen.stats.stretch import WhitenedRows, lengths_of
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import Together, UnitBlock
 
@@ -46,13 +46,13 @@ class NormHistogram(Statistic):
             return self.tally_people(block, block.together[0])
         size = chunk_rows(self.frame.n_columns)
         for start in range(0, len(block), size):
-            self.tally(self.frame.image(block[start : start + size]))
+            self.tally(lengths_of(self.frame, block[start : start + size]))
         return self
 
-    def tally(self, rows: Floats) -> None:
-        """Take in framed rows."""
-        self._count(row_norms(rows))
-        self.count += len(rows)
+    def tally(self, lengths: Floats) -> None:
+        """Take in framed rows of these lengths."""
+        self._count(lengths)
+        self.count += len(lengths)
 
     def tally_people(self, block: UnitBlock, together: Together) -> NormHistogram:
         """Take in people, once each."""
@@ -103,9 +103,9 @@ class NormHistograms(Statistic):
             return self
         size = chunk_rows(self.views[0].n_columns)
         for start in range(0, len(block), size):
-            scores = self.views[0].scores(block[start : start + size])
+            scores, times = self.views[0].scores(block[start : start + size])
             for view, part in zip(self.views, self._parts, strict=True):
-                part.tally(view.times_factors(scores.copy()))
+                part.tally(view.lengths(scores, times))
         return self
 
     def merge(self, other: NormHistograms) -> NormHistograms:

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgeqrf, dorgqr
 
 from dpeigen._types import Floats
 from dpeigen.stats.signs import compression, solve_levels
@@ -264,16 +265,30 @@ def _log_variance_step(model: SignModel, release: SignRelease, residuals: Floats
 def _expected(model: SignModel, release: SignRelease) -> Floats:
     """φ(TΣT). It differs from a multiple of I only in the span of the directions of T and Σ, where it is computed."""
     d = model.directions.shape[1]
-    span = np.linalg.qr(np.vstack([release.basis, model.directions]).T)[0].T
+    if not len(release.basis):
+        shares, _ = compression(model.variances, 1.0, model.others)
+        return _flat_but(model.directions, shares)
+    span = _orthonormal(np.vstack([release.basis, model.directions]))
     b, u = release.basis @ span.T, model.directions @ span.T
     stretch = np.eye(len(span)) + (b.T * (release.factors - 1)) @ b
     values, vectors = np.linalg.eigh(stretch @ (np.eye(len(span)) + (u.T * (model.variances - 1)) @ u) @ stretch)
     shares, _ = compression(np.maximum(values, values[-1] * 1e-12), 1.0, d - len(span))
-    axes = vectors.T @ span
-    rest = shares[-1] if len(span) < d else 0.0
-    result: Floats = (axes.T * (shares[:-1] - rest)) @ axes
-    result[np.diag_indices(d)] += rest
+    if len(span) == d:
+        shares[-1] = 0.0
+    return _flat_but(vectors.T @ span, shares)
+
+
+def _flat_but(axes: Floats, shares: Floats) -> Floats:
+    """The matrix with these shares along orthonormal axes, and the last of them in all other directions."""
+    result: Floats = (axes.T * (shares[:-1] - shares[-1])) @ axes
+    result.flat[:: len(result) + 1] += shares[-1]
     return result
+
+
+def _orthonormal(rows: Floats) -> Floats:
+    """An orthonormal basis of their span, by LAPACK directly: the matrices are small, and the calls many."""
+    reflections, scales, _, _ = dgeqrf(rows.T)
+    return np.asarray(dorgqr(reflections[:, : min(rows.shape)], scales)[0].T)
 
 
 def _lengths(directions: Floats, release: SignRelease) -> Floats:

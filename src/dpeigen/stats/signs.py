@@ -29,8 +29,9 @@ def compression(levels: Floats, rest: float, others: int, repeats: int = 1) -> t
 
     Each of the levels is that of ``repeats`` directions.
     """
-    alphas = np.append(levels, rest)
-    counts = np.append(np.full(len(levels), repeats), others)
+    j = len(levels)
+    alphas, counts = np.empty(j + 1), np.full(j + 1, float(repeats))
+    alphas[:j], alphas[j], counts[j] = levels, rest, others
     t, dt = _grid(float(alphas @ counts), float(alphas[counts > 0].min()), float(counts.sum()))
     scaled = 2 * alphas[:, None] * t
     damped = 1 / (1 + scaled)

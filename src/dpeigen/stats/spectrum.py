@@ -27,6 +27,7 @@ from dpeigen._types import Floats
 from dpeigen.privacy.sphere import envelope
 
 Complexes = NDArray[np.complex128]
+_SMALL = 64  # columns
 _VANISHING = 1e-140  # relative to the largest entry, many times smaller than the rounding error of eigenvalues
 RTransform = Callable[[Complexes], Complexes]
 
@@ -99,7 +100,10 @@ def symmetric_eigh(matrix: Floats, most: int | None = None) -> tuple[Floats, Flo
     d = len(matrix)
     sizes = np.abs(matrix)
     matrix = np.where(sizes < _VANISHING * sizes.max(), 0.0, matrix)  # LAPACK may not end where entries differ by more
-    values, vectors = eigh(matrix, subset_by_index=None if most is None else (d - most, d - 1))
+    if most is None and d <= _SMALL:  # the same by another routine of LAPACK, with less ado
+        values, vectors = np.linalg.eigh(matrix)
+    else:
+        values, vectors = eigh(matrix, subset_by_index=None if most is None else (d - most, d - 1))
     return values[::-1].copy(), fix_signs(vectors.T[::-1])
 
 

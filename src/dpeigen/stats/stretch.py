@@ -7,12 +7,24 @@ entry and direction in a fixed order, so the image of a row depends on that row 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import LARGEST_FLOAT, Frame, bounded_scores, exact_scores, finite
+from dpeigen.stats.frame import (
+    LARGEST_FLOAT,
+    Frame,
+    RowView,
+    bounded_norms,
+    bounded_unit,
+    exact_bits,
+    exact_scores,
+    finite,
+    row_norms,
+)
+from dpeigen.stats.products import exact_product
 
 _NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
 
@@ -68,17 +80,54 @@ class WhitenedRows(_Turned):
     """
 
     def image(self, block: Any) -> Floats:
-        return self.times_factors(self.scores(block))
+        scores, times = self.scores(block)
+        return self.times_factors(scores, times, out=scores)
 
-    def scores(self, block: Any) -> Floats:
-        """Before they are multiplied: the same for all views with this basis."""
-        rows = self.frame.image(block)
-        if self.frame.reach <= _NEAR:
-            return bounded_scores(rows, self.directions, self.frame.reach)
-        return exact_scores(rows, self.directions, residual=False)
+    def scaled_image(self, block: Any, times: float) -> Floats | None:
+        """The image times a number, an array that may be written to; None where that takes another pass."""
+        if not _near(self.frame):
+            return None
+        scores, lacking = self.scores(block)
+        return self.times_factors(scores, lacking * times, out=scores)
 
-    def times_factors(self, scores: Floats) -> Floats:
-        """The image, in place of the scores."""
+    @cached_property
+    def _integers(self) -> Floats:
+        return np.rint(self.directions * 2.0 ** exact_bits(self.n_columns)).T
+
+    def scores(self, block: Any) -> tuple[Floats, float]:
+        """Before they are multiplied: the same for all views with this basis. And a power of two that they lack.
+
+        Where the frame is near, one power of two serves all rows, in half the time of `exact_scores`.
+        """
+        if not _near(self.frame):
+            return exact_scores(self.frame.image(block), self.directions, residual=False), 1.0
+        unit = bounded_unit(self.frame.reach, self.n_columns)
+        rows = self.frame.image_and_holes(block, unit)[0]
+        return exact_product(np.rint(rows, out=rows), self._integers), 2.0 ** -exact_bits(self.n_columns) / unit
+
+    def times_factors(self, scores: Floats, times: float, out: Floats | None = None) -> Floats:
+        """The image."""
         with np.errstate(over="ignore"):
-            scores *= self.factors
-        return scores if self.frame.reach <= _NEAR else finite(scores)
+            image: Floats = np.multiply(scores, self.factors * times, out=out)
+        return image if _near(self.frame) else finite(image)
+
+    def lengths(self, scores: Floats, times: float) -> Floats:
+        """Of the image."""
+        if not _near(self.frame):
+            return row_norms(self.times_factors(scores, times))
+        # A score is no longer than its row, in rounded numbers neither than twice that.
+        unit = bounded_unit(2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5, self.n_columns)
+        return bounded_norms(self.times_factors(scores, times * unit), unit)
+
+
+def _near(frame: Frame) -> bool:
+    """Whether all rows can be rounded on one scale."""
+    return frame.reach <= _NEAR and frame.weights is not None
+
+
+def lengths_of(view: RowView, block: Any) -> Floats:
+    """Lengths of the image of a block, each row's from that row alone."""
+    if isinstance(view, Frame) and _near(view):
+        unit = bounded_unit(view.reach, view.n_columns)
+        return bounded_norms(view.image_and_holes(block, unit)[0], unit)
+    return view.lengths(*view.scores(block)) if isinstance(view, WhitenedRows) else row_norms(view.image(block))

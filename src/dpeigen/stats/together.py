@@ -72,7 +72,7 @@ def norms_of(rows: Any, views: Sequence[RowView]) -> list[Floats]:
         block = np.asarray(rows[start : start + size])
         scores = views[0].scores(block) if shared else None  # type: ignore[attr-defined]
         for view, norms in zip(views, found, strict=True):
-            image = view.image(block) if scores is None else view.times_factors(scores.copy())  # type: ignore[attr-defined]
+            image = view.image(block) if scores is None else view.times_factors(*scores)  # type: ignore[attr-defined]
             norms.append(np.minimum(row_norms(image), LARGEST_FLOAT))
     return [np.concatenate(norms) for norms in found]
 

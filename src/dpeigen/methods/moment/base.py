@@ -27,6 +27,7 @@ from dpeigen.methods.framing import ask_frame, framing_shares, location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares, known_shares
 from dpeigen.methods.location import center_integers
 from dpeigen.methods.radius import check_radii
+from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
 from dpeigen.questions import Count, Moment, NoisyMoment, RadiusLeaving, SymmetricLaw
 from dpeigen.questions.radius import OUT_OF
@@ -81,6 +82,7 @@ class MomentMethod(Method):
         )
         return self.law.deviation(d, cost, relation)
 
+    @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         if self.constants == "published":

@@ -55,6 +55,7 @@ from dpeigen.methods.moment.reach import grid_for, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
+from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
     Count,
@@ -105,6 +106,7 @@ class Whitened(Method):
     whole = True
     corrects_holes = True
 
+    @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         more = 1.0 if task.budget.is_pure else min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
@@ -140,14 +142,16 @@ class Whitened(Method):
             question = Count(RadiusLeaving(plain, 0.0))
             rows = curator.measure(question, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
         looks, share = curator.sample(_sampled(task, costs, self.least_sample), plain)
-        few, part = looks.sample(_for_columns(task, share, self.least_sample), plain)
+        enough = _for_columns(task, share, self.least_sample)
+        few, part = looks.sample(enough, plain)  # for units, places and lengths; moments have more noise
+        part *= share
         holes = ask_holes(curator, task, costs)
-        columns = ask_columns(few, task, costs, rows * share * part, holes)
+        columns = ask_columns(few, task, costs, rows * part, holes)
         frame = columns.frame
         count = max(1.0, rows // frame.rows_per_term)
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
-        radius = looks.measure(RadiusLeaving(frame, outside * share), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
+        radius = few.measure(RadiusLeaving(frame, outside * part), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes)
         several = not leading(task) or _resolved(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
@@ -155,7 +159,7 @@ class Whitened(Method):
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
         curator = curator.part(costs)
-        looks, _ = curator.sample(share, frame)
+        few, _ = curator.sample(share, frame)[0].sample(enough, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
         turned, judged = turned_by(frame, turn, *_POWERS), judge(task, frame.unit)
         if not several:  # each radius that is not asked for leaves more of its share to the others
@@ -163,8 +167,8 @@ class Whitened(Method):
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
-            asked = RadiusLeaving(view, outside * share, together=together, within=grid_for(back, latest))
-            candidates.append((looks.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
+            asked = RadiusLeaving(view, outside * part, together=together, within=grid_for(back, latest))
+            candidates.append((few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         longest = task.row_radius(candidates[-1][0], frame)
         rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first

@@ -33,6 +33,7 @@ from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
+from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.guarantee import Numerics
@@ -89,6 +90,7 @@ class Kendall(Method):
     robust = True
     planned = Planned(covariance=False, unseen=frozenset({Purpose.RADIUS}))  # plans assume spherical differences
 
+    @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         if self.constants == "published":

@@ -44,6 +44,7 @@ from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs, sign_release
+from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
@@ -102,6 +103,7 @@ class Refined(Method):
         differences = self.differences or (self.only_directions and task.private_center)
         return replace(task, center="pairs") if differences else task
 
+    @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose: evenly between sign moments, all of which are used in the end."""
         d, k = task.n_features, _wanted(task)

@@ -28,6 +28,7 @@ from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, measured_signs, sign_release
+from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import MeanSquares, Moment, RadiusHolding, law_for
@@ -57,6 +58,7 @@ class SpatialSign(Method):
     estimand = "spatial signs"
     robust = True
 
+    @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         pure = (
