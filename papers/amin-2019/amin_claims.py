@@ -27,7 +27,7 @@ SHARPENED = {
 def text(found: Found) -> str:
     """All of it, to print."""
     lines = ["What the paper claims. AD has the smaller mean error than each of these, at ε ="]
-    for name in sorted({n for n, m, _ in found if m == "AD" and not n.endswith("-ridge")}, key=_order):
+    for name in sorted({n for n, m, _ in found if m == "AD" and n.split("@")[0] in SETS}, key=_order):
         for other in ("IT-U", "KT", "L", "G-16", "G-10", "G-3", "matrix-laplace"):
             if any((n, m) == (name, other) for n, m, _ in found):
                 won = [f"{e:g}" for e in _epsilons(found) if _mean(found, name, "AD", e) < _mean(found, name, other, e)]
@@ -37,14 +37,14 @@ def text(found: Found) -> str:
     for name in SETS:
         gaps = [_mean(found, name, "KT", e) / _mean(found, name, "AD", e) for e in _epsilons(found)]
         lines.append(f"KT over AD on {name}: between {min(gaps):.2f} and {max(gaps):.2f}.")
-    for name in ("airfoil-ridge", "adult-ridge"):
+    for name in ("wine-ridge", "airfoil-ridge", "adult-ridge"):
         for method in ("AD", "AD-best", "matrix-laplace"):
             for other in ("output-perturbation", "output-perturbation-6"):
                 won = [
                     f"{e:g}" for e in _epsilons(found) if _mean(found, name, method, e) < _mean(found, name, other, e)
                 ]
                 lines.append(f"  {name:<18}{method} beats {other}: {', '.join(won) or 'none'}")
-    lines += ["", "Bars."]
+    lines += ["", *sweeps(found), "", "Bars."]
     for sharp, printed in SHARPENED.items():
         worst = max(((_excess(found, n, sharp, printed, e)), n, e) for n in SETS for e in _epsilons(found))
         ratios = [_mean(found, n, sharp, e) / _mean(found, n, printed, e) for n in SETS for e in _epsilons(found)]
@@ -58,6 +58,19 @@ def text(found: Found) -> str:
         )
         lines.append(f"  matrix-laplace over AD, {name}, ε ≥ 0.5: at most {ratio:.3f}; bar 0.5: {_met(ratio <= 0.5)}")
     return "\n".join([*lines, "", *prices()])
+
+
+def sweeps(found: Found) -> list[str]:
+    """Slopes of the errors against the number of rows, and KT over AD against the number of columns."""
+    lines = ["Slope of ln(error) against ln(n) over the last three points (the paper: −1/2 for AD, −1 for L and G)."]
+    for method in ("AD", "IT-U", "KT", "L", "G-10", "eigenvector-sampling", "matrix-laplace"):
+        points = sorted(x for n, m, x in found if (n, m) == ("rows", method))[-3:]
+        slope = np.polyfit(np.log(points), np.log([_mean(found, "rows", method, x) for x in points]), 1)[0]
+        lines.append(f"  {method:<22}{slope:+.2f}")
+    for x in sorted(x for n, m, x in found if (n, m) == ("dimension", "AD")):
+        ratio = _mean(found, "dimension", "KT", x) / _mean(found, "dimension", "AD", x)
+        lines.append(f"KT over AD with {x:g} columns: {ratio:.2f}")
+    return lines
 
 
 def prices() -> list[str]:
