@@ -24,6 +24,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import frame_rows
 from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, gaussian_epsilon
+from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.shuffling import shuffled_epsilon
 from dpeigen.questions import Matrix, OjaSteps
 from dpeigen.stats.spectrum import fix_signs, orthonormal
@@ -104,7 +105,7 @@ class OjaPrinted(Method):
         cost, delta = self._cost(task), task.budget.delta
         if isinstance(cost, ApproximateCost):
             return Budget(cost.epsilon, delta)
-        return Budget(gaussian_epsilon(delta, cost.mu) * _UP, delta)
+        return Budget(gaussian_epsilon(delta, gaussian_share(cost)) * _UP, delta)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         frame, _ = frame_rows(task, weighted=False)
