@@ -23,8 +23,7 @@ from dpeigen._validate import check_positive, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import frame_rows
-from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost, gaussian_epsilon
-from dpeigen.privacy.budget import gaussian_share
+from dpeigen.privacy import ApproximateCost, Budget, Cost, GaussianCost
 from dpeigen.privacy.shuffling import shuffled_epsilon
 from dpeigen.questions import Matrix, OjaSteps
 from dpeigen.stats.spectrum import fix_signs, orthonormal
@@ -62,7 +61,7 @@ class OjaPrinted(Method):
     needs_replace = "Use relation='replace', or method='gaussian'."
     continuous_noise = True
     planned = None
-    page = "one-pass"
+    page = "mechanisms/one-pass"
 
     def alpha(self, task: Task) -> float:
         """α: the noise of a step over twice the threshold."""
@@ -92,30 +91,23 @@ class OjaPrinted(Method):
             remedy = "Give a public centre, or None."
             raise ValueError(complain("center", task.owner, f"public for {owner}", task.center, remedy))
 
-    def _cost(self, task: Task) -> Cost:
+    def price(self, task: Task) -> Budget:
         """The better of what a step gives by itself and what a random order makes of it."""
-        mu, delta = 1 / self.alpha(task), task.budget.delta
-        shuffled = shuffled_epsilon(GaussianCost(mu), _rows(task), delta) * _UP
-        return ApproximateCost(shuffled, delta) if shuffled < gaussian_epsilon(delta, mu) else GaussianCost(mu)
+        delta = task.budget.delta
+        return Budget(shuffled_epsilon(GaussianCost(1 / self.alpha(task)), _rows(task), delta) * _UP, delta)
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        return {Purpose.STEPS: self._cost(task)}
-
-    def price(self, task: Task) -> Budget:
-        cost, delta = self._cost(task), task.budget.delta
-        if isinstance(cost, ApproximateCost):
-            return Budget(cost.epsilon, delta)
-        return Budget(gaussian_epsilon(delta, gaussian_share(cost)) * _UP, delta)
+        price = self.price(task)
+        return {Purpose.STEPS: ApproximateCost(price.epsilon, price.delta)}
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         frame, _ = frame_rows(task, weighted=False)
-        n, d, cost = _rows(task), task.n_features, self._cost(task)
+        n, d, cost = _rows(task), task.n_features, self.shares(task)[Purpose.STEPS]
         start = curator.random_start((1, d))
-        (rows,) = curator.apart((n, {Purpose.STEPS: cost}), shuffled=True)
         weights = np.tile([1.0, self.step / n], (n, 1))
         ball = (self.threshold(task) / float(frame.unit[0]) ** 2, 0.0)
         steps = OjaSteps(frame, math.inf, Matrix(orthonormal(start)), Matrix(weights), 1, ball, 1 / self.alpha(task))
-        component = fix_signs(rows.measure(steps, purpose=Purpose.STEPS, cost=cost))
+        component = fix_signs(curator.measure(steps, purpose=Purpose.STEPS, cost=cost))
         covariance = self.signal * np.outer(component[0], component[0]) + self.noise_variance * np.eye(d)
         return Estimate(
             components=component,
