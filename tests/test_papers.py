@@ -36,6 +36,14 @@ def test_every_figure_of_kim_and_jung_is_reproduced():
     assert found == {f"Figure {number}": "reproduced" for number in range(1, 7)}
 
 
+@pytest.mark.parametrize(("key", "least"), [("amin-2019", 6), ("cai-2024", 7)])
+def test_every_table_and_figure_of_these_is_reproduced(key, least):
+    """With the paper's own number of repetitions."""
+    found = {item.name: item.state for item in shown(PAPERS / key)}
+    assert len(found) >= least
+    assert set(found.values()) == {"reproduced"}, found
+
+
 def recorded_module():
     load_main(PAPERS / "amin-2019" / "run.py")  # puts papers/ on the path
     import recorded

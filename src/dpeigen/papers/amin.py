@@ -6,6 +6,11 @@ with "proven" in their name have no unknown constant (`stats.sampled` has the pr
 private table (C, its eigenvalues), so they are for analysis and for public data; the bound that comes with a release is
 ``covariance_error`` among its facts.
 
+The arguments mean the same everywhere: ``d`` columns; ``top`` the largest eigenvalue λ₁ of C; ``eigenvalues`` all of
+them, decreasing; ``noisy`` those of step 1 of Algorithm 1; ``epsilon`` the whole budget ε, or that of a draw (Lemmas 3
+to 5); ``epsilon_0`` and ``epsilons`` its split, ε₀ and ε₁..ε_d; ``beta`` the probability of failure β; ``zeta`` the
+relative error ζ. Each returns one number, but for `corollary_1_split`.
+
 >>> round(lemma_5(d=6, top=1000.0, epsilon=1.0, beta=0.05), 1), round(lemma_5_proven(6, 1000.0, 1.0, 0.05), 1)
 (44.4, 66.7)
 >>> tau, epsilons = corollary_1_split([90.0, 20.0, 4.0], epsilon=1.0)

@@ -9,6 +9,9 @@ What is proven, and for what rows: Theorems 3.2 to 4.3 and Corollary 5.1 for Gau
 a class of sub-Gaussian laws that is empty as printed (the errata); with a constant in the exponent it is not, and the
 rates keep their form. Beyond sub-Gaussian rows (§7.3) the paper proves nothing: it says what is still to be bounded.
 
+The arguments mean the same everywhere: ``n`` rows of ``p`` columns, ``rank`` r, ``signal`` λ, ``noise_variance`` σ²,
+``epsilon`` and ``delta`` the budget. Each returns one number, but for `nuisance_conditions`.
+
 >>> facts = dict(n=5000, p=50, rank=3, signal=10.0, noise_variance=1.0, epsilon=1.0, delta=1e-5)
 >>> round(subspace_upper_rate(**facts), 3), round(sub_gaussian_subspace_rate(**facts), 3)
 (0.158, 0.229)
