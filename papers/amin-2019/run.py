@@ -104,9 +104,11 @@ SCALING_METHODS = ("AD", "L", "G-16", "G-3", "matrix-laplace")
 
 
 def synthetic(n: int, d: int) -> Floats:
-    """Rows of the sweeps, whose settings the paper does not print: Gaussian, variances 1/j, then by the longest row."""
-    rows = np.random.default_rng([n, d]).normal(size=(n, d)) / np.sqrt(np.arange(1, d + 1))
-    return rows / np.linalg.norm(rows, axis=1).max()
+    """Rows of the sweeps, whose settings the paper does not print: Gaussian, variances 1/j, over twice their typical
+    length; the few that are longer than 1 then are shortened to 1."""
+    variances = 1 / np.arange(1, d + 1)
+    rows = np.random.default_rng([n, d]).normal(size=(n, d)) * np.sqrt(variances / (4 * variances.sum()))
+    return rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def errors(X: Floats, method: str, epsilon: float, seeds: range) -> Floats:
