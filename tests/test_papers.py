@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpeigen.cli.app import app
-from dpeigen.cli.reproduce import load_main, reproductions
+from dpeigen.cli.reproduce import load_main, reproductions, shown
 from dpeigen.privacy import NotPrivateWarning
 
 PAPERS = Path(__file__).parents[1] / "papers"
@@ -28,6 +28,52 @@ def test_layout(key):
     assert json.loads((PAPERS / key / "expected.json").read_text(encoding="utf-8"))
     assert f"[{key}]({key})" in (PAPERS / "README.md").read_text(encoding="utf-8")
     assert callable(load_main(PAPERS / key / "run.py"))
+    assert list(shown(PAPERS / key))
+
+
+def test_every_figure_of_kim_and_jung_is_reproduced():
+    found = {item.name: item.state for item in shown(PAPERS / "kim-jung-2025")}
+    assert found == {f"Figure {number}": "reproduced" for number in range(1, 7)}
+
+
+@pytest.mark.parametrize(("key", "least"), [("amin-2019", 6), ("cai-2024", 7)])
+def test_every_table_and_figure_of_these_is_reproduced(key, least):
+    """With the paper's own number of repetitions."""
+    found = {item.name: item.state for item in shown(PAPERS / key)}
+    assert len(found) >= least
+    assert set(found.values()) == {"reproduced"}, found
+
+
+def recorded_module():
+    load_main(PAPERS / "amin-2019" / "run.py")  # puts papers/ on the path
+    import recorded
+
+    return recorded
+
+
+def test_a_mean_that_differs_and_one_that_was_never_recorded_do_not_agree(tmp_path, capsys):
+    module, rng = recorded_module(), np.random.default_rng(0)
+    before = {"a/1": rng.normal(1.0, 0.1, 40), "a/2": rng.normal(2.0, 0.1, 40), "b/1": rng.normal(3.0, 0.1, 40)}
+    module.write_expected(tmp_path, "what", before)
+    same = {key: rng.normal(values.mean(), 0.1, 10) for key, values in before.items()}
+    assert module.verdict(module.compared(tmp_path, same, tmp_path / "out"), tmp_path)
+    for change in ({"a/2": same["a/2"] + 0.5}, {"c/1": same["a/1"]}):
+        results = module.compared(tmp_path, same | change, tmp_path / "out")
+        assert [key for key, result in results.items() if not result["agrees"]] == list(change)
+        assert not module.verdict(results, tmp_path)
+        assert json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8")) == results
+    assert not module.verdict(module.compared(tmp_path, same, tmp_path / "out"), tmp_path, ["a claim failed"])
+    assert "not recorded" in capsys.readouterr().out
+
+
+def test_some_cells_are_recorded_anew_and_the_rest_stays(tmp_path):
+    module, rng = recorded_module(), np.random.default_rng(0)
+    module.write_expected(tmp_path, "what", {"a/1": rng.normal(size=9), "a/2": rng.normal(size=9), "b/1": np.ones(9)})
+    module.write_expected(tmp_path, "what", {"a/1": rng.normal(size=30)}, only=["a/*"])
+    found = json.loads((tmp_path / "expected.json").read_text(encoding="utf-8"))
+    assert {key: entry["repetitions"] for key, entry in found["entries"].items()} == {"b/1": 9, "a/1": 30}
+    assert [run["entries"] for run in found["recorded"]] == [["*"], ["a/*"]]
+    assert all(run["date"] and run["machine"] for run in found["recorded"])
 
 
 @needs_data

@@ -98,6 +98,8 @@ def _added_to(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _spiked(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     def noisy(self: Any, matrix: Any, cost: Cost, rng: Any) -> Any:
+        if np.ndim(matrix) == 1:  # a vector goes through `perturb`, which is measured there
+            return original(self, matrix, cost, rng)
         released, step = original(self, matrix, cost, rng), self.reach / LEAST_SENSITIVITY
         on_grid = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
         law = _independent(_symmetric(tape, len(matrix)), None)

@@ -37,6 +37,7 @@ from dpeigen.methods import (
     private_top_eigenvalue,
 )
 from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
+from dpeigen.papers import OjaPrinted
 from dpeigen.privacy import ApproximateCost, Budget, Guarantee, Relation, Spend
 from dpeigen.release import Release
 
@@ -268,6 +269,9 @@ SUBJECTS: list[Subject] = [
     Subject("dp-pca, box", moments(DPPCA(box=True, gap=0.5)), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
     Subject("spiked", moments("spiked"), **_MODEL),
     Subject("spiked, known model", moments(Spiked(signal=50.0, noise_variance=1.0, rank=1)), **_MODEL),
+    Subject("oja, as printed", moments(OjaPrinted(2.0), n_components=1), relations=REPLACE, deltas=APPROXIMATE,
+            rows=(1500,), columns=(3,), bounds=BOUNDS[:1], centers=("none",), epsilons=(1.0,)),
+    Subject("spiked, as printed", moments(Spiked(rank=1, constants="published", assumed=(50.0, 1.0))), **_MODEL),
     Subject("ridge", _ridge, columns=(2, 3, 4), sources=("array", "frame", "parquet", "csv")),
     Subject("score map", _map, **_PICTURE, columns=(2, 3, 4)),
     Subject("score map, classes", _class_map, **_PICTURE, columns=(3, 4), sources=("array",)),

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Found = Mapping[tuple[str, str, float], NDArray[np.float64]]
 Style = tuple[str, str, str, str]  # label, colour, line, marker
 
+X_AXES = {"rows": "rows n (10 columns, ε = 1)", "dimension": "columns d (10,000 rows, ε = 1)"}
+
 FIGURE_1A: dict[str, Style] = {
     "AD": ("AD (paper)", "C0", "-", "o"),
     "IT-U": ("IT-U (paper)", "C1", "-", "s"),
@@ -38,10 +40,19 @@ REGRESSION: dict[str, Style] = {
     "output-perturbation": ("output perturbation, best α, δ = 0", "C1", "-", "s"),
     "output-perturbation-6": ("output perturbation, best α, δ = $10^{-6}$", "C3", "-", "v"),
 }
+SWEEPS: dict[str, Style] = {
+    "AD": ("AD (paper)", "C0", "-", "o"),
+    "IT-U": ("IT-U (paper)", "C1", "-", "s"),
+    "KT": ("KT", "C2", "-", "^"),
+    "L": ("L", "C3", "-", "v"),
+    "G-10": ("G-10", "C5", "-", "s"),
+    "eigenvector-sampling": ("eigenvector-sampling, sharp", "C0", "--", "o"),
+    "matrix-laplace": ("matrix-laplace + shrinkage", "black", "--", "D"),
+}
 
 
 def draw(found: Found, names: list[str], out: Path) -> None:
-    """Write figure-1a.png, figure-1b.png and, where there are regressions, regression.png."""
+    """Write figure-1a.png, figure-1b.png and, where there are such cells, regression.png and sweeps.png."""
     error = r"$\|\hat C - C\|_F\,/\,\|C\|_F$"
     _panels(found, names, FIGURE_1A, error, out / "figure-1a.png")
     _panels(found, names, FIGURE_1B, error, out / "figure-1b.png")
@@ -49,6 +60,8 @@ def draw(found: Found, names: list[str], out: Path) -> None:
     if fitted:
         label = "test error / error of predicting the mean"
         _panels(found, fitted, REGRESSION, label, out / "regression.png", yscale="linear")
+    if any(key[0] == "rows" for key in found):
+        _panels(found, ["rows", "dimension"], SWEEPS, error, out / "sweeps.png")
 
 
 def _panels(
@@ -66,8 +79,14 @@ def _panels(
         exact = found.get((name, "not-private", 0.0))
         if exact is not None:
             axis.axhline(exact.mean(), color="grey", linewidth=1, linestyle=":", label="without privacy")
-        axis.set(title=name.removesuffix("-ridge"), xlabel="ε", xscale="log", yscale=yscale)
-        axis.set_xticks([e for e in (0.01, 0.1, 1.0) if any(key[2] == e for key in found)])
+        marks = sorted({key[2] for key in found if key[0] == name and key[2] > 0})
+        if name in X_AXES:
+            axis.set(xlabel=X_AXES[name], xscale="log", yscale=yscale)
+            axis.set_xticks(marks)
+        else:
+            axis.set(title=name.removesuffix("-ridge"), xlabel="ε", xscale="log", yscale=yscale)
+            axis.set_xticks([e for e in (0.01, 0.1, 1.0) if e in marks])
+        axis.minorticks_off()
         axis.xaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_major_formatter("{x:g}")
         axis.grid(True, which="major", alpha=0.3)

@@ -17,12 +17,13 @@ STYLES = {
     "spiked-sharp": ("spiked, sharp constants; distributional", "C4", "--", "o"),
     "DP-Gauss": ("DP-Gauss, told λ, σ²", "C1", "-", "s"),
     "DP-Gauss*": ("DP-Gauss* (not private)", "C3", ":", "v"),
+    "DP-Oja": ("DP-Oja, C = 0.2, step 0.5/n, told λ, σ²", "C5", "-", "P"),
     "spatial-sign": ("spatial-sign; worst-case", "C2", "--", "^"),
     "refined": ("refined; worst-case", "black", "--", "D"),
 }
 FIGURES = {
     "figure-1": {"1-n": "n (r = 1)", "1-rank": "rank r (n = 4000)"},
-    "figure-2": {"2-epsilon": "ε (n = 4000, r = 3)", "2-signal": "λ (n = 4000, r = 3)"},
+    "figure-2": {"2-epsilon": "ε (n = 4000, r = 1)", "2-signal": "λ (n = 4000, r = 1)"},
     "figure-3": {"3-signal": "λ (n = 30 < p = 50, r = 3)"},
     "bars": {"bars": "λ (n = 5000, r = 3, δ = $10^{-5}$)"},
     "covariance": {"covariance": "n (λ = 50, r = 3)"},

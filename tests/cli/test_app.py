@@ -1,5 +1,6 @@
 """The command itself: help, version, `python -m dpeigen`, and the list of reproductions."""
 
+import json
 import os
 import subprocess
 import sys
@@ -75,7 +76,37 @@ def test_reproduce_lists_a_folder_that_is_named(papers):
     assert "Someone 2020: a table" in result.output
 
 
-@pytest.mark.parametrize("arguments", [[], ["someone-2020"]])
+def test_reproduce_lists_tables_and_figures_with_their_state(papers, tmp_path):
+    """From what was recorded; without running anything of the folder."""
+    folder = papers / "someone-2020"
+    (folder / "run.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
+    named = [
+        {"name": "Figure 1", "about": "a curve", "entries": ["a/*"], "repetitions": 50},
+        {"name": "Figure 2", "about": "another", "entries": ["b/*"], "repetitions": 50},
+        {"name": "Table 1", "about": "a survey", "looked": "the authors' page and two registries"},
+        {"name": "Table 2", "about": "what nobody ran", "entries": ["c/*"]},
+    ]
+    runs = [{"date": "2026-01-02", "machine": "a machine", "minutes": 1.0, "entries": ["a/*"]}]
+    entries = {f"a/{i}": {"mean": 1.0, "deviation": 0.1, "repetitions": 50 + i} for i in range(3)}
+    entries |= {f"b/{i}": {"mean": 1.0, "deviation": 0.1, "repetitions": 50 - i} for i in range(3)}
+    (folder / "contents.json").write_text(json.dumps(named), encoding="utf-8")
+    (folder / "expected.json").write_text(json.dumps({"recorded": runs, "entries": entries}), encoding="utf-8")
+    result = CliRunner().invoke(app, ["reproduce", "--list", "--papers", str(papers)])
+    lines = [" ".join(line.split()) for line in result.output.splitlines()]
+    assert lines[1:] == [
+        "Figure 1 reproduced a curve",
+        "50 repetitions, recorded 2026-01-02 on a machine",
+        "Figure 2 quick only another",
+        "48 of the paper's 50 repetitions, date and machine not recorded",
+        "Table 1 data cannot be had a survey",
+        "looked for: the authors' page and two registries",
+        "Table 2 missing what nobody ran",
+    ]
+    assert CliRunner().invoke(app, ["reproduce", "someone-2020", "--list", "--papers", str(papers)]).exit_code == 0
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["someone-2020"], ["--list"]])
 def test_reproduce_runs_nothing_from_the_working_folder_or_above(papers, tmp_path, monkeypatch, arguments):
     """Whoever can write to a folder that all share could otherwise have their code run by whoever works below it."""
     mark = tmp_path / "ran"

@@ -19,6 +19,7 @@ from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
     BoxMean,
+    BulkVariance,
     ClippedMean,
     ColumnCounts,
     Count,
@@ -29,6 +30,7 @@ from dpeigen.questions import (
     GaussianLaw,
     HoleShares,
     LaplaceLaw,
+    LeadingEigenvalues,
     LeadingProjector,
     Matrix,
     MeanSquares,
@@ -107,6 +109,8 @@ CASES = [
     (tau(WishartLaw(), design=20), PURE, REPLACED),
     (tau(GaussianLaw(), design=20, in_parts=True), GAUSSIAN, REPLACED),
     (descent(N // 2), GAUSSIAN, REPLACED),
+    (BulkVariance(Frame(D), 0.01, isometric=False, terms=20), GAUSSIAN, REPLACED),
+    (LeadingEigenvalues(Frame(D), 0.01, isometric=False, number=2), GAUSSIAN, REPLACED),
     (LeadingProjector(Frame(D), 0.01, isometric=True, rank=2), GAUSSIAN, REPLACED),
     (ProjectedMoment(Frame(D), 0.01, isometric=True, basis=Matrix(np.eye(D)[:2])), GAUSSIAN, REPLACED),
     (BoxMean(Frame(D), 9.0), GAUSSIAN, REPLACED),

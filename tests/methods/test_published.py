@@ -90,7 +90,7 @@ def test_price_of_laplace_noise_for_2d(d, part, tools):
         assert price.epsilon >= part * epsilon * (1 - 1e-12)
 
 
-@pytest.mark.parametrize(("name", "part"), [("adaptive", 0.75), ("uniform", 0.75), ("kapralov-talwar", 0.5)])
+@pytest.mark.parametrize(("name", "part"), [("adaptive", 0.75), ("uniform", 0.7), ("kapralov-talwar", 0.5)])
 def test_price_of_directions_at_a_quarter_of_epsilon(name, part, tools):
     for epsilon in (0.01, 1.0, 4.0):
         task = tools.task(np.zeros((9, 5)), epsilon=epsilon, delta=1e-6)
@@ -159,8 +159,11 @@ def test_the_printed_concentration_is_used(name, tools):
         return math.fsum(curator.concentrations), [cost.epsilon for cost in shares.values()]
 
     total, shares = asked(PUBLISHED[name])
-    assert total == pytest.approx(0.5 * 0.25, rel=1e-9)
-    assert shares == pytest.approx([0.25 if name == "kapralov-talwar" else 0.5, 0.25], rel=1e-9)
+    # The printed splits have a share for the fifth direction, which is determined and free.
+    drawn = {"adaptive": 0.8, "uniform": 0.8, "kapralov-talwar": 1.0}[name]
+    assert total / (0.5 * 0.25) == pytest.approx(drawn, rel=0.1 if name == "adaptive" else 1e-9)
+    values, directions = (0.25, 0.25) if name == "kapralov-talwar" else (0.5, 0.2 if name == "uniform" else 0.25)
+    assert shares == pytest.approx([values, directions], rel=1e-9)
     total, shares = asked(SHARP[name])
     assert total == pytest.approx(0.5 * 0.5, rel=1e-9)
     assert shares == pytest.approx([0.5, 0.5])

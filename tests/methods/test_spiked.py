@@ -249,7 +249,11 @@ def test_raw_moments_merge():
         (Spiked(1.0, 1.0, condition=0.5), "'condition' parameter of Spiked must be at least 1"),
         (Spiked(1.0, 1.0, rank=P), "'rank' parameter of Spiked must be an integer between 1 and 29"),
         (Spiked(1.0, 1.0, rank=1), "'n_components' parameter of PrivatePCA must be at most the rank 1"),
-        (Spiked(constants="published"), "need λ, σ² and the rank"),
+        (Spiked(constants="published"), "'assumed' parameter of Spiked must be public"),
+        (Spiked(eigenvalues="known"), "'eigenvalues' parameter of Spiked must be 'private' where"),
+        (Spiked(1.0, 1.0, assumed=(1.0, 1.0)), "'assumed' parameter of Spiked must be None where"),
+        (Spiked(1.0, constants="published", assumed=(1.0, -1.0)), "'assumed' parameter of Spiked must be a finite"),
+        (Spiked(1.0, constants="published", assumed=(1.0, 1.0), largest_rank=3), "'largest_rank' parameter of Spiked"),
         (Spiked(1.0, 1.0, failure=2.0), "'failure' parameter of Spiked"),
     ],
 )

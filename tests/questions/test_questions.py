@@ -29,6 +29,7 @@ from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
     BoxMean,
+    BulkVariance,
     ClippedMean,
     ColumnCounts,
     Count,
@@ -39,6 +40,7 @@ from dpeigen.questions import (
     GaussianLaw,
     HoleShares,
     LaplaceLaw,
+    LeadingEigenvalues,
     LeadingProjector,
     Matrix,
     MeanSquares,
@@ -174,6 +176,10 @@ CASES = {
     "steps": Case(steps(1, 0.02), squares, ("gaussian",), (REPLACE,), 200),
     "steps of many rows": Case(steps(10, 0.02), squares, ("gaussian",), (REPLACE,), 200),
     "projector": Case(LeadingProjector(FRAME, 0.002, isometric=True, rank=2), upper, ("gaussian",), (REPLACE,)),
+    "leading eigenvalues": Case(
+        LeadingEigenvalues(FRAME, 0.02, isometric=False, number=2), lambda a: a, ("gaussian",), (REPLACE,)
+    ),
+    "bulk": Case(BulkVariance(FRAME, 0.02, isometric=False, terms=N), lambda a: a, ("gaussian",), (REPLACE,)),
     "block": Case(
         ProjectedMoment(FRAME, 0.02, isometric=True, basis=Matrix(BASIS[:2])), upper, ("gaussian",), (REPLACE,)
     ),

@@ -16,13 +16,14 @@ from dpeigen.questions.radius import RadiusHolding, RadiusLeaving
 from dpeigen.questions.ranges import Ranges
 from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
 from dpeigen.questions.spectrum import Directions, Eigenvalues, NoisyEigenvalues, RankOne, Rayleigh
-from dpeigen.questions.spiked import LeadingProjector, ProjectedMoment
+from dpeigen.questions.spiked import BulkVariance, LeadingEigenvalues, LeadingProjector, ProjectedMoment
 from dpeigen.questions.squares import MeanSquares, NoisySquares
 from dpeigen.questions.steps import OjaSteps
 from dpeigen.questions.values import Matrix
 
 __all__ = [
     "BoxMean",
+    "BulkVariance",
     "CellCounts",
     "ClassSums",
     "ClippedMean",
@@ -35,6 +36,7 @@ __all__ = [
     "GaussianLaw",
     "HoleShares",
     "LaplaceLaw",
+    "LeadingEigenvalues",
     "LeadingProjector",
     "Matrix",
     "MeanSquares",

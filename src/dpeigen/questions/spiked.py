@@ -1,8 +1,8 @@
-"""The leading projector and a small block of a second moment of rows as they are, with noise for stated sensitivities.
+"""The leading projector, a small block, eigenvalues and their bulk, of a second moment of rows as they are.
 
-Guarantee: distributional, NOT worst-case. Rows are not clipped; the sensitivities are those of a model of the data
-(`stats.spiked`) and hold only where the model does. For rows outside it one row can move the projector by as much as
-√2, whatever n. The noise is added in integers after rounding to a grid of sensitivity/2^32.
+Guarantee: distributional, NOT worst-case. Rows are not clipped; the noise is for stated sensitivities, those of a model
+of the data (`stats.spiked`), which hold only where the model does. For rows outside it one row can move the projector
+by as much as √2, whatever n. The noise is added in integers after rounding to a grid of sensitivity/2^32.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.guarantee import Numerics
-from dpeigen.privacy.noise import symmetric_gaussian
+from dpeigen.privacy.noise import perturb, symmetric_gaussian
 from dpeigen.privacy.randomness import Generator, SeededRandomness
 from dpeigen.questions.base import People, Question, public_count
 from dpeigen.questions.values import Matrix
@@ -27,6 +27,7 @@ from dpeigen.stats import Frame
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.raw import RawMoment
 from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.spiked import printed_bulk_variance
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,12 @@ class _OfRawMoment(Question[Floats]):
         """What is asked of the moment; not private."""
 
     def _noisy(self, matrix: Floats, cost: Cost, rng: Randomness) -> Floats:
-        """The matrix with noise, rounded to a grid on which the sensitivity is about 2^32 steps."""
+        """The matrix or vector with noise, rounded to a grid on which the sensitivity is about 2^32 steps."""
         step = self.reach / LEAST_SENSITIVITY
+        if matrix.ndim == 1:
+            whole = np.array([round(float(v) / step) for v in matrix], dtype=object)
+            l2 = LEAST_SENSITIVITY + len(matrix)  # rounding moves each entry by half a step
+            return perturb(whole, cost, l2=l2, l1=np.inf, rng=rng).astype(np.float64) * step
         scale = (LEAST_SENSITIVITY + len(matrix)) / gaussian_share(cost)  # rounding moves each entry by half a step
         noise = symmetric_gaussian(len(matrix), scale, rng, isometric=self.isometric)
         on_grid: Any = np.array([[round(float(v) / step) for v in row] for row in matrix], dtype=object)
@@ -94,3 +99,23 @@ class ProjectedMoment(_OfRawMoment):
 
     def _part(self, moment: Floats) -> Floats:
         return self.basis.array @ moment @ self.basis.array.T
+
+
+@dataclass(frozen=True)
+class LeadingEigenvalues(_OfRawMoment):
+    """So many of the largest eigenvalues, each with noise; all of them together move by the sensitivity (Lemma 2.4)."""
+
+    number: int
+
+    def _part(self, moment: Floats) -> Floats:
+        return symmetric_eigh(moment)[0][: self.number]
+
+
+@dataclass(frozen=True)
+class BulkVariance(_OfRawMoment):
+    """σ̂² from the middle half of the eigenvalues as printed (§5.3), for so many rows; one number."""
+
+    terms: int
+
+    def _part(self, moment: Floats) -> Floats:
+        return np.array([printed_bulk_variance(symmetric_eigh(moment)[0], len(moment), self.terms)])

@@ -7,7 +7,8 @@ x by x′ moves the projector on the leading directions of the sample covariance
 
 `published_sensitivities` are the paper's Δ₁ and Δ₂ with its unspecified constant C₂ set as in its experiments.
 `sharp_sensitivities` bound the same terms with quantiles of the model's own distributions, for a stated probability
-of failure over the n + 1 rows of a neighbouring pair. Both hold under the model only.
+of failure over the n + 1 rows of a neighbouring pair. Both hold under the model only, the second for Gaussian rows
+only: rows of the same covariance with longer tails move the projector further.
 
 >>> published, _ = published_sensitivities(n=5000, p=50, rank=3, signal=10.0, noise_variance=1.0)
 >>> round(published, 5)
@@ -37,6 +38,13 @@ def published_sensitivities(
     first = factor * (ratio + math.sqrt(condition * ratio)) * math.sqrt(p * spread) / n
     second = factor * (condition * signal * spread + noise_variance * (p + math.log(n))) / n
     return first, second
+
+
+def published_bulk_sensitivity(
+    n: int, p: int, rank: int, signal: float, noise_variance: float, condition: float = 1.0, factor: float = 4.0
+) -> float:
+    """Δ₃ of the bulk estimate of σ² (Theorem 5.3): Δ₂/√(p ∧ n), for the same unspecified constant."""
+    return published_sensitivities(n, p, rank, signal, noise_variance, condition, factor)[1] / math.sqrt(min(p, n))
 
 
 def dp_gauss_radius(
@@ -130,8 +138,11 @@ def _signal(value: float, noise_variance: float, gamma: float) -> float:
 # --- eigenvalues of sample covariances -----------------------------------------------------------------------------
 
 
-def marchenko_pastur_quantiles(p: int, n: int) -> Floats:
-    """The k/(p ∧ n) upper quantiles, k = 1..p ∧ n, of the zero-excluded law for σ² = 1, mid-cell."""
+def marchenko_pastur_quantiles(p: int, n: int, within: float = 0.5) -> Floats:
+    """The k/(p ∧ n) upper quantiles, k = 1..p ∧ n, of the zero-excluded law for σ² = 1.
+
+    ``within``: where in its cell a quantile is taken; the middle by default, 1 at its end, as printed.
+    """
     gamma, m = p / n, min(p, n)
     low, high = (1 - math.sqrt(gamma)) ** 2, (1 + math.sqrt(gamma)) ** 2
     # x = centre + half·cos θ makes the density smooth at both ends
@@ -139,7 +150,7 @@ def marchenko_pastur_quantiles(p: int, n: int) -> Floats:
     x = (low + high) / 2 + (high - low) / 2 * np.cos(theta)
     density = np.sin(theta) ** 2 / x
     upper = np.cumsum(density)  # x decreases with θ
-    return np.interp((np.arange(m) + 0.5) / m, (upper - density / 2) / upper[-1], x)
+    return np.interp((np.arange(m) + within) / m, (upper - density / 2) / upper[-1], x)
 
 
 def bulk_variance(values: Floats, p: int, n: int, spikes: int = 0) -> float:
@@ -154,6 +165,20 @@ def bulk_variance(values: Floats, p: int, n: int, spikes: int = 0) -> float:
     bulk, quantiles = values[spikes : spikes + m], marchenko_pastur_quantiles(p - spikes, n)[:m]
     first, last = m // 4, max(math.ceil(3 * m / 4), m // 4 + 1)
     return float(bulk[first:last] @ quantiles[first:last] / (quantiles[first:last] @ quantiles[first:last]))
+
+
+def printed_bulk_variance(values: Floats, p: int, n: int) -> float:
+    """σ̂² of §5.3 as printed: Σ qₖλₖ/Σ qₖ² over (p ∧ n)/4 ≤ k ≤ 3(p ∧ n)/4, spikes counted among the eigenvalues."""
+    m = min(p, n)
+    used = slice(max(math.ceil(m / 4), 1) - 1, max(math.floor(3 * m / 4), 1))
+    quantiles = marchenko_pastur_quantiles(p, n, within=1.0)[used]
+    return float(quantiles @ values[used] / (quantiles @ quantiles))
+
+
+def printed_rank(noisy: Floats) -> int:
+    """r̂ of §7.1: the k for which the ratio of one noisy eigenvalue to the next is largest, of R + 1 of them."""
+    with np.errstate(divide="ignore"):
+        return 1 + int(np.argmax(noisy[:-1] / noisy[1:]))
 
 
 def count_spikes(values: Floats, p: int, n: int, noise: float, rule: str = "edge") -> int:

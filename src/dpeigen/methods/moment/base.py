@@ -50,7 +50,9 @@ class MomentMethod(Method):
     row than any that is likely, and noise grows with the square of the radius; so this mostly wins, and "auto" does
     it when there are rows enough. ``constants="published"``: the noise of the paper that the method comes from, for
     reproductions, with public bound and centre; `price` and the guarantee state what it really gives. ``emphasis``:
-    factors on the default shares of the budget by purpose, such as {"radius": 0.5}.
+    factors on the default shares of the budget by purpose, such as {"radius": 0.5}. ``reconstruction``: "projected"
+    shrinks the eigenvalues for the known noise and projects them on {≥ 0, sum ≤ radius²}; "printed" rounds each to
+    [0, radius²] and does nothing else, as Amin et al. 2019 do with every covariance they compare ([0, n] for sums).
     """
 
     whole: ClassVar[bool] = True
@@ -60,6 +62,7 @@ class MomentMethod(Method):
     tighten: bool = False
     constants: str = "sharp"
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    reconstruction: str = field(default="projected", kw_only=True)
 
     @property
     @abstractmethod
@@ -111,6 +114,7 @@ class MomentMethod(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         check_choice("constants", self.constants, ["sharp", "published"], type(self).__name__)
+        check_choice("reconstruction", self.reconstruction, ["projected", "printed"], type(self).__name__)
         private = task.relation is Relation.ADD_REMOVE or task.private_center or self._pays_for_radius(task)
         if self.constants == "published" and (private or task.missing == "correct"):
             must = "'sharp' where the number of rows, the centre, the bound or the share of missing cells is private"
@@ -166,11 +170,12 @@ class MomentMethod(Method):
             second = second[1:, 1:] - np.outer(mean, mean)
         noisy_values, vectors = np.linalg.eigh((second + second.T) / 2)
         values = noisy_values
-        if task.shrink:
+        most, printed = task.row_radius(lattice.radius, frame) ** 2, self.reconstruction == "printed"
+        if task.shrink and not printed:
             whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor vanish
             tau = deviation / whole
             values = whole * shrink_eigenvalues(values / whole, self.law.r_transform(d, tau), math.sqrt(d) * tau)
-        values = project_eigenvalues(values, trace=task.row_radius(lattice.radius, frame) ** 2)
+        values = np.clip(values, 0.0, most) if printed else project_eigenvalues(values, trace=most)
         framed = (vectors * values) @ vectors.T
         error = self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task)
         if holes is not None:

@@ -1,11 +1,19 @@
 """``spiked``: noise on the leading projector, calibrated to a model of the data (Cai, Xia, Zha 2024, Algorithm 1).
 
-Guarantee: distributional, NOT worst-case. If rows are independent N(0, UΛUᵀ + σ²I) (or sub-Gaussian with that
-covariance), a neighbouring data set replaces one row by another from the same law, and the stated λ, σ² and condition
-number are right, then with the stated probability over the data one row moves the projector by at most Δ₁ and
-the scores' moment by at most Δ₂ (`stats.spiked`); Gaussian noise of these sensitivities is (ε, δ)-DP. Rows are not
-clipped: for data outside the model one row can move the projector by as much as √2, whatever n, and nothing is
-promised. "auto" never picks this method; `refined` adapts to the same signals with a worst-case guarantee.
+Guarantee: distributional, NOT worst-case. If rows are independent N(0, UΛUᵀ + σ²I), a neighbouring data set replaces
+one row by another from the same law, and the stated λ, σ² and condition number are right, then with the stated
+probability over the data one row moves the projector by at most Δ₁ and the scores' moment by at most Δ₂
+(`stats.spiked`); Gaussian noise of these sensitivities is (ε, δ)-DP. Nothing is proven here for rows that are not
+Gaussian, sub-Gaussian ones included: a bounded scale mixture with the same covariance moves the projector by more than
+the sharp Δ₁. Rows are not clipped: for data outside the model one row can move the projector by as much as √2, whatever
+n, and nothing is promised. "auto" never picks this method; `refined` adapts to the same signals with a worst-case
+guarantee.
+
+As published (``constants="published"``): Δ₁, Δ₂, Δ₃ and the noise of the paper, the r leading directions by singular
+value, eigenvalues as they come out of the noise, negative ones too. A private σ² is that of §5.3, with a third of the
+budget each for σ², directions and eigenvalues; a private rank or λ are those of §7.1 and §7.2, read off one release of
+eigenvalues with (ε/2, δ/2) on top. Δ₂ and Δ₃ contain the λ and σ² that they help to estimate, so public values for them
+must be assumed. The guarantee states what all of it gives.
 
 The noise is added in integers after rounding to a grid of Δ/2^32; the decomposition is in floating point.
 """
@@ -29,15 +37,32 @@ from dpeigen.privacy import Budget, Cost, GaussianCost, allocate, gaussian_epsil
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.questions import Eigenvalues, LeadingProjector, Matrix, ProjectedMoment
+from dpeigen.questions import (
+    BulkVariance,
+    Eigenvalues,
+    LeadingEigenvalues,
+    LeadingProjector,
+    Matrix,
+    ProjectedMoment,
+)
 from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import symmetric_eigh
-from dpeigen.stats.spiked import CLEAR, Model, count_spikes, published_sensitivities, sharp_sensitivities
+from dpeigen.stats.spiked import (
+    CLEAR,
+    Model,
+    count_spikes,
+    printed_rank,
+    published_bulk_sensitivity,
+    published_sensitivities,
+    sharp_sensitivities,
+)
 
 _WEIGHTS = {Purpose.DIRECTIONS: 0.8, Purpose.EIGENVALUES: 0.2, Purpose.MODEL: 0.4}
 _RADIUS_SHARE = 0.05  # of ε
+_AS_PRINTED = "Eigenvalues are as the noise left them, as published: they, and the covariance, may be negative."
+_TINY = 1e-100  # in place of a noisy parameter that comes out as 0
 
 
 @dataclass(frozen=True)
@@ -56,6 +81,9 @@ class Spiked(Method):
     constants : "sharp" or "published" (their Δ₁, Δ₂, noise formula and split; the guarantee states what that gives).
     factor : C₂ of the published sensitivities.
     failure : the probability, over the data, that sharp sensitivities do not hold.
+    assumed : public (λ, σ²) that the published Δ₂ and Δ₃ are computed with where λ, σ² or the rank is private. If they
+        are too small, nothing is promised.
+    largest_rank : R of §7.1, for a private rank as published; half of min(n, p) by default.
     """
 
     signal: float | str = "private"
@@ -66,6 +94,8 @@ class Spiked(Method):
     constants: str = "sharp"
     factor: float = 4.0
     failure: float = 1e-6
+    assumed: tuple[float, float] | None = None
+    largest_rank: int | None = None
 
     name = "spiked"
     reference = "Cai, Xia and Zha 2024, Algorithm 1"
@@ -85,7 +115,9 @@ class Spiked(Method):
         rank = "a few" if self._pays_for_rank(task) else self._rank(task)
         law = "rows are independent N(0, Σ) about the centre" + (", differences of pairs too" if task.pairs else "")
         spikes = f"Σ has {rank} eigenvalues in [λ + σ², κλ + σ²] and all others are σ²"
-        if self._unknown(task):
+        if self._unknown(task) and self.constants == "published":
+            numbers = "what is not public of λ, σ² and the rank is as released, and (λ, σ²) are at most as assumed"
+        elif self._unknown(task):
             numbers = "what is not public of λ, κ, σ² and the rank is within three deviations of its private estimate"
         else:
             numbers = f"λ = {self.signal:g}, κ = {self.condition:g} and σ² = {self.noise_variance:g} are right"
@@ -108,12 +140,31 @@ class Spiked(Method):
         """The budget, split by purpose."""
         paid = [Purpose.DIRECTIONS, Purpose.EIGENVALUES] if self.eigenvalues == "private" else [Purpose.DIRECTIONS]
         if self.constants == "published":
-            part = task.budget.epsilon / len(paid), task.budget.delta / len(paid)
-            return {name: GaussianCost(part[0] / math.sqrt(2 * math.log(1.25 / part[1]))) for name in paid}
+            parts = 3 if isinstance(self.noise_variance, str) else len(paid)  # Theorem 5.4, or Algorithm 1
+            found: dict[Purpose, Cost] = {name: _printed_cost(task.budget, parts) for name in paid}
+            model = list(self._printed_model_costs(task).values())
+            if model:
+                found[Purpose.MODEL] = GaussianCost(math.hypot(*(cost.mu for cost in model)))
+            return found
         d, pure, main = task.n_features, {}, {name: _WEIGHTS[name] for name in paid}
         if self._unknown(task):
             pure, main = {Purpose.RADIUS: _RADIUS_SHARE}, main | {Purpose.MODEL: _WEIGHTS[Purpose.MODEL]}
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) + d)
+
+    def _printed_model_costs(self, task: Task) -> dict[str, GaussianCost]:
+        """What the printed estimates of σ² (§5.3) and of the eigenvalues (§7.1, §7.2) cost."""
+        found = {}
+        if isinstance(self.noise_variance, str):
+            found["bulk"] = _printed_cost(task.budget, 3)
+        if isinstance(self.signal, str) or self._pays_for_rank(task):
+            found["eigenvalues"] = _printed_cost(task.budget, 2)
+        return found
+
+    def _largest_rank(self, task: Task) -> int:
+        """R of §7.1."""
+        if self.largest_rank is not None:
+            return self.largest_rank
+        return max(1, min(task.n_features, task.n_terms or task.n_features) // 2)
 
     def _rank(self, task: Task) -> int:
         """The public number of spikes, or the least that a private one may be."""
@@ -143,10 +194,10 @@ class Spiked(Method):
             raise ValueError(
                 complain("center", task.owner, "other than 'private' for method='spiked'", "private", remedy)
             )
-        if self._unknown(task) and (self.constants == "published" or self.eigenvalues == "known"):
-            remedy = "The paper's sensitivities need λ, σ² and the rank: give them, or use the defaults."
-            got = "private parameters"
-            raise ValueError(complain("constants", "Spiked", "'sharp', with eigenvalues='private'", got, remedy))
+        if self._unknown(task) and self.eigenvalues == "known":
+            remedy = "Known eigenvalues are λ + σ²: give λ, σ² and the rank, or leave eigenvalues='private'."
+            raise ValueError(complain("eigenvalues", "Spiked", "'private' where λ, σ² or the rank is", "known", remedy))
+        self._check_assumed(task)
         check_count("rank", self._rank(task), "Spiked", high=task.n_features - 1)
         if task.n_components is not None and task.n_components > self._rank(task):
             raise ValueError(
@@ -160,6 +211,26 @@ class Spiked(Method):
             elif purpose is not Purpose.RADIUS:
                 check_scale(LEAST_SENSITIVITY * math.sqrt(2) / gaussian_share(cost))
 
+    def _check_assumed(self, task: Task) -> None:
+        needed = self._unknown(task) and self.constants == "published"
+        if self.assumed is None:
+            if needed:
+                remedy = "The paper's noise on what is private of λ, σ² and the rank needs λ and σ² itself."
+                raise ValueError(complain("assumed", "Spiked", "public (λ, σ²) for published constants", None, remedy))
+        elif not needed:
+            must = "None where constants are sharp, or λ, σ² and the rank are public"
+            raise ValueError(complain("assumed", "Spiked", must, self.assumed))
+        elif not isinstance(self.assumed, tuple) or len(self.assumed) != 2:
+            raise ValueError(complain("assumed", "Spiked", "a pair (λ, σ²)", self.assumed))
+        else:
+            for value in self.assumed:
+                check_positive("assumed", value, "Spiked")
+        if self.largest_rank is not None:
+            if not (needed and self._pays_for_rank(task)):
+                raise ValueError(complain("largest_rank", "Spiked", "None but for a private rank as published", "one"))
+            most = min(task.n_features, task.n_terms or task.n_features) - 1
+            check_count("largest_rank", self.largest_rank, "Spiked", high=max(1, most))
+
     def _sensitivities(self, n: int, model: Model) -> tuple[float, float]:
         facts = {"signal": model.least_signal, "noise_variance": model.most_noise, "condition": model.condition}
         if self.constants == "published":
@@ -172,6 +243,8 @@ class Spiked(Method):
         if not self._unknown(task):
             signal, sigma2 = float(self.signal), float(self.noise_variance)
             return Model(d, self._rank(task), signal, sigma2, signal, sigma2, float(self.condition))
+        if self.constants == "published":
+            return self._ask_printed_model(curator, task)
         frame, radius, _ = ask_frame(curator, replace(task, bound="private"), costs, weighted=False)
         lattice, count = Lattice(frame, radius), float(task.n_terms or 1)
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
@@ -183,6 +256,32 @@ class Spiked(Method):
             rank = max(rank, count_spikes(values, d, int(count), deviation))
         return Model.of(values, deviation, int(count), rank, self.signal, self.noise_variance, self.condition)
 
+    def _ask_printed_model(self, curator: Curator, task: Task) -> Model:
+        """σ̃² of §5.3, r̂ of §7.1 and λ̃ of §7.2, from rows as they are: distributional like the rest."""
+        frame, _ = frame_rows(task)
+        d, n, rank = task.n_features, int(task.n_terms or 1), self._rank(task)
+        costs, least = self._printed_model_costs(task), rank
+        assumed = self.assumed or (1.0, 1.0)  # `check` has refused None
+        signal = assumed[0] if isinstance(self.signal, str) else float(self.signal)
+        sigma2 = assumed[1] if isinstance(self.noise_variance, str) else float(self.noise_variance)
+        most = self._largest_rank(task) if self._pays_for_rank(task) else rank
+        facts = (n, d, most, signal, sigma2, float(self.condition), self.factor)
+        if "bulk" in costs:
+            bulk = BulkVariance(frame, published_bulk_sensitivity(*facts), False, n)
+            noisy = curator.measure(bulk, purpose=Purpose.MODEL, cost=costs["bulk"])
+            sigma2 = abs(float(noisy[0])) or _TINY
+        if "eigenvalues" in costs:
+            number = most + 1 if self._pays_for_rank(task) else rank
+            leading = LeadingEigenvalues(frame, published_sensitivities(*facts)[1], False, number)
+            noisy = curator.measure(leading, purpose=Purpose.MODEL, cost=costs["eigenvalues"])
+            if self._pays_for_rank(task):
+                rank = max(least, printed_rank(noisy))
+            if isinstance(self.signal, str):
+                signal = abs(float(noisy[:rank].mean())) or _TINY
+        if not isinstance(self.signal, str):
+            signal = float(self.signal)
+        return Model(d, rank, signal, sigma2, signal, sigma2, float(self.condition))
+
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs, d = self.shares(task), task.n_features
         frame, _ = frame_rows(task)
@@ -191,19 +290,21 @@ class Spiked(Method):
         first_reach, second_reach = self._sensitivities(int(count), model)
         projector = LeadingProjector(frame, first_reach, sharp, rank)
         noisy = curator.measure(projector, purpose=Purpose.DIRECTIONS, cost=costs[Purpose.DIRECTIONS])
-        basis = symmetric_eigh(noisy)[1][:rank]
+        found, vectors = symmetric_eigh(noisy)
+        basis = vectors[:rank] if sharp else vectors[np.argsort(-np.abs(found), kind="stable")[:rank]]  # SVD_r
         sigma2, spikes = model.noise_variance, np.full(rank, model.signal)
         if Purpose.EIGENVALUES in costs:
             block = ProjectedMoment(frame, second_reach, sharp, Matrix(basis))
             noisy = curator.measure(block, purpose=Purpose.EIGENVALUES, cost=costs[Purpose.EIGENVALUES])
             spikes, turn = symmetric_eigh(noisy - sigma2 * np.eye(rank))
             basis = turn @ basis
-        values = np.maximum(spikes + sigma2, 0.0)
+        values = np.maximum(spikes + sigma2, 0.0) if sharp else spikes + sigma2
         covariance = (basis.T * (values - sigma2)) @ basis + sigma2 * np.eye(d)
         k = task.n_components
+        whole, axes = symmetric_eigh(covariance)
         return Estimate(
-            components=basis[:k] if k is not None else symmetric_eigh(covariance)[1],
-            eigenvalues=values[:k] if k is not None else np.maximum(symmetric_eigh(covariance)[0], 0.0),
+            components=basis[:k] if k is not None else axes,
+            eigenvalues=values[:k] if k is not None else np.maximum(whole, 0.0) if sharp else whole,
             noise_variance=sigma2
             if k is None or k == rank
             else float((values[k:].sum() + (d - rank) * sigma2) / (d - k)),
@@ -213,6 +314,7 @@ class Spiked(Method):
             radius=None,
             numerics="idealised",
             radius_released=Purpose.RADIUS in costs,
+            notes=() if sharp else (_AS_PRINTED,),
             details={
                 "rank": rank,
                 "signal": model.signal,
@@ -222,3 +324,9 @@ class Spiked(Method):
                 "eigenvalue_sensitivity": second_reach,
             },
         )
+
+
+def _printed_cost(budget: Budget, parts: int) -> GaussianCost:
+    """What the classical noise for (ε, δ) divided by so many really costs, if the sensitivity is right."""
+    epsilon, delta = budget.epsilon / parts, budget.delta / parts
+    return GaussianCost(epsilon / math.sqrt(2 * math.log(1.25 / delta)))

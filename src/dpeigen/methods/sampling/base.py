@@ -51,8 +51,11 @@ class SamplingMethod(Method):
     @abstractmethod
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float]:
-        """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii."""
+    ) -> tuple[Floats, Floats, float, float | None]:
+        """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii.
+
+        Last, what ‖Ĉ − C‖ is at most, with probability 95%; None: nothing is known of it.
+        """
 
     def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:  # noqa: ARG002
         """Deviations of the entries of the second moment in axes that start with the directions; None: not known."""
@@ -124,7 +127,7 @@ class SamplingMethod(Method):
         if Purpose.ROWS in costs:
             rows = Count(Eigenvalues(lattice, self.allowance(task)))
             count = curator.measure(rows, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
-        components, values, left = self.ask(curator, lattice, count, costs, task)
+        components, values, left, error = self.ask(curator, lattice, count, costs, task)
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         eigenvalues, left = values * unit, left * unit
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
@@ -147,6 +150,7 @@ class SamplingMethod(Method):
             numerics="idealised",
             radius_released=task.private_bound,
             notes=("The time of the rejection sampler depends on the data.",),
+            covariance_error=None if error is None else error * unit,
             measured=measured,
         )
 

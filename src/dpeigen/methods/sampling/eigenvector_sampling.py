@@ -9,6 +9,8 @@ are too few draws for that. "Idealised" numerics.
   (add/remove): `methods.sampling`. The printed cᵢ = εᵢ/4 wastes half. The last of d directions is determined and free.
 - The number of proposals of the rejection sampler, and so its time, depends on the data.
 
+The released covariance comes with a bound on its error that holds but for 5% (`stats.sampled`).
+
 Reference: Amin, Dick, Kulesza, Muñoz Medina, Vassilvitskii 2019, Algorithm 1 and Corollary 1.
 """
 
@@ -19,21 +21,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_choice
+from dpeigen._validate import check_choice, check_fraction
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.outline import Planned
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
-from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost
+from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import Directions, Eigenvalues
 from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Lattice, project_eigenvalues
+from dpeigen.stats.sampled import sampled_error
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
 
-_CONFIDENCE = 0.05  # β of Corollary 1
+_FAILURE = 0.05  # of the stated error
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,11 @@ class EigenvectorSampling(SamplingMethod):
 
     Parameters
     ----------
-    constants : "sharp", or "published" as printed (pure privacy, c = εᵢ/4); the guarantee then states what they give.
+    constants : "sharp", or "published" as printed (pure privacy, c = εᵢ/4, a share for the last direction too, though
+        it is determined); the guarantee then states what they give.
     split : "adaptive" gives more of the budget to directions with larger private eigenvalues (Corollary 1),
         "uniform" the same to all.
+    beta : β of Corollary 1: the larger, the more of the budget follows the private eigenvalues.
     reconstruction : how the covariance is put together, at no cost. "expected": the variance that a drawn direction is
         expected to hold, given the private eigenvalues and the law it was drawn from; "projected": the eigenvalues
         made decreasing and projected on {≥ 0, sum ≤ n}; "printed": each clipped to [0, n].
@@ -52,6 +58,7 @@ class EigenvectorSampling(SamplingMethod):
 
     split: str = "adaptive"
     reconstruction: str = "expected"
+    beta: float = 0.05
 
     name = "eigenvector-sampling"
     planned = Planned(slow=4)
@@ -60,28 +67,43 @@ class EigenvectorSampling(SamplingMethod):
     def check(self, task: Task) -> None:
         check_choice("split", self.split, ["adaptive", "uniform"], "EigenvectorSampling")
         check_choice("reconstruction", self.reconstruction, ["expected", "projected", "printed"], "EigenvectorSampling")
+        check_fraction("beta", self.beta, "EigenvectorSampling")
         super().check(task)
 
     def draws(self, task: Task) -> int:
         return max(1, min(steps_of(task), task.n_features - 1))  # the last of all is determined
+
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
+        """As printed, the last of all d directions has its share of a uniform split too, which costs nothing."""
+        costs = super().shares(task)
+        if self.constants == "published" and self.split == "uniform":
+            printed = pure_epsilon(costs[Purpose.EIGENVECTORS])
+            costs[Purpose.EIGENVECTORS] = PureCost(printed * self.draws(task) / steps_of(task))
+        return costs
 
     def value_scale(self, cost: Cost, task: Task) -> float:
         return Eigenvalues(any_lattice(task), self.allowance(task)).scale(cost, task.relation)
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float]:
+    ) -> tuple[Floats, Floats, float, float | None]:
         allowance, cost = self.allowance(task), costs[Purpose.EIGENVALUES]
         noisy = curator.measure(Eigenvalues(lattice, allowance), purpose=Purpose.EIGENVALUES, cost=cost).values
-        scale, cost = self.value_scale(cost, task) / VALUE_GRID, costs[Purpose.EIGENVECTORS]
+        paid, cost = cost, costs[Purpose.EIGENVECTORS]
+        scale = self.value_scale(paid, task) / VALUE_GRID
         concentrations = self.concentrations(noisy, scale, cost, task)
         question = Directions(lattice, allowance, tuple(concentrations))
         directions = curator.measure(question, purpose=Purpose.EIGENVECTORS, cost=cost)
         values = self._values(noisy, concentrations, count * task.units_per_term)
         k = len(directions)
+        error = None
+        if task.n_rows is not None and not task.private_center:
+            off = _tail(paid, scale, len(noisy), _FAILURE / 2)
+            rebuilt = np.append(values[:k], np.full(len(values) - k, values[k:].mean() if k < len(values) else 0.0))
+            error = sampled_error(noisy, off, rebuilt, concentrations, count * task.units_per_term, _FAILURE / 2)
         order = np.argsort(-values[:k], kind="stable")
         left = float(values[k:].mean()) if k < len(values) else 0.0
-        return fix_signs(directions[order]), values[:k][order], left
+        return fix_signs(directions[order]), values[:k][order], left, error
 
     def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats:
         """A direction drawn from exp(c·uᵀMu) turns by an angle of variance 1/2c(λᵢ − λⱼ): (λᵢ − λⱼ)/2c on an entry."""
@@ -100,15 +122,17 @@ class EigenvectorSampling(SamplingMethod):
     def concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
         """The cᵢ of the draws, from private eigenvalues and public facts."""
         k, paid = steps_of(task), self.draws(task)
-        tau = scale * math.log(2 * task.n_features / _CONFIDENCE)
+        tau = scale * math.log(2 * task.n_features / self.beta)
         weights = np.maximum(noisy[:paid], 0.0) + tau if self.split == "adaptive" else np.ones(paid)
+        if self.constants == "published" and self.split == "adaptive":  # the determined direction has a share as well
+            weights = np.maximum(noisy[:k], 0.0) + tau
         if isinstance(cost, ConcentratedCost):
             share = np.cbrt(weights)  # Σ λᵢ/εᵢ is least for a fixed Σ εᵢ² when εᵢ ∝ λᵢ^{1/3}
             epsilons = share * math.sqrt(8 * cost.rho / float(share @ share))
         else:
             share = np.sqrt(weights)  # … and for a fixed Σ εᵢ when εᵢ ∝ λᵢ^{1/2}
             epsilons = share * (pure_epsilon(cost) / share.sum())
-        return np.append(epsilons * self.concentration(task), np.zeros(k - paid))
+        return np.append(epsilons[:paid] * self.concentration(task), np.zeros(k - paid))
 
     def _values(self, noisy: Floats, concentrations: Floats, most: float) -> Floats:
         """One value for each direction and for those left out, in squared radii."""
@@ -116,3 +140,9 @@ class EigenvectorSampling(SamplingMethod):
             return np.clip(noisy, 0.0, most)
         decreasing = project_eigenvalues(isotonic_decreasing(noisy), trace=most)
         return decreasing if self.reconstruction == "projected" else expected_rayleigh(decreasing, concentrations)
+
+
+def _tail(cost: Cost, scale: float, d: int, failure: float) -> float:
+    """What the noise on each of d values stays below, all of them but for this probability; and a grid step."""
+    tail = float(-ndtri(failure / (2 * d))) if isinstance(cost, GaussianCost) else math.log(d / failure)
+    return scale * tail * (1 + 1e-6) + 1 / VALUE_GRID

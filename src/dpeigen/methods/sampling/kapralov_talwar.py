@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpeigen._types import Floats
+from dpeigen._validate import check_choice
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.outline import Planned
@@ -37,12 +38,20 @@ class KapralovTalwar(SamplingMethod):
     ----------
     constants : "sharp", or "published" (pure privacy, c = εᵢ/4 and value noise of scale 2/εᵢ); the guarantee then
         states what they give.
+    reconstruction : "projected": the eigenvalues of the sum of rank-one matrices are projected on {≥ 0, sum ≤ n};
+        "printed": each is rounded to [0, n], as in Amin et al. 2019.
     """
+
+    reconstruction: str = "projected"
 
     name = "kapralov-talwar"
     planned = Planned(slow=4)
     reference = "Kapralov and Talwar 2013"
     halved = (Purpose.EIGENVALUES, Purpose.EIGENVECTORS)
+
+    def check(self, task: Task) -> None:
+        check_choice("reconstruction", self.reconstruction, ["projected", "printed"], "KapralovTalwar")
+        super().check(task)
 
     def value_scale(self, cost: Cost, task: Task) -> float:
         anything = Matrix(np.zeros(0))
@@ -54,7 +63,7 @@ class KapralovTalwar(SamplingMethod):
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float]:
+    ) -> tuple[Floats, Floats, float, float | None]:
         steps, allowance, d = steps_of(task), self.allowance(task), task.n_features
         draw, value = (_one_step(costs[p], steps) for p in (Purpose.EIGENVECTORS, Purpose.EIGENVALUES))
         concentration = draw_epsilon(draw, 1) * self.concentration(task)
@@ -66,8 +75,12 @@ class KapralovTalwar(SamplingMethod):
             noisy = curator.measure(length, purpose=Purpose.EIGENVALUES, cost=value)
             rebuilt = rebuilt + np.clip(noisy, -most, most) * np.outer(u, u)
         eigenvalues, eigenvectors = np.linalg.eigh(rebuilt)
-        eigenvalues = project_eigenvalues(eigenvalues, trace=most)[::-1]
-        return fix_signs(eigenvectors.T[::-1][:steps]), eigenvalues[:steps], 0.0
+        if self.reconstruction == "printed":
+            eigenvalues = np.clip(eigenvalues, 0.0, most)[::-1]
+        else:
+            eigenvalues = project_eigenvalues(eigenvalues, trace=most)[::-1]
+        # No bound: the error is that of the sum, whose size ‖C‖_F would have to be released.
+        return fix_signs(eigenvectors.T[::-1][:steps]), eigenvalues[:steps], 0.0, None
 
 
 def _one_step(cost: Cost, steps: int) -> Cost:
