@@ -129,7 +129,7 @@ def test_published_modes_are_the_printed_algorithms(mode, setting):
     truth, losses = np.eye(d)[:, :m], []
     for seed in range(runs):
         rng = np.random.default_rng([seed, n, d])
-        rows = rng.standard_normal((n, d)) * np.sqrt([20.0, 12.0, 1.0, 1.0, 1.0][:d])
+        rows = rng.standard_normal((n, d)) * np.sqrt(np.r_[[30.0, 15.0][:m], np.ones(d - m)])
         ours = released(rows, m, epsilon, delta, method, seed)
         theirs, quieter = (printed(rows, m, epsilon, delta, rng, noise=noise) for noise in (1.0, 0.4))
         losses.append([sine(v, truth) for v in (ours, theirs, quieter)])

@@ -62,10 +62,11 @@ def test_without_outliers_little_is_lost():
     assert ours < 1.2 * plain
 
 
-def test_adding_and_removing_rows():
+def test_adding_and_removing_rows_about_a_public_centre():
     rows = rows_with_cluster(10, 0.2, 0, n=8000)
+    facts = {"epsilon": 2.0, "delta": 1e-5, "relation": "add_remove", "center": np.full(10, 3.0), "random_state": 0}
     for method in (SIGNS, Refined(cutoff="private")):
-        made = PrivatePCA(2, epsilon=2.0, delta=1e-5, method=method, relation="add_remove", random_state=0).fit(rows)
+        made = PrivatePCA(2, method=method, **facts).fit(rows)
         assert sin_theta(made.components_, np.eye(10)[:2]) < 0.15
 
 

@@ -253,10 +253,11 @@ def alike(scale: Floats, known: Bools, sure: Bools) -> tuple[Floats, Bools]:
 def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float, *, robust: bool = False) -> Floats:
     """One scale for all framed columns, in their own units: about 2.5 times their root mean square deviation.
 
-    ``robust``: from the median of differences, which outliers do not move far as long as most pairs are free of them.
+    ``robust``: from the median of differences, which outliers do not move far as long as most pairs are free of them;
+    only where the number of rows is public (``count`` is not 0).
     """
     apart = replace(view, center=None, pairs=True)
-    far, factor = (0.5, _MEDIAN_TO_FAR) if robust else (_FAR_PAIRS, 1.0)
+    far, factor = (0.5, _MEDIAN_TO_FAR) if robust and count else (_FAR_PAIRS, 1.0)
     radius = curator.measure(RadiusLeaving(apart, far * count / 2), purpose=Purpose.SCALES, cost=cost)
     return factor * 2 * radius / math.sqrt(view.n_features) * apart.unit
 

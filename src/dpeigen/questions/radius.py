@@ -93,6 +93,8 @@ class RadiusHolding(_Radius):
     half: bool = False
 
     def scale(self, cost: Cost, relation: Relation) -> float:
+        if relation is not Relation.REPLACE and self.rows.rows_per_term > 1:
+            raise AssertionError("the proof is for rows: one more of them may change one pair and add another")
         return holding_scale(cost, relation, half=self.half)
 
     def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
