@@ -260,8 +260,7 @@ class Release(DeclaredColumns):
 
         Parameters
         ----------
-        contamination : the share of rows that may be anything at all, in [0, 1) (Theorem 3.4): the components are those
-            of the others. It is yours to state; nothing in the release tells it.
+        contamination : the share of rows that may be anything (Theorem 3.4), yours to state; the others are elliptical.
         """
         if not 0 <= contamination < 1:
             raise ValueError(complain("contamination", "Release.subspace_error", "in [0, 1)", contamination))

@@ -18,8 +18,8 @@ C = 2.0
 TRANSFORMS = {
     "spherical": (Transform(), lambda s: 1.0),
     "winsorized": (Transform("winsorized", C), lambda s: min(s, C)),
-    "redescending": (redescending(C), lambda s: min(1.0, (C / s) ** 2)),
-    "winsorized-redescending": (winsorized_redescending(C), lambda s: min(s, C * (C / s) ** 2)),
+    "redescending": (redescending(C), lambda s: min(1.0, (C / s) ** 4)),
+    "winsorized-redescending": (winsorized_redescending(C), lambda s: min(s, C * (C / s) ** 4)),
     "shell": (
         Transform("custom", 1.0, Tabulated(lambda s: np.exp(-((s - 1) ** 2)), 1.0)),
         lambda s: math.exp(-((s - 1) ** 2)),
@@ -84,7 +84,7 @@ def test_no_pair_of_rows_changes_a_sum_by_more_than_is_claimed(name, relation):
 
 def test_rows_far_beyond_the_cutoff_count_next_to_nothing_and_signs_do_not():
     far = np.array([[1e3 * C, 0.0]])
-    for transform, most in ((redescending(C), 1.1e-6), (winsorized_redescending(C), 1.1e-6)):
+    for transform, most in ((redescending(C), 1.1e-12), (winsorized_redescending(C), 1.1e-12)):
         assert np.linalg.norm(SignFrame(Frame(2), transform).image(far)) < most
     assert np.linalg.norm(SignFrame(Frame(2), Transform()).image(far)) > 0.999
 

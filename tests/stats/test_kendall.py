@@ -77,9 +77,9 @@ def xi_of(transform):
     if transform.kind == "winsorized":
         return lambda s: np.minimum(s / LONG(transform.radius), LONG(1))
     if transform.kind == "redescending":
-        return lambda s: LONG(1) / np.maximum(s / LONG(transform.cutoff), LONG(1)) ** 2
+        return lambda s: LONG(1) / np.maximum(s / LONG(transform.cutoff), LONG(1)) ** 4
     if transform.kind == "winsorized-redescending":
-        return lambda s: np.minimum(s / LONG(transform.cutoff), (LONG(transform.cutoff) / s) ** 2)
+        return lambda s: np.minimum(s / LONG(transform.cutoff), (LONG(transform.cutoff) / s) ** 4)
     # A function that jumps must see the double that the tiles see: no test puts a distance next to a jump.
     return lambda s: np.clip(transform.function(np.minimum(s, 1.79e308).astype(float)) / LONG(transform.radius), 0, 1)
 

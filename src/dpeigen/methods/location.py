@@ -7,7 +7,7 @@ depends on where the rows lie; a radius about that place (`questions.radius`), a
 origin take their part (after Biswas, Dong, Kamath, Ullman 2020): the error then grows with the distance from it. With a
 public bound the mean alone may be enough.
 
-Robust: the scale is the median of differences, the radius holds half of the rows, and beyond 1.5 times it rows count
+Robust: the scale is the median of differences, the radius holds half of the rows, and beyond 1.4 times it rows count
 ever less in the mean (`winsorized_redescending`), so that a minority of outliers has no part in the centre if it is far
 away. A row adds at most 1 to that sum in units of the cutoff (`stats.generalised`): the sensitivity is that of a mean.
 """
@@ -39,7 +39,7 @@ _ROUNDS = (
     (Purpose.CENTER_RADIUS, Purpose.CENTER),
 )
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
-CUTOFF = 1.5  # times the length that half of the rows have: rows count less beyond it
+CUTOFF = 1.4  # times the length that half of the rows have: rows count less beyond it
 
 
 def center_shares(task: Task, *, measured: bool = False, alone: bool = False) -> tuple[Weights, Weights]:

@@ -8,10 +8,10 @@ of rows in the unit ball, for every ξ and every cutoff: √2 or 1 for Σ g·g�
 
 >>> from dpeigen.stats import Frame
 >>> from dpeigen.stats.pairs import redescending
->>> np.round(SignFrame(Frame(2), redescending(5.0)).image(np.array([[3.0, 4.0], [30.0, 40.0], [0.0, 0.0]])), 4)
-array([[0.6  , 0.8  ],
-       [0.006, 0.008],
-       [0.   , 0.   ]])
+>>> np.round(SignFrame(Frame(2), redescending(5.0)).image(np.array([[3.0, 4.0], [6.0, 8.0], [0.0, 0.0]])), 4)
+array([[0.6   , 0.8   ],
+       [0.0375, 0.05  ],
+       [0.    , 0.    ]])
 """
 
 from __future__ import annotations

@@ -29,15 +29,15 @@ _DIRECT = 4096  # pairs at a time
 SMALLEST_FLOAT = float(np.nextafter(0.0, 1.0))
 
 
-REDESCENDING = ("redescending", "winsorized-redescending")  # beyond a cutoff c they fall like (c/s)²
+REDESCENDING = ("redescending", "winsorized-redescending")  # beyond a cutoff c they fall like (c/s)⁴
 
 
 @dataclass(frozen=True)
 class Transform:
     """ξ, and its bound b (``radius``).
 
-    "spherical": 1. "winsorized": min(b, s). "redescending": min(1, (c/s)²) with b = 1, and
-    "winsorized-redescending": min(s, c·(c/s)²) with b = c, for a cutoff c: rows (or differences) far beyond it count
+    "spherical": 1. "winsorized": min(b, s). "redescending": min(1, (c/s)⁴) with b = 1, and
+    "winsorized-redescending": min(s, c·(c/s)⁴) with b = c, for a cutoff c: rows (or differences) far beyond it count
     next to nothing. "custom": a function of s, cut off at b.
     """
 
@@ -67,7 +67,7 @@ class Transform:
             return cls("winsorized", radius)
         if transform in REDESCENDING:
             if radius is None:
-                remedy = "About one and a half times the median length is a good choice."
+                remedy = "About 1.4 times the median length is a good choice."
                 raise ValueError(
                     complain("radius", owner, f"given for transform={transform!r}: its cutoff", None, remedy)
                 )
@@ -83,7 +83,7 @@ class Transform:
             return np.minimum(norms / self.radius, 1.0)
         if self.kind in REDESCENDING:
             inside = norms / self.cutoff
-            gains = 1.0 / np.maximum(inside, 1.0) ** 2
+            gains = 1.0 / np.maximum(inside, 1.0) ** 4
             return gains if self.kind == "redescending" else np.minimum(inside, gains)
         if self.function is None:
             raise AssertionError("a custom transform has a function")
@@ -94,9 +94,9 @@ class Transform:
     def steepness(self) -> float:
         """σ such that a relative change ρ of a squared distance D, ρ small, changes ξ²/D by at most (1 + σ)·ρ·b²/D.
 
-        ξ² is constant or grows with D below a cutoff, and falls like D⁻² beyond it; see `Tabulated` for functions.
+        ξ² is constant or grows with D below a cutoff, and falls like D⁻⁴ beyond it; see `Tabulated` for functions.
         """
-        return {"custom": 2.0**9, "redescending": 2.0, "winsorized-redescending": 2.0}.get(self.kind, 0.0)
+        return {"custom": 2.0**9, "redescending": 4.0, "winsorized-redescending": 4.0}.get(self.kind, 0.0)
 
     @property
     def unit(self) -> float:
@@ -105,12 +105,12 @@ class Transform:
 
 
 def redescending(cutoff: float) -> Transform:
-    """ξ(s) = min(1, (c/s)²): signs of what is not longer than the cutoff, and ever less of what is."""
+    """ξ(s) = min(1, (c/s)⁴): signs of what is not longer than the cutoff, and ever less of what is."""
     return Transform("redescending", 1.0, cutoff=cutoff)
 
 
 def winsorized_redescending(cutoff: float) -> Transform:
-    """ξ(s) = min(s, c·(c/s)²): what is not longer than the cutoff as it is, and ever less of what is."""
+    """ξ(s) = min(s, c·(c/s)⁴): what is not longer than the cutoff as it is, and ever less of what is."""
     return Transform("winsorized-redescending", cutoff, cutoff=cutoff)
 
 
@@ -281,7 +281,7 @@ class _PairSum:
             np.minimum(weights, self.cap, out=weights)
         elif self.transform.kind in REDESCENDING:
             beyond = np.minimum(self.cap * weights, 1.0)
-            gains = beyond * beyond
+            gains = (beyond * beyond) ** 2
             weights = (
                 weights * gains
                 if self.transform.kind == "redescending"

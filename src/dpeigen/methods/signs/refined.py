@@ -4,7 +4,7 @@ Guarantee: (ε, δ)-DP, δ > 0, for every data set, both relations, with exact i
 noise. Proof: it is an adaptive composition of
 
 1. ``rounds`` + 1 sign moments Σzzᵀ, z = Tx/|Tx| on the integer sphere lattice, or, with a cutoff c, z = ξ(|Tx|)·Tx/|Tx|
-   with ξ(s) = min(1, (c/s)²) on that of the unit ball (`stats.generalised`), c a function of earlier releases. T = I +
+   with ξ(s) = min(1, (c/s)⁴) on that of the unit ball (`stats.generalised`), c a function of earlier releases. T = I +
    Uᵀ(diag(t) − I)U is a function of earlier releases; the image of a row depends on T and that row alone
    (`stats.stretch`). Whatever T is, |z| ≤ 1, so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴
    − 2(z·y)²) or 1 (add/remove).
@@ -25,7 +25,7 @@ dividing each row by its length makes both halves of a row equally long: the noi
 apart; that has a sensitivity of 2ab at the largest a and b instead (a′ = −a, b′ = b).
 
 A cutoff is for outliers: signs give a row as much weight as any other however far away it is, so that a cluster of a
-tenth of the rows can turn the directions. Beyond the cutoff its weight falls like (c/s)⁴. The centre is then found in
+tenth of the rows can turn the directions. Beyond the cutoff its weight falls like (c/s)⁸. The centre is then found in
 the same way (`methods.location`), and so are variances.
 """
 
@@ -80,7 +80,7 @@ class Refined(Method):
         that a private one costs little; but there are half as many. For few rows.
     only_directions : pay for nothing else: variances are relative to their sum, as the sign moments show them, and no
         private centre is found (directions then come from differences). For very few rows.
-    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", 1.5 times a paid
+    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", 1.4 times a paid
         length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
     emphasis : factors on the default shares of the budget by purpose.
     """
