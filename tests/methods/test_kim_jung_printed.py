@@ -1,7 +1,7 @@
 """Kim and Jung 2025 written out again from the paper, sharing no code with the package: published modes agree with it.
 
 Each mode on two settings: mean sinΘ of 120 runs of both, on the same tables, within five standard errors of the
-difference (false alarms below 1e-6 a test). Twins: with a tenth of the printed noise the means are more than that apart.
+difference (false alarms below 1e-6 a test). Twins: with a tenth of the printed noise they are more than that apart.
 """
 
 from __future__ import annotations

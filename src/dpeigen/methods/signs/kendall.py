@@ -98,6 +98,8 @@ class Kendall(Method):
         if self.constants == "published":
             return {Purpose.TAU: self._published_cost(task)}
         pure: Weights = {Purpose.RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
+        if pure and self.transform in REDESCENDING:  # a cutoff need not be exact
+            pure[Purpose.RADIUS] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         main = {Purpose.TAU: 1.0}
         if self._pays_for_variances(task):
             main[Purpose.VARIANCES] = variance_share(_paired(task))
