@@ -132,13 +132,13 @@ def write_expected(
     path.write_text(head + ",\n".join(lines) + "\n  }\n}\n", encoding="utf-8")
 
 
-def command(about: str | None, here: Path, main: Callable[[bool, Path], bool], record: Callable[[], None]) -> None:
-    """``run.py [--quick] [--out FOLDER] [--record]``."""
+def command(about: str | None, here: Path, main: Callable[[bool, Path], bool], record: Callable[..., None]) -> None:
+    """``run.py [--quick] [--out FOLDER] [--record [PART ...]]``; parts only where ``record`` takes their names."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     parser.add_argument("--out", type=Path, default=here / "out")
-    parser.add_argument("--record", action="store_true", help="write expected.json anew")
+    parser.add_argument("--record", nargs="*", metavar="PART", help="write expected.json anew, or parts of it")
     options = parser.parse_args()
-    if options.record:
-        record()
+    if options.record is not None:
+        record(*options.record)
     sys.exit(0 if main(options.quick, options.out) else 1)

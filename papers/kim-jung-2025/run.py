@@ -9,7 +9,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpeigen import PrivatePCA
 from dpeigen.evaluation import projection_distance, sin_theta
 from dpeigen.methods import AnalyzeGaussPrinted, Kendall
+from dpeigen.methods.foreseen import OnlyNoiseWarning
 from dpeigen.privacy import NotPrivateWarning, gaussian_sigma
 from dpeigen.stats import kendall_tau, pairs
 
@@ -32,6 +33,7 @@ import kim_claims  # noqa: E402
 import kim_data  # noqa: E402
 import kim_europe  # noqa: E402
 import kim_figures  # noqa: E402
+import kim_outliers  # noqa: E402
 from recorded import allowed, command, compared, verdict, write_expected  # noqa: E402, F401
 
 Floats = NDArray[np.float64]
@@ -43,9 +45,21 @@ DIMENSIONS = (5, 10, 25)
 SIZES = (250, 500, 750, 1000, 1500, 2000)
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # Figure 5
 RATES = (0.1, 0.3, 3.0, 10.0, 30.0)  # of NSGGD, beside the printed 1, times 1/n²
-REPETITIONS, FIGURE_1, EUROPE, OTHER_RATES = 100, 1000, 50, 20
+REPETITIONS, FIGURE_1, EUROPE, OTHER_RATES, OUTLIERS = 100, 1000, 50, 20, 10
 QUICK_DIMENSIONS, QUICK_SIZES, QUICK_EPSILONS, QUICK = (5, 10), (500, 2000), (0.5, 2.0), 6
 RECORDED_FROM = 10**6  # expected.json was recorded with seeds that no run uses
+
+
+PARTS = {
+    "figure-1": ("figure-1/*",),
+    "figures-2-to-5": tuple(f"{law}/*" for law in kim_data.LAWS),
+    "figure-6": ("europe/*",),
+    "outliers": ("outliers: *",),
+}
+ABOUT = (
+    "Mean and standard deviation of sinΘ (figure-1: of the Frobenius distance of projectors; europe: to the plane of "
+    "plain PCA); keys are law/columns/rows/epsilon/method."
+)
 
 
 @contextmanager
@@ -162,8 +176,10 @@ def figure_1(n: int, seeds: range) -> dict[Cell, Floats]:
     return {key: np.array(values) for key, values in losses.items()}
 
 
-def cells(quick: bool, first_seed: int = 0, log: bool = False) -> dict[Cell, Floats]:
-    """The losses of every cell."""
+def cells(
+    quick: bool, first_seed: int = 0, log: bool = False, parts: Collection[str] = tuple(PARTS)
+) -> dict[Cell, Floats]:
+    """The losses of every cell of these parts."""
     found: dict[Cell, Floats] = {}
     started = time.monotonic()
 
@@ -174,7 +190,7 @@ def cells(quick: bool, first_seed: int = 0, log: bool = False) -> dict[Cell, Flo
         if log:
             print(f"{time.monotonic() - started:6.0f} s  {what}", flush=True)
 
-    for law in kim_data.LAWS:
+    for law in kim_data.LAWS if "figures-2-to-5" in parts else ():
         for d in QUICK_DIMENSIONS if quick else DIMENSIONS:
             for n in QUICK_SIZES if quick else SIZES:
                 several = (d, n) == (10, 2000)
@@ -182,11 +198,15 @@ def cells(quick: bool, first_seed: int = 0, log: bool = False) -> dict[Cell, Flo
                 rates = not quick and law != "gaussian"
                 found |= cell(law, d, n, epsilons, seeds(QUICK if quick else REPETITIONS), rates)
             say(f"{law}, d = {d}")
-    for n in QUICK_SIZES if quick else SIZES:
+    for n in (QUICK_SIZES if quick else SIZES) if "figure-1" in parts else ():
         found |= figure_1(n, seeds(QUICK if quick else FIGURE_1))
-    say("figure 1")
-    found |= kim_europe.cells(private, seeds(QUICK if quick else EUROPE))
-    say("figure 6")
+        say(f"figure 1, n = {n}")
+    if "figure-6" in parts:
+        found |= kim_europe.cells(private, seeds(QUICK if quick else EUROPE))
+        say("figure 6")
+    if "outliers" in parts:
+        found |= kim_outliers.cells(seeds(2 if quick else OUTLIERS), quick)
+        say("outliers")
     return found
 
 
@@ -199,6 +219,7 @@ def main(quick: bool, out: Path) -> bool:
     """Print the table, write results and figures into ``out``, and say whether all agrees with ``expected.json``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)  # seeded on purpose, on synthetic and public rows
+        warnings.simplefilter("ignore", OnlyNoiseWarning)  # the paper has such settings
         found = cells(quick, log=not quick)
     results = compared(HERE, {key_of(where): values for where, values in found.items()}, out, digits=5)
     kim_figures.draw(found, out)
@@ -212,14 +233,16 @@ def main(quick: bool, out: Path) -> bool:
     return verdict(results, out)
 
 
-def record() -> None:
-    """Write ``expected.json`` anew: only after a change that is meant to change the numbers."""
+def record(*parts: str) -> None:
+    """Write ``expected.json`` anew, or only `PARTS` of it: only after a change that is meant to change the numbers."""
+    if unknown := set(parts) - set(PARTS):
+        sys.exit(f"There are the parts {', '.join(PARTS)}; not {', '.join(sorted(unknown))}.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
-        found = cells(False, RECORDED_FROM, log=True)
-    about = "Mean and standard deviation of sinΘ (figure-1: of the Frobenius distance of projectors; europe: to the "
-    about += "plane of plain PCA); keys are law/columns/rows/epsilon/method."
-    write_expected(HERE, about, {key_of(where): values for where, values in found.items()}, digits=5)
+        warnings.simplefilter("ignore", OnlyNoiseWarning)
+        found = cells(False, RECORDED_FROM, log=True, parts=parts or tuple(PARTS))
+    only = [pattern for part in parts for pattern in PARTS[part]]
+    write_expected(HERE, ABOUT, {key_of(where): values for where, values in found.items()}, digits=5, only=only)
     sys.exit(0)  # comparing is a run of its own
 
 

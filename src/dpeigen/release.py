@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpeigen import exchange, io
 from dpeigen._types import Floats, freeze_arrays
-from dpeigen._validate import check_count
+from dpeigen._validate import check_count, complain
 from dpeigen.columns import DeclaredColumns
 from dpeigen.facts import check_about, check_description
 from dpeigen.privacy import Guarantee, randomness
@@ -331,20 +331,28 @@ class Release(DeclaredColumns):
         # A row is in a 2/n share of the pairs, or a little more where parts are uneven.
         return breakdown_bound(values, len(self.components), bound, noise) / max(1.0, tau["tau_share"])
 
-    def subspace_error(self) -> float:
+    def subspace_error(self, contamination: float = 0.0) -> float:
         """Bound sinΘ between the released and the true components with probability 95% (Kendall's tau only).
 
         Theorem 3.2 of Kim and Jung 2025 with explicit constants, for rows from an elliptical law; 1 where it says
         nothing, which is usual for few rows: bounds with every constant spelled out are wide. Costs nothing.
+
+        Parameters
+        ----------
+        contamination : float, default=0.0
+            The share of rows that may be anything (Theorem 3.4), yours to state; the others are elliptical.
 
         Returns
         -------
         float
             A bound on sinΘ, at most 1.
         """
+        if not 0 <= contamination < 1:
+            raise ValueError(complain("contamination", "Release.subspace_error", "in [0, 1)", contamination))
         tau, n = self._tau(), float(self.facts["n_rows"])
         values, bound, noise = tau["tau_eigenvalues"], tau["tau_bound"], tau["tau_noise_norm"]
-        return subspace_error_bound(values, len(self.components), bound, n, noise, failure=0.025)
+        share = contamination * max(1.0, tau["tau_share"])
+        return subspace_error_bound(values, len(self.components), bound, n, noise, 0.025, min(share, 1 - 1e-9))
 
     def _tau(self) -> dict[str, Any]:
         details = self.facts.get("details") or {}

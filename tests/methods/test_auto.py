@@ -131,9 +131,9 @@ def test_few_rows_pay_for_directions_alone(tools):
 
 def test_kendall_is_left_alone_where_rows_are_many(tools):
     many = replace(facts(tools, 100, 400_000, bound=None, center="pairs", k=2), robust=True)
-    assert "kendall" not in explain(many).errors
+    assert not any(label.startswith("kendall") for label in explain(many).errors)
     few = replace(facts(tools, 100, 4000, bound=None, center="pairs", k=2), robust=True)
-    assert "kendall" in explain(few).errors
+    assert any(label.startswith("kendall") for label in explain(few).errors)
 
 
 def test_the_choice_is_kept_in_the_release(tmp_path):
@@ -142,7 +142,7 @@ def test_the_choice_is_kept_in_the_release(tmp_path):
     assert auto.choice["method"] == auto.guarantee.mechanism
     assert "goes to 0" in auto.choice["reason"]
     robust = PrivatePCA(2, epsilon=2.0, delta=1e-6, robust=True, random_state=0).fit(X).release_
-    assert robust.choice["method"] in robust.choice["predicted"]
+    assert robust.choice["chosen"] in robust.choice["predicted"]
     assert "regret" in robust.choice["reason"]
     auto.save(tmp_path / "release")
     assert load_release(tmp_path / "release").choice == auto.choice

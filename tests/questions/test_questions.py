@@ -61,8 +61,9 @@ from dpeigen.questions import (
     radius_from,
 )
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
+from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Transform
+from dpeigen.stats.pairs import Transform, redescending, winsorized_redescending
 from dpeigen.stats.stretch import Stretched, WhitenedRows
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
@@ -131,6 +132,15 @@ def exponent(value):
 CASES = {
     "radius holding": Case(RadiusHolding(FRAME), np.log2, ("pure",)),
     "radius holding half": Case(RadiusHolding(PAIRS, half=True), np.log2, ("pure",), (REPLACE,)),
+    "radius holding half of the rows": Case(RadiusHolding(FRAME, half=True), np.log2, ("pure",)),
+    "redescending mean": Case(ClippedMean(SignFrame(AWAY, winsorized_redescending(4.0)).lattice), lambda a: a.mean),
+    "redescending squares": Case(
+        MeanSquares(SignFrame(ScoreFrame(FRAME, BASIS[:2], residual=True), winsorized_redescending(4.0)).lattice),
+        lambda a: a.squares,
+    ),
+    "redescending signs": Case(
+        Moment(SignFrame(STRETCHED, redescending(4.0)).lattice, GaussianLaw()), totals, ("gaussian",)
+    ),
     "radius holding, away": Case(RadiusHolding(AWAY), np.log2, ("pure",)),
     "radius of scores": Case(RadiusHolding(ScoreFrame(FRAME, BASIS[:2], residual=True)), np.log2, ("pure",)),
     "radius leaving": Case(RadiusLeaving(STRETCHED, 1000.0), np.log2, ("pure",), budget=0.25),

@@ -16,7 +16,16 @@ from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats import KendallTau, kendall_tau
 from dpeigen.stats.frame import Frame
-from dpeigen.stats.pairs import Tabulated, Transform, allowance, n_pairs, pair_sum, pairs_per_row
+from dpeigen.stats.pairs import (
+    Tabulated,
+    Transform,
+    allowance,
+    n_pairs,
+    pair_sum,
+    pairs_per_row,
+    redescending,
+    winsorized_redescending,
+)
 
 LONG = np.longdouble
 needs_extended = pytest.mark.skipif(np.finfo(LONG).nmant < 60, reason="no extended precision here to compare with")
@@ -67,6 +76,10 @@ def xi_of(transform):
         return np.ones_like
     if transform.kind == "winsorized":
         return lambda s: np.minimum(s / LONG(transform.radius), LONG(1))
+    if transform.kind == "redescending":
+        return lambda s: LONG(1) / np.maximum(s / LONG(transform.cutoff), LONG(1)) ** 4
+    if transform.kind == "winsorized-redescending":
+        return lambda s: np.minimum(s / LONG(transform.cutoff), (LONG(transform.cutoff) / s) ** 4)
     # A function that jumps must see the double that the tiles see: no test puts a distance next to a jump.
     return lambda s: np.clip(transform.function(np.minimum(s, 1.79e308).astype(float)) / LONG(transform.radius), 0, 1)
 
@@ -89,6 +102,8 @@ SPHERICAL = Transform()
 TRANSFORMS = {
     "spherical": SPHERICAL,
     "winsorized": Transform("winsorized", 1.3),
+    "redescending": redescending(1.3),
+    "winsorized-redescending": winsorized_redescending(1.3),
     "ball": tabled(ball, 1.0),
     "shell": tabled(shell, 0.5),  # its values above the bound are cut
     "smooth": tabled(smooth, 1.0),
@@ -237,8 +252,10 @@ def spiteful(draw):
 @settings(max_examples=150)
 @given(spiteful(), st.sampled_from([None, 1, 5, 40]), st.integers(-300, 300))
 def test_no_data_set_is_summed_worse_than_the_allowance_says(rows, design, exponent):
-    for transform in (SPHERICAL, Transform("winsorized", math.ldexp(1.3, exponent))):
-        assert off(rows, transform, design) <= allowance(len(rows), rows.shape[1], design)
+    size = math.ldexp(1.3, exponent)
+    for transform in (SPHERICAL, Transform("winsorized", size), redescending(size), winsorized_redescending(size)):
+        most = allowance(len(rows), rows.shape[1], design, steepness=transform.steepness)
+        assert off(rows, transform, design) <= most
 
 
 @needs_extended
@@ -335,7 +352,7 @@ def test_functions_that_mix_distances_cannot_mix_those_of_the_data(function):
     [
         ({"transform": "winsorized"}, "radius.*given for transform='winsorized'"),
         ({"transform": "spherical", "radius": 1.0}, "radius.*None for transform='spherical'"),
-        ({"transform": "signs"}, "transform.*'spherical', 'winsorized' or a function"),
+        ({"transform": "signs"}, "transform.*'spherical', 'winsorized', 'redescending'"),
         ({"transform": "winsorized", "radius": -1.0}, "radius.*> 0"),
         ({"transform": "winsorized", "radius": math.nan}, "radius"),
         ({"design": 0}, "design"),
@@ -462,7 +479,8 @@ def test_the_claim_is_sharp(n, design, name):
     """All others in one point, the row first on one axis and then on another: every one of its terms turns over."""
     tau = statistic(3, n, TRANSFORMS[name], design)
     rows = np.zeros((n, 3))
-    far = {"ball": 1.0, "shell": 1.5}.get(name, 1e9)
+    at_cutoff = 1.3 * math.sqrt(2)
+    far = {"ball": 1.0, "shell": 1.5, "redescending": 1.0, "winsorized-redescending": at_cutoff}.get(name, 1e9)
     rows[n // 3] = [far, 0.0, 0.0]
     found = change(tau, rows, n // 3, np.array([0.0, far, 0.0])) / claims(tau)
     assert (found <= 1).all()

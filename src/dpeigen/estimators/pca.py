@@ -63,7 +63,8 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         public deviations, one for each column. The results are those of the divided columns, but ``mean_``,
         `transform` and `inverse_transform` are in the data's own units.
     robust : bool, default=False
-        Directions of signs of rows (spatial signs, or Kendall's tau), which few outliers cannot turn far.
+        Directions of signs of rows (spatial signs, or Kendall's tau), which outliers cannot turn far. Where rows are
+        enough for a paid median length, those far beyond it count next to nothing: clusters of outliers have no part.
     units : None or "same", default=None
         "same" is a public statement: all columns are measured in one unit, such as pixels. Then one paid scale does for
         all of them. None: every column gets a unit of its own.

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,11 +21,23 @@ from dpeigen._validate import check_choice, check_count, check_positive, complai
 from dpeigen.privacy.randomness import derived_generator
 
 _OWNER = "Synthetic"
+KINDS = ("cluster", "symmetric", "scatter", "ray")
+_SPREAD = 0.05  # of a cluster, in units of the smallest variances
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "str": str,
+    "bool": {"true": True, "false": False}.__getitem__,
+}
+_WORDS = {"int": "an integer", "float": "a number", "str": "a word", "bool": "true or false"}
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """Rows of a multivariate Gaussian or Student distribution, in a basis drawn once for each seed.
+    """Rows of a multivariate Gaussian or Student distribution, in a basis drawn once for each seed; outliers if wanted.
+
+    The truth that errors are measured against is that of the rows that are no outliers: their covariance, or, where
+    heavy tails have none, the dispersion matrix of the distribution, whose axes are the same.
 
     Parameters
     ----------
@@ -32,8 +45,16 @@ class Synthetic:
     rows, columns : the size of a table; every repetition draws a new one.
     spikes, strength : of "spiked".
     decay : of "power".
-    tail : degrees of freedom > 2 of Student's distribution, scaled to the same covariance; inf is Gaussian.
+    tail : degrees of freedom of Student's distribution; inf is Gaussian. Above 2 it is scaled to the same covariance;
+        up to 2 it has none, and the eigenvalues are those of the dispersion matrix (1: Cauchy).
     offset : the mean of every column.
+    outliers : the share of rows that are outliers, in [0, 0.5).
+    kind : what outliers are. "cluster": all about one point. "symmetric": about that point and its mirror image.
+        "scatter": in random directions. "ray": in one direction, at random distances up to the given one and beyond.
+    distance : of outliers from the centre, in roots of the mean squared length of the other rows (of the trace of
+        their dispersion matrix).
+    across : the direction of outliers: at right angles to all leading directions, in the last one of the basis, or
+        (False) halfway between the first and the last.
     """
 
     spectrum: str
@@ -44,6 +65,10 @@ class Synthetic:
     decay: float = 1.0
     tail: float = math.inf
     offset: float = 0.0
+    outliers: float = 0.0
+    kind: str = "cluster"
+    distance: float = 5.0
+    across: bool = True
 
     def __post_init__(self) -> None:
         check_choice("spectrum", self.spectrum, ["spiked", "power"], _OWNER)
@@ -53,9 +78,12 @@ class Synthetic:
             check_count("spikes", self.spikes, _OWNER, low=0, high=self.columns)
         check_positive("strength", self.strength, _OWNER)
         check_positive("decay", self.decay, _OWNER)
-        if not self.tail > 2:
-            remedy = "Student's distribution has no covariance otherwise."
-            raise ValueError(complain("tail", _OWNER, "above 2", self.tail, remedy))
+        if not self.tail > 0:
+            raise ValueError(complain("tail", _OWNER, "above 0", self.tail))
+        if not 0 <= self.outliers < 0.5:
+            raise ValueError(complain("outliers", _OWNER, "a share of the rows in [0, 0.5)", self.outliers))
+        check_choice("kind", self.kind, list(KINDS), _OWNER)
+        check_positive("distance", self.distance, _OWNER)
         if not math.isfinite(self.offset):
             raise ValueError(complain("offset", _OWNER, "finite", self.offset))
 
@@ -71,9 +99,9 @@ class Synthetic:
             if name not in known:
                 raise ValueError(complain("synthetic", "compare", f"name=value with a name of {list(known)}", part))
             try:
-                values[name] = int(value) if known[name] == "int" else float(value)
-            except ValueError:
-                must = f"name=value with {'an integer' if known[name] == 'int' else 'a number'}"
+                values[name] = _PARSERS[str(known[name])](value.strip())
+            except (ValueError, KeyError):
+                must = f"name=value with {_WORDS[str(known[name])]}"
                 raise ValueError(complain("synthetic", "compare", must, part)) from None
         if not {"rows", "columns"} <= values.keys():
             must = "given with rows and columns, as spiked:rows=5000,columns=20"
@@ -95,7 +123,7 @@ class Synthetic:
         return (q * np.sign(np.diag(r))).T
 
     def covariance(self, seed: int) -> Floats:
-        """Of the distribution, not of a sample."""
+        """Of the distribution, not of a sample, and without outliers; its dispersion matrix where it has none."""
         basis = self.basis(seed)
         return (basis.T * self.eigenvalues) @ basis
 
@@ -109,10 +137,34 @@ class Synthetic:
         rows = generator.standard_normal((self.rows, self.columns)) * np.sqrt(self.eigenvalues)
         if math.isfinite(self.tail):
             # (chi-squared/tail)^½ divides; the factor (1 − 2/tail)^½ brings the covariance back.
-            rows *= np.sqrt((self.tail - 2) / generator.chisquare(self.tail, size=(self.rows, 1)))
+            scale = self.tail - 2 if self.tail > 2 else self.tail
+            rows *= np.sqrt(scale / generator.chisquare(self.tail, size=(self.rows, 1)))
+        if self.outliers:
+            self._replace(rows, derived_generator(seed, "outliers", repetition))
         return rows @ self.basis(seed) + self.offset
+
+    def _replace(self, rows: Floats, generator: np.random.Generator) -> None:
+        """Put outliers in the place of a share of the rows, which are in the order of the basis."""
+        which = generator.choice(self.rows, size=round(self.outliers * self.rows), replace=False)
+        count, length = len(which), self.distance * math.sqrt(float(self.eigenvalues.sum()))
+        place = np.zeros(self.columns)
+        place[-1] = 1.0
+        if not self.across:
+            place[0] = 1.0
+        place *= length / np.linalg.norm(place)
+        if self.kind == "scatter":
+            drawn = generator.standard_normal((count, self.columns))
+            rows[which] = drawn * (length / np.linalg.norm(drawn, axis=1, keepdims=True))
+            return
+        factors = np.ones((count, 1))
+        if self.kind == "symmetric":
+            factors = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)[:, None]
+        elif self.kind == "ray":
+            factors = 2 * generator.random((count, 1))
+        rows[which] = factors * place + _SPREAD * generator.standard_normal((count, self.columns))
 
     def __str__(self) -> str:
         shape = f"{self.spikes} spikes of {self.strength:g}" if self.spectrum == "spiked" else f"i^−{self.decay:g}"
         tail = f"Student {self.tail:g}" if math.isfinite(self.tail) else "Gaussian"
-        return f"{tail} rows, {self.rows:,}×{self.columns}, {shape}"
+        away = f", {100 * self.outliers:g}% outliers ({self.kind})" if self.outliers else ""
+        return f"{tail} rows, {self.rows:,}×{self.columns}, {shape}{away}"

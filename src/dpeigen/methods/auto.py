@@ -13,7 +13,9 @@ Robust directions (``robust=True``): of `spatial-sign`, `refined` (δ > 0; also 
 (`methods.prediction`) is least in regret over a fixed family of assumptions, since nothing is known of the spectrum:
 leading variances from 3 to 1000 times the others, normal and heavy tails. The regret of a method in a world is its
 predicted error relative to the best there; what counts is the mean of its square. They are also tried for directions
-alone, with relative variances and no private centre, and then have to promise more.
+alone, with relative variances and no private centre, and then have to promise more. All of them redescend: rows (or
+differences) far beyond a paid median length count next to nothing, so that a cluster of outliers does not turn the
+directions. Where rows are too few for that median they are taken as they are.
 """
 
 from __future__ import annotations
@@ -81,6 +83,7 @@ _REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e30
 _MOST_COLUMNS = 400  # of `refined`, whose decompositions take minutes beyond
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
+REDESCENDING_SIGNS = SpatialSign("redescending", "private")
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def explain(task: Task) -> Choice:
     k = task.n_components
     directions = k is not None and k < task.n_features
     if task.robust:
-        return _for_directions(task, k) if directions and k else _robust_covariance(task)
+        return _for_directions(task, k, robust=True) if directions and k else _robust_covariance(task)
     if _pays(Whitened(), task):
         return Choice(Whitened(), {}, "", "any unit, any origin, and its error goes to 0 as rows and ε grow")
     signs = task.missing != "correct"  # they are not corrected for missing cells
@@ -130,10 +133,12 @@ def explain(task: Task) -> Choice:
 # --- directions ------------------------------------------------------------------------------------------------------
 
 
-def _for_directions(task: Task, k: int) -> Choice:
+def _for_directions(task: Task, k: int, *, robust: bool = False) -> Choice:
     d = task.n_features
     sizes = [task.n_rows] if task.n_rows is not None else _SIZES
-    outlines = [(m, found) for m in _candidates(task) if (found := _outlines(m, task, sizes))]
+    outlines = [(m, found) for m in _candidates(task, robust) if (found := _outlines(m, task, sizes))]
+    if robust and not outlines:  # too few rows for a cutoff
+        outlines = [(m, found) for m in _candidates(task) if (found := _outlines(m, task, sizes))]
     if not outlines:
         return _robust_covariance(task)  # whose check says what is missing
     worlds = _worlds()
@@ -154,19 +159,23 @@ def _for_directions(task: Task, k: int) -> Choice:
     )
 
 
-def _candidates(task: Task) -> Iterator[Method]:
-    yield SpatialSign()
+def _candidates(task: Task, robust: bool = False) -> Iterator[Method]:
+    """Those for directions; ``robust``: with a cutoff that is paid for."""
+    cutoff = "private" if robust else None
+    signs = REDESCENDING_SIGNS if robust else SpatialSign()
+    yield signs
     if not task.budget.is_pure and task.n_features <= _MOST_COLUMNS:
-        yield Refined()
+        yield Refined(cutoff=cutoff)
         few = task.n_rows is not None and not task.private_rank  # whose eigenvalues are paid for, about a centre
         if few and task.private_center:
-            yield Refined(differences=True)
+            yield Refined(differences=True, cutoff=cutoff)
         if few:
-            yield Refined(only_directions=True)
+            yield Refined(only_directions=True, cutoff=cutoff)
     n = task.n_rows
     if n is not None and n * task.n_features <= _PAIRED_ENTRIES and not task.private_rank:
         design: str | int = "all" if n <= _ALL_PAIRS else _BAND
-        paid = Kendall(design=design, variances="paid", location="paid" if task.private_center else "none")
+        paid = Kendall(signs.transform, signs.radius, design=design, variances="paid",
+                       location="paid" if task.private_center else "none")  # fmt: skip
         yield paid
         yield replace(paid, variances="free", location="none")
 
@@ -191,8 +200,9 @@ def _allows(method: Method, task: Task) -> bool:
 # --- the whole covariance --------------------------------------------------------------------------------------------
 
 
-def _robust_covariance(task: Task) -> Choice:  # noqa: ARG001
-    return Choice(SpatialSign(), {}, "", "all directions of signs, robust")
+def _robust_covariance(task: Task) -> Choice:
+    method = REDESCENDING_SIGNS if _allows(REDESCENDING_SIGNS, task) else SpatialSign()
+    return Choice(method, {}, "", "all directions of signs, robust")
 
 
 def _pays(method: Whitened, task: Task) -> bool:

@@ -52,6 +52,7 @@ _ALIKE, _RELATED = 4.5, 9.0
 _ABOVE = 14  # half octaves above the deviation where the far end of a column is looked for
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
 _FAR_PAIRS = 0.05  # of the pairs, beyond one scale for all columns
+_MEDIAN_TO_FAR = 1.4  # times the median length of differences is what few normal ones are longer than
 _FILLED = 0.3  # of the pairs, in the best fit of a column
 _CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # scales of noise that they have to stand out by
 _LOOKS = 9  # for a place, at most
@@ -249,11 +250,16 @@ def alike(scale: Floats, known: Bools, sure: Bools) -> tuple[Floats, Bools]:
     return scale, known
 
 
-def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float) -> Floats:
-    """One scale for all framed columns, in their own units: about 2.5 times their root mean square deviation."""
+def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float, *, robust: bool = False) -> Floats:
+    """One scale for all framed columns, in their own units: about 2.5 times their root mean square deviation.
+
+    ``robust``: from the median of differences, which outliers do not move far as long as most pairs are free of them;
+    only where the number of rows is public (``count`` is not 0).
+    """
     apart = replace(view, center=None, pairs=True)
-    radius = curator.measure(RadiusLeaving(apart, _FAR_PAIRS * count / 2), purpose=Purpose.SCALES, cost=cost)
-    return 2 * radius / math.sqrt(view.n_features) * apart.unit
+    far, factor = (0.5, _MEDIAN_TO_FAR) if robust and count else (_FAR_PAIRS, 1.0)
+    radius = curator.measure(RadiusLeaving(apart, far * count / 2), purpose=Purpose.SCALES, cost=cost)
+    return factor * 2 * radius / math.sqrt(view.n_features) * apart.unit
 
 
 def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool) -> Frame:

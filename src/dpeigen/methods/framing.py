@@ -69,12 +69,13 @@ def ask_centered_frame(
     *,
     weighted: bool = False,
     holes: Holes | None = None,
+    robust: bool = False,
 ) -> tuple[Frame, float | None, float | None]:
     """The same without paying for a radius of rows: the public one, or None."""
     frame, radius = frame_rows(task, weighted=weighted)
     if Purpose.CENTER not in costs:
         return frame, radius, None
-    center, error = ask_center(curator, frame, radius, costs, task, holes)
+    center, error = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
     return replace(frame, center=center), radius, error
 
 

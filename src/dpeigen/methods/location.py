@@ -6,6 +6,10 @@ depends on where the rows lie; a radius about that place (`questions.radius`), a
 (`questions.mean`). Where rows are too few for places to stand out of the noise, a first radius and mean about the
 origin take their part (after Biswas, Dong, Kamath, Ullman 2020): the error then grows with the distance from it. With a
 public bound the mean alone may be enough.
+
+Robust: the scale is the median of differences, the radius holds half of the rows, and beyond 1.4 times it rows count
+ever less in the mean (`winsorized_redescending`), so that a minority of outliers has no part in the centre if it is far
+away. A row adds at most 1 to that sum in units of the cutoff (`stats.generalised`): the sensitivity is that of a mean.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from dpeigen.privacy import Cost, PureCost, gaussian_mu
 from dpeigen.questions import ClippedMean, RadiusHolding
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.generalised import SignFrame
+from dpeigen.stats.pairs import winsorized_redescending
 
 Weights = dict[Purpose, float]
 _ROUNDS = (
@@ -33,6 +39,7 @@ _ROUNDS = (
     (Purpose.CENTER_RADIUS, Purpose.CENTER),
 )
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
+CUTOFF = 1.4  # times the length that half of the rows have: rows count less beyond it
 
 
 def center_shares(task: Task, *, measured: bool = False, alone: bool = False) -> tuple[Weights, Weights]:
@@ -83,19 +90,26 @@ def ask_center(
     costs: Mapping[Purpose, Cost],
     task: Task,
     holes: Holes | None = None,
+    *,
+    robust: bool = False,
 ) -> tuple[Floats, float]:
     """A centre in the data's own units, and the expected length of its noise in framed units.
 
-    Asks what the `center_shares` pay for. ``radius`` is the public one, if there is one.
+    Asks what the `center_shares` pay for. ``radius`` is the public one, if there is one. ``robust``: outliers have
+    little part in it.
     """
     if Purpose.PLACES in costs:
-        scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0)
+        scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0, robust=robust)
         frame = _about(frame, ask_places(curator, scale, costs[Purpose.PLACES], task)[0])
     error = 0.0
     for reach_of, purpose in _ROUNDS:
         if purpose not in costs:
             continue
         reach = radius
+        if robust and purpose is Purpose.CENTER and reach_of in costs:
+            mean, error = _ask_descending_mean(curator, frame, costs)
+            frame = _about(frame, (0.0 if frame.center is None else frame.center) + mean * frame.unit)
+            continue
         if reach_of in costs:
             reach = within(curator.measure(RadiusHolding(frame), purpose=reach_of, cost=costs[reach_of]), radius)
         if reach is None:
@@ -107,6 +121,16 @@ def ask_center(
     if frame.center is None:
         raise AssertionError("at least one round sets a centre")
     return frame.center, error
+
+
+def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> tuple[Floats, float]:
+    """The mean of rows that count less the farther they are beyond a cutoff, and the expected length of its noise."""
+    question = RadiusHolding(frame, half=True)
+    cost = costs[Purpose.CENTER_RADIUS]
+    cutoff = CUTOFF * curator.measure(question, purpose=Purpose.CENTER_RADIUS, cost=cost)
+    rows = SignFrame(frame, winsorized_redescending(cutoff))
+    found = curator.measure(ClippedMean(rows.lattice), purpose=Purpose.CENTER, cost=costs[Purpose.CENTER])
+    return found.mean * cutoff, found.error * cutoff
 
 
 def _about(frame: Frame, center: Floats) -> Frame:

@@ -53,8 +53,8 @@ def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool
         raise ValueError(complain("bound", owner, "public for so few rows", f"{n_terms} rows (or pairs)", remedy))
 
 
-def check_radii(task: Task, costs: Mapping[Purpose, Cost]) -> None:
-    """Refuse radii that too few rows could pay for, where the number of rows is public."""
+def check_radii(task: Task, costs: Mapping[Purpose, Cost], *, half: bool = False) -> None:
+    """Refuse radii that too few rows could pay for, where the number of rows is public. ``half``: they hold half."""
     for purpose, cost in costs.items():
         if purpose.is_radius:
-            check_enough_rows(task.n_terms, cost, task.owner)
+            check_enough_rows(task.n_terms, cost, task.owner, half=half)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dpeigen._types import Floats
 from dpeigen.planner.assumptions import Rows
 from dpeigen.planner.box import BoxedAxes
 from dpeigen.privacy.randomness import Generator, made_up_generator
+from dpeigen.stats.pairs import Transform
 from dpeigen.stats.signs import compression
 
 _FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
@@ -34,23 +35,39 @@ _PART_SEED = 7
 
 @dataclass(frozen=True)
 class View:
-    """How a moment looks at rows: a linear map of the eigenbasis (None: none), then a radius (None: signs)."""
+    """How a moment looks at rows: a linear map of the eigenbasis (None: none), then a radius (None: signs).
+
+    Or, in place of the radius, a transform of lengths in units of ``unit`` (`stats.generalised`).
+    """
 
     radius: float | None = None
     stretch: Floats | None = None  # rows times its transpose
     shift: Floats | None = None  # what the centre is off by
+    transform: Transform | None = None
+    unit: float = 1.0
 
     def image(self, rows: Floats) -> Floats:
         moved = rows if self.shift is None else rows - self.shift
         moved = moved if self.stretch is None else moved @ self.stretch.T
         lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", moved, moved)), _LEAST)
-        factors = 1 / lengths if self.radius is None else np.minimum(1.0, self.radius / lengths)
-        return moved * factors[:, None]
+        return moved * self.factors(lengths)[:, None]
+
+    def factors(self, lengths: Floats) -> Floats:
+        """What rows of these lengths are multiplied by."""
+        if self.transform is not None:
+            return self.transform.gains(lengths * self.unit) / lengths
+        return 1 / lengths if self.radius is None else np.minimum(1.0, self.radius / lengths)
+
+    @property
+    def plain_signs(self) -> bool:
+        """Whether rows are divided by their length."""
+        return self.radius is None and self.transform is None
 
     @property
     def key(self) -> object | None:
         """What tells it apart, where it is likely to be asked for again."""
-        return None if self.stretch is not None or self.shift is not None else ("moment", self.radius)
+        known = self.stretch is not None or self.shift is not None or self.transform is not None
+        return None if known else ("moment", self.radius)
 
 
 class Population:
@@ -122,7 +139,7 @@ class Population:
 
     def moment(self, repetition: int, view: View) -> Floats:
         """The mean moment of n rows as they are looked at."""
-        if view.shift is not None and self._near(view.shift):
+        if view.shift is not None and view.transform is None and self._near(view.shift):
             plain = View(view.radius, view.stretch)
             return self.moment(repetition, plain) + self._leading_term(plain, view.shift)
         key = None if view.key is None else (view.key, repetition)
@@ -140,7 +157,7 @@ class Population:
 
     def center(self, repetition: int, view: View) -> Floats:
         """The mean of n rows as they are looked at."""
-        if view.shift is not None and self._near(view.shift):
+        if view.shift is not None and view.transform is None and self._near(view.shift):
             moved = view.shift if view.stretch is None else view.stretch @ view.shift
             return self.center(repetition, View(view.radius, view.stretch)) - moved
         key = None if view.key is None else ("center", view.key, repetition)
@@ -153,7 +170,7 @@ class Population:
             g = self._weights(repetition, len(images))
             found = g @ images / math.sqrt(len(g) * self.n)
             if view.shift is not None:
-                found += (images - View(view.radius, view.stretch).image(self._drawn)).mean(axis=0)
+                found += (images - replace(view, shift=None).image(self._drawn)).mean(axis=0)
         if key is not None:
             self._found[key] = found
         return found
@@ -239,9 +256,9 @@ class Population:
             levels, vectors = np.linalg.eigh((view.stretch * levels) @ view.stretch.T)
             levels, axes = np.maximum(levels, levels[-1] * 1e-12), vectors
         shares = self._shares if axes is None else compression(levels, 1.0, 0)[0][:-1]
-        diagonal = shares if view.radius is None else self._clipped(view, levels, axes, shares)
+        diagonal = shares if view.plain_signs else self._clipped(view, levels, axes, shares)
         found = np.diag(diagonal) if axes is None else (axes * diagonal) @ axes.T
-        if self.outliers and view.radius is None:
+        if self.outliers and view.plain_signs:
             outlier = self.assumed.outlier if view.stretch is None else view.stretch @ self.assumed.outlier
             found = self._with_outliers(found, self.outliers, outlier)
         if view.shift is not None or len(self._cut):
@@ -255,23 +272,23 @@ class Population:
 
     def _changes(self, view: View) -> Floats:
         """What column bounds and (its even part) a centre that is far off add to a mean; over the drawn rows."""
-        plain, change = View(view.radius, view.stretch), np.zeros((self.d, self.d))
+        plain, change = replace(view, shift=None), np.zeros((self.d, self.d))
         if len(self._cut):
             inside, outside = (plain.image(rows[self._cut]) for rows in (self._drawn, self._plain))
             change = _clear_change(inside, outside) / len(self._drawn)
         if view.shift is not None:
-            both = (View(view.radius, view.stretch, shift) for shift in (view.shift, -view.shift))
+            both = (replace(view, shift=shift) for shift in (view.shift, -view.shift))
             change = change + sum(_moment(each.image(self._drawn)) for each in both) / 2
             change -= _moment(plain.image(self._drawn))
         return change
 
     def _clipped(self, view: View, levels: Floats, axes: Floats | None, shares: Floats) -> Floats:
-        """w·x² with w = min(1, radius²/|x|²), by regression on x²/|x|², whose mean is known."""
+        """w·x² with w = min(1, radius²/|x|²), or of a transform, by regression on x²/|x|², whose mean is known."""
         x = self._plain if view.stretch is None else self._plain @ view.stretch.T
         x = x if axes is None else x @ axes
         squares = x**2
         lengths = np.maximum(squares.sum(axis=1, keepdims=True), _LEAST)
-        clipped = squares * np.minimum(1.0, np.asarray(view.radius) ** 2 / lengths)
+        clipped = squares * view.factors(np.sqrt(lengths)) ** 2
         if self.outliers:
             return np.asarray(clipped.mean(axis=0))
         centered = squares / lengths - shares

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions import People, Question
 from dpeigen.stats import Frame, ScoreFrame
 from dpeigen.stats.frame import RowView
+from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.stretch import Stretched, WhitenedRows
 
 Answer = TypeVar("Answer")
@@ -48,6 +49,8 @@ class _Map:
         return moment if self.outer is None else self.outer @ moment @ self.outer.T
 
     def of_radius(self, radius: float | None) -> View:
+        if self.view.transform is not None:
+            return self.view
         return View(None if radius is None else radius / self.scale, self.view.stretch, self.view.shift)
 
 
@@ -76,6 +79,8 @@ class Assumed:
 
     def moment(self, view: RowView, radius: float | None) -> Floats:
         seen, repetition = self._map(view), self._repetition
+        if isinstance(view, SignFrame):
+            radius = None  # they have none but 1, and no scale
         if view.rows_per_term == 2:
             self._looks += 1
             repetition += _OTHER_PAIRS * (self._looks % 2 == 0)
@@ -86,10 +91,15 @@ class Assumed:
 
     def mean(self, view: RowView, radius: float) -> Floats:
         seen = self._map(view)
-        found = self._of(view).center(self._repetition, seen.of_radius(radius)) * seen.scale
+        found = self._of(view).center(self._repetition, seen.of_radius(radius))
+        if not isinstance(view, SignFrame):
+            found = found * seen.scale
         return found if seen.outer is None else seen.outer @ found
 
     def squares(self, view: RowView, radius: float) -> Floats:
+        if isinstance(view, SignFrame) and isinstance(view.frame, ScoreFrame):
+            scores = view.frame  # the transform of a length is that of the row's
+            view = ScoreFrame(SignFrame(scores.frame, view.transform), scores.directions, scores.residual)
         if not isinstance(view, ScoreFrame):
             return np.diag(self.moment(view, radius)).copy()
         # Scores and what they leave over are as long together as the row, so that clipping them is clipping the row.
@@ -135,6 +145,9 @@ class Assumed:
         """How a frame looks at rows in the eigenbasis."""
         if isinstance(view, Frame):
             return self._framed(view)
+        if isinstance(view, SignFrame):
+            seen = self._map(view.frame)
+            return replace(seen, view=replace(seen.view, transform=view.transform, unit=seen.scale))
         if not isinstance(view, (Stretched, WhitenedRows)):
             raise TypeError(f"no population is seen through {type(view).__name__}")
         inner = self._framed(view.frame)

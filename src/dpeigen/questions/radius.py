@@ -2,12 +2,13 @@
 
 Guarantee: pure ε-DP, exact integers. This is the sparse-vector technique with one answer (Lyu, Su, Li 2017) over
 cumulative counts (`stats.norms`), scanned from the smallest radius up, with discrete Laplace noise on the threshold and
-on every count; all noise is drawn before the scan, which never stops early, so its time says nothing. Replacing one
-row moves all counts in one direction by at most 1 (monotone queries): noise 2/ε on both. Adding or removing one moves
-20·count − 19·n up by at most 1 and down by at most 19, or the reverse: noise 39/ε on both. Proof, for an answer j and
-queries that rise by at most a and fall by at most b: shift the threshold noise by a; each earlier query then stays
-below at least as often, and query j passes when its own noise is shifted by at most a + b. With noise s on both that
-costs (2a + b)/s: ε/2 + ε/2 for (a, b) = (1, 0), less for (0, 1), and at most 19 + 20 = 39 for (1, 19) and (19, 1).
+on every count; all noise is drawn before the scan, which never stops early, so its time says nothing. Replacing one row
+moves all counts in one direction by at most 1 (monotone queries): noise 2/ε on both. Adding or removing one moves
+20·count − 19·n up by at most 1 and down by at most 19, or the reverse: noise 39/ε on both. For half of the rows it is
+2·count − n, up or down by at most 1: noise 3/ε. Proof, for an answer j and queries that rise by at most a and fall by
+at most b: shift the threshold noise by a; each earlier query then stays below at least as often, and query j passes
+when its own noise is shifted by at most a + b. With noise s on both that costs (2a + b)/s: ε/2 + ε/2 for (a, b) = (1,
+0), less for (0, 1), at most 19 + 20 = 39 for (1, 19) and (19, 1), and 3 for (1, 1).
 `RadiusLeaving` asks for the number of rows outside instead: one row moves it by at most 1 and in one direction for all
 radii, whether it is replaced, added or removed, so noise 2/ε is enough for both relations.
 """
@@ -86,21 +87,22 @@ class _Radius(Question[float]):
 class RadiusHolding(_Radius):
     """The first grid radius that holds about 95% of the rows, a little less when they are few.
 
-    ``half``: half of them (replacement only).
+    ``half``: half of them.
     """
 
     half: bool = False
 
     def scale(self, cost: Cost, relation: Relation) -> float:
-        return holding_scale(cost, relation)
+        if relation is not Relation.REPLACE and self.rows.rows_per_term > 1:
+            raise AssertionError("the proof is for rows: one more of them may change one pair and add another")
+        return holding_scale(cost, relation, half=self.half)
 
     def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
         if relation is Relation.REPLACE:  # n is public here
             target = math.ceil(count / 2) if self.half else math.ceil(count * KEEP / OUT_OF)
-            return np.asarray(inside - target + slack(cost, relation))
-        if self.half:
-            raise AssertionError("the proof for the median is for a public number of rows")
-        return np.asarray(OUT_OF * inside - KEEP * count + slack(cost, relation))
+            return np.asarray(inside - target + slack(cost, relation, half=self.half))
+        keep, out_of = (1, 2) if self.half else (KEEP, OUT_OF)
+        return np.asarray(out_of * inside - keep * count + slack(cost, relation, half=self.half))
 
 
 @dataclass(frozen=True)
@@ -141,16 +143,16 @@ def first_passed(grid: NDArray[Any], margins: NDArray[Any], noise: NDArray[Any],
     return float(grid[np.argmax(passed)] if passed.any() else grid[-1])
 
 
-def holding_scale(cost: Cost, relation: Relation) -> float:
+def holding_scale(cost: Cost, relation: Relation, *, half: bool = False) -> float:
     """The noise of `RadiusHolding`, on the threshold and on every count; public."""
-    factor = 2 if relation is Relation.REPLACE else KEEP + OUT_OF
+    factor = 2 if relation is Relation.REPLACE else 3 if half else KEEP + OUT_OF
     return math.nextafter(factor / pure_epsilon(cost), math.inf)
 
 
-def slack(cost: Cost, relation: Relation) -> int:
+def slack(cost: Cost, relation: Relation, *, half: bool = False) -> int:
     """By how much the threshold is lowered: five noise scales, a public number.
 
     A radius that holds every row is then passed over with probability below 2%, and four times it below 1e-3; without
     this, few rows and an unlucky threshold could let the scan run on to an absurd radius.
     """
-    return math.ceil(5 * holding_scale(cost, relation))
+    return math.ceil(5 * holding_scale(cost, relation, half=half))

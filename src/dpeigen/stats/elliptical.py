@@ -19,9 +19,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import chdtri, ndtri
 
 from dpeigen._types import Floats
+from dpeigen.stats.pairs import Transform
 
 _ROUNDS = 500
 _POINTS = np.exp(np.arange(-30.0, 60.0, 0.1))
@@ -55,6 +56,43 @@ def winsorized_eigenvalues(variances: ArrayLike, radius: float) -> Floats:
     q = squares @ values
     gain = radius**2 / np.maximum(q, radius**2)
     return values * (gain @ squares) / len(squares)
+
+
+def tau_eigenvalues(variances: ArrayLike, transform: Transform, tails: float | None = None) -> Floats:
+    """Eigenvalues of generalised Kendall's tau of an elliptical law whose dispersion matrix has these eigenvalues.
+
+    φⱼ = E[ξ(|w|)²·wⱼ²/|w|²], w = (x − y)/√2. Rows are Gaussian, or multivariate t with ``tails`` degrees of freedom
+    (Kim and Jung 2025, equation 3.2, for every ξ). Of t a difference is A·(Gaussian), A² = (ν/V₁ + ν/V₂)/2 with V₁ and
+    V₂ chi-squared; it is no t.
+    """
+    values = np.asarray(variances, dtype=np.float64)
+    if transform.kind == "spherical":
+        return sign_eigenvalues(values)
+    squares, (stretches, weights) = normal_squares(len(values)), _difference_scales(tails)
+    q = squares @ values
+    gains = np.zeros(len(q))
+    for stretch, weight in zip(stretches, weights, strict=True):
+        gains += weight * transform.gains(stretch * np.sqrt(q)) ** 2
+    return np.asarray(transform.unit * values * ((gains / q) @ squares) / len(squares))
+
+
+def pair_lengths(d: int, tails: float | None = None) -> tuple[Floats, Floats]:
+    """Points and weights of the law of R = |Σ^(−½)(x − y)|/√2 in d columns: chi, times the A of `tau_eigenvalues`."""
+    middles = (np.arange(1000) + 0.5) / 1000
+    chi = np.sqrt(chdtri(d, 1 - middles))
+    stretches, weights = _difference_scales(tails)
+    return np.outer(stretches, chi).reshape(-1), np.repeat(weights / len(chi), len(chi))
+
+
+@lru_cache(maxsize=16)
+def _difference_scales(tails: float | None) -> tuple[Floats, Floats]:
+    """Points and weights of the law of A: 1 for Gaussian rows."""
+    if tails is None or math.isinf(tails):
+        return np.ones(1), np.ones(1)
+    middles = (np.arange(60) + 0.5) / 60
+    inverse = tails / chdtri(tails, 1 - middles)  # ν/V at the middles of 60 parts of equal probability
+    first, second = np.triu_indices(len(inverse))
+    return np.sqrt((inverse[first] + inverse[second]) / 2), np.where(first == second, 1.0, 2.0) / len(inverse) ** 2
 
 
 def winsorized_variances(phi: ArrayLike, radius: float) -> Floats:
@@ -112,22 +150,33 @@ def breakdown_bound(eigenvalues: ArrayLike, k: int, bound: float, noise: float =
 
 
 def subspace_error_bound(
-    eigenvalues: ArrayLike, k: int, bound: float, n_rows: float, noise: float, failure: float = 0.05
+    eigenvalues: ArrayLike,
+    k: int,
+    bound: float,
+    n_rows: float,
+    noise: float,
+    failure: float = 0.05,
+    contamination: float = 0.0,
 ) -> float:
     """What sinΘ between the released and the true first k directions stays below, but for this probability.
 
     For elliptical rows. ‖τ̂ − τ‖ ≤ φ₁·√(16·(b²/φ₁ + 1)·ln(2d/β)/3n) by matrix Bernstein for U-statistics (β =
     ``failure``), to which the norm of the noise is added; with E the sum, sinΘ ≤ E/(φ_k − φ_{k+1} − E) by Davis and
     Kahan, the eigenvalues being the released ones. 1 where that says nothing.
+
+    With a share a of arbitrary rows (``contamination``; Theorem 3.4) τ̂ = (1 − c)·τ̂_clean + c·M, c ≤ 2a the share of
+    pairs with such a row and M the mean of their terms. M and τ are positive semi-definite and at most b² in norm, so
+    the bias is at most 2a·b² (the theorem has a(2 − a)(b² + φ₁)); (1 − a)·n rows are left for the sampling error.
     """
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
     d = len(values)
     if k >= d:
         return 0.0
-    error = noise
+    biased = noise + 2 * contamination * bound**2
+    error, n_rows = biased, (1 - contamination) * n_rows
     for _ in range(50):  # φ₁ itself is known up to the error only; the fixed point is an upper bound
         first = min(max(float(values[0]), 0.0) + error, bound**2)
         sampling = math.sqrt(16 * first * (bound**2 + first) * math.log(2 * d / failure) / (3 * n_rows))
-        error = noise + sampling
+        error = biased + sampling
     gap = float(values[k - 1] - values[k])
     return min(1.0, error / (gap - error)) if gap > error and sampling <= first else 1.0

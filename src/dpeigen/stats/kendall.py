@@ -88,7 +88,7 @@ class KendallTau(Statistic):
     def _rounding(self) -> float:
         """Frobenius norm, in steps, of what rounding may add to a change: floating point and grid, in every part."""
         pairs = n_pairs(self.rows, self.design)
-        error = allowance(self.rows, self.dimension, self.design, custom=self.transform.kind == "custom")
+        error = allowance(self.rows, self.dimension, self.design, steepness=self.transform.steepness)
         part = 2 * error * pairs * self.steps + self.dimension
         return part * max(1, self.parts)
 
@@ -119,8 +119,10 @@ def kendall_tau(
     Parameters
     ----------
     X : (n, d) finite rows, n ≥ 2.
-    transform : "spherical", "winsorized", or a function ξ of distances s = |x − y|/√2, ξ ≥ 0, applied to arrays.
-    radius : the winsorising radius; for a function of your own, a bound at which its values are cut (None: none).
+    transform : "spherical", "winsorized", "redescending", "winsorized-redescending", or a function ξ of distances s =
+        |x − y|/√2, ξ ≥ 0, applied to arrays.
+    radius : the winsorising radius, or the cutoff of a redescending transform; for a function of your own, a bound at
+        which its values are cut (None: none).
     design : "all" pairs, or B: row i meets rows i+1 … i+B (modulo n). Shuffle sorted rows first.
     """
     owner = "kendall_tau"

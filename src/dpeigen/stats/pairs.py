@@ -29,13 +29,22 @@ _DIRECT = 4096  # pairs at a time
 SMALLEST_FLOAT = float(np.nextafter(0.0, 1.0))
 
 
+REDESCENDING = ("redescending", "winsorized-redescending")  # beyond a cutoff c they fall like (c/s)⁴
+
+
 @dataclass(frozen=True)
 class Transform:
-    """ξ, and its bound b (``radius``): 1, min(radius, s), or a function of s cut off at the radius."""
+    """ξ, and its bound b (``radius``).
 
-    kind: Literal["spherical", "winsorized", "custom"] = "spherical"
+    "spherical": 1. "winsorized": min(b, s). "redescending": min(1, (c/s)⁴) with b = 1, and
+    "winsorized-redescending": min(s, c·(c/s)⁴) with b = c, for a cutoff c: rows (or differences) far beyond it count
+    next to nothing. "custom": a function of s, cut off at b.
+    """
+
+    kind: Literal["spherical", "winsorized", "redescending", "winsorized-redescending", "custom"] = "spherical"
     radius: float = 1.0
     function: Scale | None = None
+    cutoff: float = math.inf
 
     @classmethod
     def of(cls, transform: str | Scale, radius: float | None, owner: str) -> Transform:
@@ -56,7 +65,14 @@ class Transform:
                 remedy = "About the median distance of two rows over √2 is a good choice."
                 raise ValueError(complain("radius", owner, "given for transform='winsorized'", None, remedy))
             return cls("winsorized", radius)
-        must = "'spherical', 'winsorized' or a function of distances"
+        if transform in REDESCENDING:
+            if radius is None:
+                remedy = "About 1.4 times the median length is a good choice."
+                raise ValueError(
+                    complain("radius", owner, f"given for transform={transform!r}: its cutoff", None, remedy)
+                )
+            return redescending(radius) if transform == "redescending" else winsorized_redescending(radius)
+        must = f"'spherical', 'winsorized', {', '.join(map(repr, REDESCENDING))} or a function of distances"
         raise ValueError(complain("transform", owner, must, transform))
 
     def gains(self, norms: Floats) -> Floats:
@@ -65,15 +81,37 @@ class Transform:
             return np.ones_like(norms)
         if self.kind == "winsorized":
             return np.minimum(norms / self.radius, 1.0)
+        if self.kind in REDESCENDING:
+            inside = norms / self.cutoff
+            gains = 1.0 / np.maximum(inside, 1.0) ** 4
+            return gains if self.kind == "redescending" else np.minimum(inside, gains)
         if self.function is None:
             raise AssertionError("a custom transform has a function")
         values = np.broadcast_to(np.asarray(self.function(norms), dtype=np.float64), norms.shape)
         return values if math.isinf(self.radius) else np.nan_to_num(np.clip(values / self.radius, 0.0, 1.0), nan=0.0)
 
     @property
+    def steepness(self) -> float:
+        """σ such that a relative change ρ of a squared distance D, ρ small, changes ξ²/D by at most (1 + σ)·ρ·b²/D.
+
+        ξ² is constant or grows with D below a cutoff, and falls like D⁻⁴ beyond it; see `Tabulated` for functions.
+        """
+        return {"custom": 2.0**9, "redescending": 4.0, "winsorized-redescending": 4.0}.get(self.kind, 0.0)
+
+    @property
     def unit(self) -> float:
         """What sums in units of b² are multiplied by to be in the data's."""
         return 1.0 if math.isinf(self.radius) else self.radius**2
+
+
+def redescending(cutoff: float) -> Transform:
+    """ξ(s) = min(1, (c/s)⁴): signs of what is not longer than the cutoff, and ever less of what is."""
+    return Transform("redescending", 1.0, cutoff=cutoff)
+
+
+def winsorized_redescending(cutoff: float) -> Transform:
+    """ξ(s) = min(s, c·(c/s)⁴): what is not longer than the cutoff as it is, and ever less of what is."""
+    return Transform("winsorized-redescending", cutoff, cutoff=cutoff)
 
 
 class Tabulated:
@@ -120,11 +158,11 @@ def n_pairs(rows: int, design: int | None) -> int:
     return rows * pairs_per_row(rows, design) // 2
 
 
-def allowance(rows: int, n_features: int, design: int | None = None, *, custom: bool = False) -> float:
+def allowance(rows: int, n_features: int, design: int | None = None, *, steepness: float = 0.0) -> float:
     """How far the computed mean is from the exact one at most, in Frobenius norm and units of b², for any data.
 
     u = 2^−53. A pair in a tile has |x|² + |y|² ≤ 2^8·D, D = |x − y|²; its D, computed as |x|² + |y|² − 2x·y with d + 2
-    terms, is off by at most 2(d + 4)u·2^8·D, and so is its weight; ξ² of `Tabulated` moves by 2^10 times half as much.
+    terms, is off by at most 2(d + 4)u·2^8·D, and its weight by 1 + ``steepness`` times as much (`Transform.steepness`).
     The products and sums with the weight add at most depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u, depth the most additions
     that one product goes through: below 2^11 in BLAS calls, then tiles and groups. Subtracting the centre turns a
     difference by at most 2^6·u. Pairs summed from differences are off by (d + 8)u and go through 2^12 additions and as
@@ -133,8 +171,8 @@ def allowance(rows: int, n_features: int, design: int | None = None, *, custom: 
     pairs = n_pairs(rows, design)
     reach = pairs_per_row(rows, design)
     depth = 2**11 + 2 * _GROUPS + reach / _tile(reach) + rows / _tile(reach) / _GROUPS + rows / 2**10
-    tiled = 2.0**9 * ((n_features + 4) * (1 + 2.0**9 * custom) + depth) + 2.0**6
-    direct = n_features + 8 + 2**10 * (n_features + 8) * custom + _DIRECT + 2 * pairs / _DIRECT + _GROUPS
+    tiled = 2.0**9 * ((n_features + 4) * (1 + steepness) + depth) + 2.0**6
+    direct = (n_features + 8) * (1 + 2 * steepness) + _DIRECT + 2 * pairs / _DIRECT + _GROUPS
     return 2 * 2.0**-53 * (tiled + direct)
 
 
@@ -186,6 +224,8 @@ class _PairSum:
             block[:, d + 1] = np.where(fine, np.einsum("ij,ij->i", block[:, :d], block[:, :d]), np.nan)
         if transform.kind == "winsorized":
             self.cap = 0.5 / np.ldexp(transform.radius, -self.exponent) ** 2
+        elif transform.kind in REDESCENDING:
+            self.cap = 2.0 * np.ldexp(transform.cutoff, -self.exponent) ** 2  # the squared distance of the cutoff
 
     def group(self, starts: list[int]) -> tuple[Floats, Floats, Floats]:
         """Σ Yᵀ·W·Y, the row and column sums of W, and the sum of near pairs, over some rows of tiles."""
@@ -239,6 +279,14 @@ class _PairSum:
         weights = np.reciprocal(squared)
         if self.transform.kind == "winsorized":
             np.minimum(weights, self.cap, out=weights)
+        elif self.transform.kind in REDESCENDING:
+            beyond = np.minimum(self.cap * weights, 1.0)
+            gains = (beyond * beyond) ** 2
+            weights = (
+                weights * gains
+                if self.transform.kind == "redescending"
+                else np.minimum(weights * gains, 1.0 / self.cap)
+            )
         elif self.transform.kind == "custom":
             lengths = np.ldexp(np.sqrt(np.maximum(squared, 0.0) / 2.0), self.exponent)
             gains = self.transform.gains(np.clip(np.nan_to_num(lengths, nan=1.0), SMALLEST_FLOAT, LARGEST_FLOAT))

@@ -28,6 +28,7 @@ _DOUBT = 0.5  # of what is added for clipping, which rests on a model of the tai
 _ALONE = 1.6  # noise of variances that are read from signs alone, relative to its first-order deviation
 _UNSURE = 0.3  # of the share of rows that are longer than a radius for variances
 HELD = 0.05  # of the rows are longer than a radius that was paid for
+_LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows count whole
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,17 @@ def _with_variances(
     return turned, matrix, deviations
 
 
-def sign_release(found: NoisyMoment, view: Stretched | None = None) -> SignRelease:
-    """A noisy mean of the signs of rows, stretched or as they are."""
+def sign_release(found: NoisyMoment, view: Stretched | None = None, *, weighted: bool = False) -> SignRelease:
+    """A noisy mean of the signs of rows, stretched or as they are.
+
+    ``weighted``: rows may add less than 1 to the trace (redescending signs); the mean is one by weight then.
+    """
     noisy, deviation = found.total / LEVELS**2, found.deviation / LEVELS**2
     count = found.count
-    if count is None:
+    if weighted:
+        spread = math.sqrt(2 * len(noisy)) * deviation  # of the noise on the trace
+        count = max(float(np.trace(noisy)), 3 * spread, 1.0 if count is None else _LEAST_WEIGHT * count)
+    elif count is None:
         count = max(1.0, float(np.trace(noisy)))  # every row but a zero row adds 1 to the trace
     none = np.zeros((0, len(noisy))), np.zeros(0)
     basis, factors = none if view is None else (view.directions, view.factors)

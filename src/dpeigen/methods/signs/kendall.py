@@ -28,11 +28,12 @@ from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
-from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.location import CUTOFF, Weights, ask_center, center_integers, center_shares
 from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
+from dpeigen.methods.signs.transforms import check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
@@ -43,7 +44,7 @@ from dpeigen.questions.kendall import PART
 from dpeigen.stats import Frame, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Scale, Tabulated, Transform
+from dpeigen.stats.pairs import REDESCENDING, Scale, Transform
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import fix_signs
@@ -60,15 +61,18 @@ class Kendall(Method):
 
     Parameters
     ----------
-    transform : "spherical"; "winsorized"; or a bounded function ξ ≥ 0 of distances |x − y|/√2. It is looked up in a
-        table of its values at 256 public points in each octave, and never sees a distance of the data.
-    radius : for "winsorized" a public radius or "private" (paid: the median distance); for a function its bound, at
-        which its values are cut.
+    transform : "spherical"; "winsorized"; "redescending", min(1, (c/s)⁴), or "winsorized-redescending",
+        min(s, c(c/s)⁴), by which distant pairs count ever less, for clusters of outliers; or a bounded function ξ ≥ 0
+        of distances s = |x − y|/√2. It is looked up in a table of its values at 256 public points in each octave, and
+        never sees a distance of the data.
+    radius : for "winsorized" a public radius or "private" (paid: the median distance); for the redescending ones a
+        public cutoff c or "private" (1.4 times that median); for a function its bound, at which its values are cut.
     design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
         of 8,192 rows, for data larger than memory; "auto" takes all up to 20,000 rows and then about 2·10⁸ pairs.
     constants : "sharp", or "published" as printed; the guarantee then states what they give.
-    variances : "free" (relative for "spherical", Gaussian for "winsorized", of tau itself for a function), "paid", or
-        "auto": paid for a covariance, unless it is winsorised, and free for components.
+    variances : "free" (relative for "spherical" and, about, for "redescending"; Gaussian for "winsorized"; of tau
+        itself for the others), "paid", or "auto": paid for a covariance, unless it is winsorised, and free for
+        components.
     location : "none", "paid" where the centre is private, or "auto": paid for a covariance only. Differences need none.
     emphasis : factors on the default shares of the budget by purpose.
     """
@@ -96,6 +100,8 @@ class Kendall(Method):
         if self.constants == "published":
             return {Purpose.TAU: self._published_cost(task)}
         pure: Weights = {Purpose.RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
+        if pure and self.transform in REDESCENDING:  # a cutoff need not be exact
+            pure[Purpose.RADIUS] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
         main = {Purpose.TAU: 1.0}
         if self._pays_for_variances(task):
             main[Purpose.VARIANCES] = variance_share(_paired(task))
@@ -110,7 +116,9 @@ class Kendall(Method):
 
     @property
     def label(self) -> str:
-        return f"{self.name} (only directions)" if self.variances == "free" else self.name
+        kinds = [self.transform] if self.transform in REDESCENDING else []
+        kinds += ["only directions"] * (self.variances == "free")
+        return f"{self.name} ({', '.join(map(str, kinds))})" if kinds else self.name
 
     def reluctance(self, task: Task) -> float:
         if self.variances != "paid":
@@ -151,12 +159,7 @@ class Kendall(Method):
             check_choice("design", self.design, ["auto", "all", "blocks"], owner)
         else:
             check_count("design", self.design, owner)
-        if isinstance(self.radius, str):
-            check_choice("radius", self.radius, ["private"], owner)
-            if self.transform != "winsorized":
-                must = "a number or None: 'private' is for transform='winsorized'"
-                raise ValueError(complain("radius", owner, must, self.radius))
-        self._transform(1.0 if self.radius == "private" else self.radius)
+        check_transform(self.transform, self.radius, owner)
         if self.constants == "published":
             self._check_published(task)
         self._check_noise(task)
@@ -180,15 +183,6 @@ class Kendall(Method):
             else:
                 check_scale(2 * LEVELS**2 / gaussian_share(cost))
 
-    def _transform(self, radius: Any) -> Transform:
-        owner = type(self).__name__
-        transform = Transform.of(self.transform, radius, owner)
-        if transform.function is None:
-            return transform
-        if math.isinf(transform.radius):
-            raise ValueError(complain("radius", owner, "given, a bound on the values of your transform", None))
-        return replace(transform, function=Tabulated(transform.function, transform.radius))
-
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
@@ -200,8 +194,8 @@ class Kendall(Method):
         if isinstance(radius, str):
             question = RadiusHolding(differences, half=True)
             median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
-            radius = median * float(differences.unit[0])
-        transform = self._transform(radius)
+            radius = median * float(differences.unit[0]) * (CUTOFF if self.transform in REDESCENDING else 1.0)
+        transform = framed_transform(self.transform, radius, 1.0, type(self).__name__)
         cost = costs[Purpose.TAU]
         law = law_for(cost)
         tau = curator.measure(self._question(frame, transform, law, task), purpose=Purpose.TAU, cost=cost)
@@ -229,7 +223,7 @@ class Kendall(Method):
             "variances": "paid"
             if Purpose.VARIANCES in costs
             else "relative"
-            if transform.kind == "spherical"
+            if transform.kind in ("spherical", "redescending")
             else "free",
         }
         estimate = self._assemble(directions, variances, mean, details, law.numerics, task)
@@ -251,7 +245,7 @@ class Kendall(Method):
         return Tau(frame, transform, n, law, None if design == "all" else int(design))
 
     def _free_variances(self, phi: Floats, transform: Transform) -> Floats:
-        if transform.kind == "spherical":
+        if transform.kind in ("spherical", "redescending"):
             return relative_variances(phi)
         if transform.kind == "winsorized":
             return winsorized_variances(phi * transform.unit, transform.radius)
@@ -282,7 +276,8 @@ class Kendall(Method):
             return location(frame, None, task), None
         if Purpose.CENTER not in costs:
             return None, None
-        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task)
+        robust = self.transform in REDESCENDING
+        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)
 
     def _assemble(
         self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, numerics: Numerics, task: Task

@@ -3,13 +3,15 @@
 Guarantee: (ε, δ)-DP, δ > 0, for every data set, both relations, with exact integer statistics and exact discrete
 noise. Proof: it is an adaptive composition of
 
-1. ``rounds`` + 1 sign moments Σzzᵀ, z = Tx/|Tx| on the integer sphere lattice. T = I + Uᵀ(diag(t) − I)U is a function
-   of earlier releases; the image of a row depends on T and that row alone (`stats.stretch`). Whatever T is, |z| ≤ 1,
-   so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴ − 2(z·y)²) or 1 (add/remove).
-2. a radius of rows whose directions were made equally long, by the sparse-vector technique on a fixed geometric grid:
-   ε-DP (`questions.radius`).
-3. the mean squares of the stretched scores, clipped to a radius that is a function of releases: ℓ2 sensitivity √2·R²
-   or R² (`stats.moments.SquareSums`).
+1. ``rounds`` + 1 sign moments Σzzᵀ, z = Tx/|Tx| on the integer sphere lattice, or, with a cutoff c, z = ξ(|Tx|)·Tx/|Tx|
+   with ξ(s) = min(1, (c/s)⁴) on that of the unit ball (`stats.generalised`), c a function of earlier releases. T = I +
+   Uᵀ(diag(t) − I)U is a function of earlier releases; the image of a row depends on T and that row alone
+   (`stats.stretch`). Whatever T is, |z| ≤ 1, so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴
+   − 2(z·y)²) or 1 (add/remove).
+2. a radius of rows whose directions were made equally long, and for a private cutoff one that holds half of the rows,
+   by the sparse-vector technique on a fixed geometric grid: ε-DP each (`questions.radius`).
+3. the mean squares of the stretched scores, clipped to a radius R that is a function of releases (with a cutoff they
+   count ever less beyond it, and none more than R): ℓ2 sensitivity √2·R² or R² (`stats.moments.SquareSums`).
 
 Gaussian shares compose exactly, μ² = Σμᵢ², with each mechanism chosen by what was released before it (Dong, Roth, Su
 2022, Theorem 3.2); pure shares join by their dominating pair (`privacy.accounting`). What to stretch by (nothing, if
@@ -21,6 +23,10 @@ strong direction and a weak one is noise divided by the strong variance. Shrinki
 dividing each row by its length makes both halves of a row equally long: the noise of the cross moment falls from
 (a² + b²) to 2ab, a and b the typical lengths of the two parts. The sketch that this replaces clips both parts of a row
 apart; that has a sensitivity of 2ab at the largest a and b instead (a′ = −a, b′ = b).
+
+A cutoff is for outliers: signs give a row as much weight as any other however far away it is, so that a cluster of a
+tenth of the rows can turn the directions. Beyond the cutoff its weight falls like (c/s)⁸. The centre is then found in
+the same way (`methods.location`), and so are variances.
 """
 
 from __future__ import annotations
@@ -35,11 +41,11 @@ import numpy as np
 from scipy.special import chdtri
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_count
+from dpeigen._validate import check_choice, check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
-from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.location import CUTOFF, Weights, ask_center, center_integers, center_shares
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
@@ -50,9 +56,11 @@ from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import GaussianLaw, MeanSquares, Moment, RadiusHolding
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
+from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.next_look import choose_stretch
-from dpeigen.stats.refinement import SignRelease, fit_model
+from dpeigen.stats.pairs import Transform, redescending, winsorized_redescending
+from dpeigen.stats.refinement import SignModel, SignRelease, fit_model
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
@@ -73,12 +81,15 @@ class Refined(Method):
         that a private one costs little; but there are half as many. For few rows.
     only_directions : pay for nothing else: variances are relative to their sum, as the sign moments show them, and no
         private centre is found (directions then come from differences). For very few rows.
+    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", 1.4 times a paid
+        length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
     emphasis : factors on the default shares of the budget by purpose.
     """
 
     rounds: int = 3
     differences: bool = False
     only_directions: bool = False
+    cutoff: float | str | None = None
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "refined"
@@ -92,8 +103,9 @@ class Refined(Method):
 
     @property
     def label(self) -> str:
-        kind = " (only directions)" if self.only_directions else " (differences)" if self.differences else ""
-        return self.name + kind
+        kinds = ["redescending"] * (self.cutoff is not None) + ["differences"] * self.differences
+        kinds += ["only directions"] * self.only_directions
+        return f"{self.name} ({', '.join(kinds)})" if kinds else self.name
 
     def reluctance(self, task: Task) -> float:  # noqa: ARG002
         return BARE if self.only_directions else PAIRED if self.differences else 1.0
@@ -109,8 +121,12 @@ class Refined(Method):
         d, k = task.n_features, _wanted(task)
         read, pure, main = self.read_as(task), Weights(), Weights()
         if not self.only_directions:
-            pure = {Purpose.SCORES_RADIUS: radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12)}
+            half = self.cutoff is not None
+            share = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12, half=half)
+            pure = {Purpose.SCORES_RADIUS: share}
             main = {Purpose.VARIANCES: variance_share(read)}
+        if isinstance(self.cutoff, str):
+            pure[Purpose.RADIUS] = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12, half=True)
         looks = self.rounds + 1 if k < d else 1
         each = (1 - main.get(Purpose.VARIANCES, 0.0)) / looks
         main |= {Purpose.look(number): each for number in range(1, looks + 1)}
@@ -131,11 +147,16 @@ class Refined(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         check_count("rounds", self.rounds, "Refined", low=0, high=5)
+        if isinstance(self.cutoff, str):
+            check_choice("cutoff", self.cutoff, ["private"], "Refined")
+        elif self.cutoff is not None:
+            Transform.of("redescending", self.cutoff, "Refined")
         read, costs = self.read_as(task), self.shares(task)
         super().check(read)
         self.check_emphasis(costs)
-        check_radii(read, {name: cost for name, cost in costs.items() if name is Purpose.SCORES_RADIUS})
-        check_radii(task, {name: cost for name, cost in costs.items() if name is not Purpose.SCORES_RADIUS})
+        own = (Purpose.SCORES_RADIUS, Purpose.RADIUS)
+        check_radii(read, {name: cost for name, cost in costs.items() if name in own}, half=self.cutoff is not None)
+        check_radii(task, {name: cost for name, cost in costs.items() if name not in own})
         for cost in costs.values():
             if isinstance(cost, GaussianCost):
                 check_scale(2 * LEVELS**2 / cost.mu)
@@ -145,14 +166,18 @@ class Refined(Method):
         read = self.read_as(task)
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
         own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
-        frame, cap, center_error = ask_centered_frame(curator, read, own)
+        robust = self.cutoff is not None
+        frame, cap, center_error = ask_centered_frame(curator, read, own, robust=robust)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows that a radius bounds may be longer
         mean = mean if read.pairs else location(frame, None, read)
+        cutoff = self._ask_cutoff(curator, frame, costs)
         releases, model = list[SignRelease](), None
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
-            releases.append(_ask_signs(curator, Stretched(frame, *along), purpose, costs[purpose]))
+            view = Stretched(frame, *along)
+            far = None if cutoff is None else cutoff * _longer(view, model)
+            releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
@@ -185,7 +210,16 @@ class Refined(Method):
         frame, radius = frame_rows(task, weighted=False)
         if not task.private_center:
             return location(frame, None, task)
-        return ask_center(curator, frame, radius, costs, task)[0] if Purpose.CENTER in costs else None
+        if Purpose.CENTER not in costs:
+            return None
+        return ask_center(curator, frame, radius, costs, task, robust=self.cutoff is not None)[0]
+
+    def _ask_cutoff(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> float | None:
+        """Of framed rows: public, or paid for."""
+        if not isinstance(self.cutoff, str):
+            return None if self.cutoff is None else self.cutoff / float(frame.unit[0])
+        question = RadiusHolding(frame, half=True)
+        return CUTOFF * curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
 
     def _ask_squares(
         self,
@@ -202,11 +236,17 @@ class Refined(Method):
         factors = even_factors(levels, d - wanted)
         evened = Stretched(frame, basis, factors)
         cost = costs[Purpose.SCORES_RADIUS]
-        radius = curator.measure(RadiusHolding(evened), purpose=Purpose.SCORES_RADIUS, cost=cost)
-        radius = variance_reach(radius, factors, cap, task, costs)
+        half = self.cutoff is not None
+        radius = curator.measure(RadiusHolding(evened, half=half), purpose=Purpose.SCORES_RADIUS, cost=cost)
+        radius = variance_reach(radius, factors, cap, task, costs, holding=0.5 if half else 0.05)
         scores = ScoreFrame(evened, basis, residual=wanted < d)
-        question = MeanSquares(Lattice(scores, radius))
-        found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
+        if half:
+            question = MeanSquares(SignFrame(scores, winsorized_redescending(radius)).lattice)
+            found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
+            found = replace(found, squares=found.squares * radius**2, deviation=found.deviation * radius**2)
+        else:
+            question = MeanSquares(Lattice(scores, radius))
+            found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
         share = _tail(task, gaussian_share(costs[Purpose.VARIANCES]))
         units = np.append(factors**-2.0, 1.0)[: len(found.squares)] * float(frame.unit[0]) ** 2
         noise, reach = np.full(len(found.squares), found.deviation), task.row_radius(radius, scores)
@@ -225,9 +265,22 @@ def _wanted(task: Task) -> int:
     return task.n_features if task.n_components is None else task.n_components
 
 
-def _ask_signs(curator: Curator, view: Stretched, purpose: Purpose, cost: Cost) -> SignRelease:
-    """A noisy mean of the signs of stretched rows."""
-    return sign_release(curator.measure(Moment(unit_lattice(view), GaussianLaw()), purpose=purpose, cost=cost), view)
+def _ask_signs(curator: Curator, view: Stretched, cutoff: float | None, purpose: Purpose, cost: Cost) -> SignRelease:
+    """A noisy mean of the signs of stretched rows, which count less beyond the cutoff."""
+    lattice = unit_lattice(view) if cutoff is None else SignFrame(view, redescending(cutoff)).lattice
+    found = curator.measure(Moment(lattice, GaussianLaw()), purpose=purpose, cost=cost)
+    return sign_release(found, view, weighted=cutoff is not None)
+
+
+def _longer(view: Stretched, model: SignModel | None) -> float:
+    """How many times as long as before rows of the model are, at the root of their mean square, when stretched."""
+    if model is None or not len(view.factors):
+        return 1.0
+    along = (model.directions @ view.directions.T) ** 2
+    stretched = 1 + along @ (view.factors**2 - 1)
+    excess, rest = model.variances - 1, float(len(view.directions.T) + (view.factors**2 - 1).sum())
+    before = len(view.directions.T) + float(excess.sum())
+    return math.sqrt((rest + float(excess @ stretched)) / before)
 
 
 def even_factors(levels: Floats, others: int) -> Floats:
@@ -247,21 +300,29 @@ def _tail(task: Task, mu: float) -> float:
 
 
 def variance_reach(
-    radius: float, factors: Floats, cap: float | None, task: Task, costs: Mapping[Purpose, Cost]
+    radius: float,
+    factors: Floats,
+    cap: float | None,
+    task: Task,
+    costs: Mapping[Purpose, Cost],
+    holding: float = 0.05,
 ) -> float:
-    """The radius for evened rows, from the one that was paid for and the longest row that public bounds allow."""
-    radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[Purpose.VARIANCES])))
+    """The radius for evened rows, from the one that was paid for and the longest row that public bounds allow.
+
+    ``holding``: the share of rows that are longer than the one paid for.
+    """
+    radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[Purpose.VARIANCES])), holding)
     return radius if cap is None else min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
 
 
-def _further(wanted: int, d: int, tail: float) -> float:
+def _further(wanted: int, d: int, tail: float, holding: float = 0.05) -> float:
     """How much longer the radius is that all but a share ``tail`` of rows with even scores keep than the paid one."""
 
     def square(share: float) -> float:
         inside = max(d - wanted, 1) * float(chdtri(wanted, share)) if wanted else 0.0
         return inside + (float(chdtri(d - wanted, share)) if wanted < d else 0.0)
 
-    return math.sqrt(square(tail) / square(0.05))
+    return math.sqrt(square(tail) / square(holding))
 
 
 def _relative(levels: Floats, d: int) -> Floats:

@@ -2,11 +2,13 @@
 
 Guarantee: for every data set, (ε, δ)-DP with δ > 0 (exact discrete Gaussian noise) or ε-DP with δ = 0 (two-sided
 Wishart noise, "idealised"). A row enters as (x − centre)/|x − centre|, on the unit sphere whatever its length, so the
-sign moment has Frobenius sensitivity √2 (replace) or 1. Its eigenvectors are those of the covariance for every
-elliptical distribution (Oja 2010; Kim and Jung 2025, Remark 2.2). Variances are paid for apart: along the released
-directions the scores are clipped to a radius (the given bound, or a paid 95% quantile), and the sums of their
-squares, with that of what is left over, are released: ℓ2 sensitivity √2·r², ℓ1 2·r². Clipping makes them robust and,
-for heavy tails, smaller than the plain variance.
+sign moment has Frobenius sensitivity √2 (replace) or 1; or as g(x − centre)/b, inside the unit ball, with the same
+sensitivity (`stats.generalised`): Σ_g of Raymaekers and Rousseeuw 2019 about a public or paid centre. Its eigenvectors
+are those of the covariance for every elliptical distribution (Oja 2010; Kim and Jung 2025, Remark 2.2). Variances are
+paid for apart: along the released directions the scores are clipped to a radius (the given bound, or a paid 95%
+quantile), and the sums of their squares, with that of what is left over, are released: ℓ2 sensitivity √2·r², ℓ1 2·r².
+Clipping makes them robust and, for heavy tails, smaller than the plain variance. With a redescending transform they
+redescend too, beyond a multiple of a paid median length.
 """
 
 from __future__ import annotations
@@ -23,21 +25,26 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centered_frame, location
-from dpeigen.methods.location import center_integers, center_shares, within
+from dpeigen.methods.location import CUTOFF, center_integers, center_shares, within
 from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, measured_signs, sign_release
+from dpeigen.methods.signs.transforms import check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import MeanSquares, Moment, RadiusHolding, law_for
+from dpeigen.questions.squares import NoisySquares
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
+from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.pairs import REDESCENDING, Scale, Transform, winsorized_redescending
 from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import symmetric_eigh
 
 _SCORES_SHARE = 0.05  # of ε, usually
+_SCORES_REACH = 2.0  # times the median length of scores: beyond it they count less in variances
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,16 @@ class SpatialSign(Method):
 
     Parameters
     ----------
+    transform : "spherical"; "winsorized"; "redescending" or "winsorized-redescending", by which rows count ever less
+        beyond a cutoff, for clusters of outliers; or a bounded function ξ ≥ 0 of lengths, looked up in a table of its
+        values at public points.
+    radius : for "winsorized" a public radius or "private" (paid: the median length); for the redescending ones a
+        public cutoff or "private" (1.4 times that median); for a function its bound.
     emphasis : factors on the default shares of the budget by purpose, such as {"variances": 2.0}.
     """
 
+    transform: str | Scale = "spherical"
+    radius: float | str | None = None
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     name = "spatial-sign"
@@ -62,8 +76,12 @@ class SpatialSign(Method):
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
         pure = (
-            {Purpose.SCORES_RADIUS: radius_share(task, _SCORES_SHARE, most=0.12)} if self._pays_for_radius(task) else {}
+            {Purpose.SCORES_RADIUS: radius_share(task, _SCORES_SHARE, most=0.12, half=self._descends)}
+            if self._pays_for_radius(task)
+            else {}
         )
+        if isinstance(self.radius, str):
+            pure[Purpose.RADIUS] = radius_share(task, _SCORES_SHARE, most=0.12, half=True)
         variances = variance_share(task)
         main = {Purpose.DIRECTIONS: 1 - variances, Purpose.VARIANCES: variances}
         if task.private_center:
@@ -74,8 +92,17 @@ class SpatialSign(Method):
         integers = d * (d + 1) // 2 + d + 1 + center_integers(d)
         return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
+    @property
+    def label(self) -> str:
+        kind = self.transform if isinstance(self.transform, str) else "own transform"
+        return self.name if kind == "spherical" else f"{self.name} ({kind})"
+
+    @property
+    def _descends(self) -> bool:
+        return self.transform in REDESCENDING
+
     def _pays_for_radius(self, task: Task) -> bool:
-        if not isinstance(task.bound, (tuple, float)):
+        if not isinstance(task.bound, (tuple, float)) or self._descends:
             return True
         if isinstance(task.bound, float) and not task.private_center:
             return False
@@ -91,9 +118,12 @@ class SpatialSign(Method):
 
     def check(self, task: Task) -> None:
         super().check(task)
+        check_transform(self.transform, self.radius, type(self).__name__)
         costs = self.shares(task)
         self.check_emphasis(costs)
-        check_radii(task, costs)
+        halves = {Purpose.RADIUS, Purpose.SCORES_RADIUS} if self._descends else {Purpose.RADIUS}
+        check_radii(task, {purpose: cost for purpose, cost in costs.items() if purpose in halves}, half=True)
+        check_radii(task, {purpose: cost for purpose, cost in costs.items() if purpose not in halves})
         for purpose, cost in costs.items():
             if purpose.is_radius:
                 continue
@@ -104,18 +134,22 @@ class SpatialSign(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, center_error = ask_centered_frame(curator, task, costs)
-        signs = self._signs(curator, frame, costs[Purpose.DIRECTIONS])
+        frame, radius, center_error = ask_centered_frame(curator, task, costs, robust=self._descends)
+        transform = self._ask_transform(curator, frame, costs)
+        signs = self._signs(curator, frame, transform, costs[Purpose.DIRECTIONS])
         directions = symmetric_eigh(signs.matrix, task.n_components)[1]
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
         if Purpose.SCORES_RADIUS in costs:
             cost = costs[Purpose.SCORES_RADIUS]
-            radius = within(curator.measure(RadiusHolding(view), purpose=Purpose.SCORES_RADIUS, cost=cost), radius)
+            question = RadiusHolding(view, half=self._descends)
+            paid_for = curator.measure(question, purpose=Purpose.SCORES_RADIUS, cost=cost)
+            radius = within(paid_for * (_SCORES_REACH if self._descends else 1.0), radius)
         if radius is None:
             raise AssertionError("a radius is public or paid for")
-        question = MeanSquares(Lattice(view, radius))
-        found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
+        found = self._squares(curator, view, radius, costs[Purpose.VARIANCES])
         estimate = self._assemble(directions, found.squares, frame, task, count=found.count, radius=radius)
+        if transform.kind not in ("spherical", "redescending"):
+            return estimate
         unit, reach = float(frame.unit[0]), task.row_radius(radius, view)
         paid = Paid(directions, found.squares, np.full(len(found.squares), found.deviation), reach, HELD, unit**2)
         measured = partial(
@@ -127,9 +161,26 @@ class SpatialSign(Method):
         )
         return replace(estimate, measured=measured)
 
-    def _signs(self, curator: Curator, frame: Frame, cost: Cost) -> SignRelease:
-        question = Moment(unit_lattice(frame), law_for(cost))
-        return sign_release(curator.measure(question, purpose=Purpose.DIRECTIONS, cost=cost))
+    def _ask_transform(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> Transform:
+        """Of framed rows."""
+        if not isinstance(self.radius, str):
+            return framed_transform(self.transform, self.radius, float(frame.unit[0]), type(self).__name__)
+        question = RadiusHolding(frame, half=True)
+        median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        return Transform.of(self.transform, median * (CUTOFF if self._descends else 1.0), type(self).__name__)
+
+    def _signs(self, curator: Curator, frame: Frame, transform: Transform, cost: Cost) -> SignRelease:
+        plain = transform.kind == "spherical"
+        lattice = unit_lattice(frame) if plain else SignFrame(frame, transform).lattice
+        found = curator.measure(Moment(lattice, law_for(cost)), purpose=Purpose.DIRECTIONS, cost=cost)
+        return sign_release(found, weighted=not plain)
+
+    def _squares(self, curator: Curator, view: ScoreFrame, radius: float, cost: Cost) -> NoisySquares:
+        if not self._descends:
+            return curator.measure(MeanSquares(Lattice(view, radius)), purpose=Purpose.VARIANCES, cost=cost)
+        lattice = SignFrame(view, winsorized_redescending(radius)).lattice
+        found = curator.measure(MeanSquares(lattice), purpose=Purpose.VARIANCES, cost=cost)
+        return replace(found, squares=found.squares * radius**2, deviation=found.deviation * radius**2)
 
     def _assemble(self, directions: Floats, squares: Floats, frame: Frame, task: Task, **rest: Any) -> Estimate:
         k, d, unit = len(directions), task.n_features, frame.unit[0] ** 2

@@ -1,0 +1,44 @@
+"""Transforms ξ of lengths by name, checked, and in the units of framed rows: what sign methods share.
+
+Guarantee: nothing is read here. A function of one's own becomes a table of its values at public points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpeigen._types import Floats
+from dpeigen._validate import check_choice, complain
+from dpeigen.stats.pairs import REDESCENDING, Scale, Tabulated, Transform
+
+PAID = ("winsorized", *REDESCENDING)  # whose radius or cutoff may be private
+
+
+def check_transform(transform: str | Scale, radius: float | str | None, owner: str) -> None:
+    """Refuse a transform that does not exist, or whose radius is missing or of no use."""
+    if isinstance(radius, str):
+        check_choice("radius", radius, ["private"], owner)
+        if transform not in PAID:
+            must = f"a number or None: 'private' is for transform={', '.join(map(repr, PAID))}"
+            raise ValueError(complain("radius", owner, must, radius))
+    framed_transform(transform, 1.0 if radius == "private" else radius, 1.0, owner)
+
+
+def framed_transform(transform: str | Scale, radius: Any, unit: float, owner: str) -> Transform:
+    """The transform for rows whose lengths are in this unit of the data's own."""
+    found = Transform.of(transform, radius, owner)
+    if found.function is not None:
+        if math.isinf(found.radius):
+            raise ValueError(complain("radius", owner, "given, a bound on the values of your transform", None))
+        function = found.function
+
+        def framed(lengths: Floats) -> Floats:
+            with np.errstate(over="ignore"):
+                return np.asarray(function(np.minimum(lengths * unit, np.finfo(np.float64).max)), dtype=np.float64)
+
+        return replace(found, function=Tabulated(function if unit == 1.0 else framed, found.radius))
+    return found if unit == 1.0 or found.kind == "spherical" else Transform.of(transform, radius / unit, owner)
