@@ -207,7 +207,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         cost = method.price(task)
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
-        warn_of_noise(method, task)
+        warn_of_noise(method, task, self.method)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         what += per_unit(task.unit)
