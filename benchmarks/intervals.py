@@ -1,12 +1,17 @@
 """Do 95% intervals hold the truth in 95% of the releases? Random settings, elliptical rows and others.
 
-    python benchmarks/intervals.py [--quick] [--seed 0 1 2] [--settings 40] [--repeats 30] [--of table] [--regression]
+    python benchmarks/intervals.py [--quick] [--seed 0 1 2] [--settings 40] [--repeats 30] [--of table]
+                                   [--tables | --regression | --noise]
 
 Each setting has its own n (500 to 50,000), d (3 to 30), ε (0.3 to 8), spectrum, law of the rows and units of the
 columns, drawn from the seed. Its rows are drawn anew for every release. For every kind of number it prints the share of
 intervals that hold the truth of the population (or of the table), and their median width relative to that of an oracle,
 who knows the root mean square error of the released numbers: 2·1.96 times that. Entries of one release are far from
-independent, so the standard error of a setting's share is that of its releases.
+independent, so the standard error of a setting's share is that of its releases. Where a release says that columns are
+unknown, the truth of components, eigenvalues and shares is that of the known columns.
+
+``--tables``: rows are drawn from a public table with replacement, which is the population (`_tables`). ``--noise``:
+independent columns of equal variance; how many releases show a component.
 """
 
 from __future__ import annotations
@@ -79,15 +84,7 @@ class Setting:
         return sources @ self.root.T + self.mean
 
     def truth(self) -> dict[str, np.ndarray]:
-        covariance = self.root @ self.root.T
-        deviations = np.sqrt(np.diag(covariance))
-        correlation = covariance / np.outer(deviations, deviations)
-        matrix = correlation if self.scaled else covariance
-        values, vectors = np.linalg.eigh(matrix)
-        return {
-            "covariance": matrix, "correlation": correlation, "mean": self.mean, "eigenvalues": values[::-1],
-            "shares": values[::-1] / values.sum(), "components": vectors[:, ::-1].T,
-        }  # fmt: skip
+        return truth_of(self.root @ self.root.T, self.mean, self.scaled)
 
     def fit(self, rows: np.ndarray, seed: int):
         k = min(3, self.d)
@@ -102,20 +99,60 @@ def released(release, kind):
     return getattr(release, kind)
 
 
-def table_truth(rows: np.ndarray, scaled: bool) -> dict[str, np.ndarray]:
-    """What the same numbers are for these rows."""
-    covariance = np.cov(rows.T, bias=True)
+def truth_of(covariance: np.ndarray, mean: np.ndarray, scaled: bool) -> dict[str, np.ndarray]:
     deviations = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(deviations, deviations)
-    matrix = correlation if scaled else covariance
-    values, vectors = np.linalg.eigh(matrix)
-    return {
-        "covariance": matrix, "correlation": correlation, "mean": rows.mean(axis=0), "eigenvalues": values[::-1],
-        "shares": values[::-1] / values.sum(), "components": vectors[:, ::-1].T,
-    }  # fmt: skip
+    return {"covariance": correlation if scaled else covariance, "correlation": correlation, "mean": mean}
 
 
-def judge(setting: Setting, repeats: int, of: str = "population") -> tuple[str, dict[str, tuple[float, float, float]]]:
+def table_truth(rows: np.ndarray, scaled: bool) -> dict[str, np.ndarray]:
+    """What the same numbers are for these rows."""
+    return truth_of(np.cov(rows.T, bias=True), rows.mean(axis=0), scaled)
+
+
+def spectral_truth(covariance: np.ndarray, known: np.ndarray) -> dict[str, np.ndarray]:
+    """Eigenvalues, shares and components of the known columns; loadings of others are not judged (NaN)."""
+    values, vectors = np.linalg.eigh(covariance[np.ix_(known, known)])
+    components = np.full((len(values), len(known)), np.nan)
+    components[:, known] = vectors[:, ::-1].T
+    return {"eigenvalues": values[::-1], "shares": values[::-1] / values.sum(), "components": components}
+
+
+@dataclass(frozen=True)
+class TableSetting:
+    """A public table as the population, whose rows are drawn with replacement."""
+
+    seed: int
+    n: int
+    epsilon: float
+    law: str
+    scaled: bool
+    population: np.ndarray
+
+    @property
+    def d(self) -> int:
+        return self.population.shape[1]
+
+    @classmethod
+    def of(cls, seed: int, tables: list) -> TableSetting:
+        rng = np.random.default_rng([31, seed])
+        table = tables[int(rng.integers(len(tables)))]
+        n = int(np.exp(rng.uniform(np.log(1000), np.log(20_000))))
+        epsilon = float(np.exp(rng.uniform(np.log(0.5), np.log(8))))
+        return cls(seed, n, epsilon, table.name, bool(rng.random() < 0.5), table.X)
+
+    def rows(self, rng: np.random.Generator) -> np.ndarray:
+        return self.population[rng.integers(len(self.population), size=self.n)]
+
+    def truth(self) -> dict[str, np.ndarray]:
+        return table_truth(self.population, self.scaled)
+
+    fit = Setting.fit
+
+
+def judge(
+    setting: Setting | TableSetting, repeats: int, of: str = "population"
+) -> tuple[str, dict[str, tuple[float, float, float]]]:
     """The method, and for each kind the coverage, the median relative width and the standard error of the coverage."""
     truth, held, widths, errors, method = setting.truth(), defaultdict(list), defaultdict(list), defaultdict(list), "?"
     unknown = 0
@@ -129,7 +166,8 @@ def judge(setting: Setting, repeats: int, of: str = "population") -> tuple[str, 
             return f"refused ({str(error)[:40]}…)", {}
         method = release.facts["method"]
         truth = truth if of == "population" else table_truth(rows, setting.scaled)
-        unknown += not np.isfinite(found.eigenvalues[1]).all()
+        truth |= spectral_truth(truth["covariance"], found.known)
+        unknown += not found.known.all()
         for kind in KINDS:
             ends = getattr(found, kind)
             if ends is None:
@@ -140,18 +178,21 @@ def judge(setting: Setting, repeats: int, of: str = "population") -> tuple[str, 
                 true = true / (1.0 if setting.scaled else np.trace(truth["covariance"]))
             true = true[: len(low)]
             if kind == "components":
-                true = true * np.where(np.sum(true * told, axis=1) < 0, -1.0, 1.0)[:, None]
+                true = true * np.where(np.nansum(true * told[: len(true)], axis=1) < 0, -1.0, 1.0)[:, None]
+            low, high, told = low[: len(true)], high[: len(true)], told[: len(true)]
             chosen = ~np.eye(setting.d, dtype=bool) if kind == "correlation" else np.ones(true.shape, dtype=bool)
-            held[kind].append(((low <= true) & (true <= high))[chosen])
+            held[kind].append(np.where(np.isnan(true), np.nan, (low <= true) & (true <= high))[chosen])
             widths[kind].append((high - low)[chosen])
             errors[kind].append((told - true)[chosen])
     result = {}
     for kind in held:
-        if not np.size(errors[kind]):
+        shares = np.array([np.nanmean(each) for each in held[kind] if np.isfinite(each).any()])
+        if not len(shares):
             continue
-        rms = np.sqrt(np.mean(np.square(errors[kind]), axis=0))
-        width = np.median(np.median(widths[kind], axis=0) / np.maximum(2 * 1.96 * rms, 1e-300))
-        shares = np.reshape(held[kind], (len(held[kind]), -1)).mean(axis=1)
+        same = [i for i, each in enumerate(errors[kind]) if each.shape == errors[kind][0].shape]
+        rms = np.sqrt(np.nanmean(np.square([errors[kind][i] for i in same]), axis=0))
+        middle = np.median([widths[kind][i] for i in same], axis=0)
+        width = np.nanmedian(middle / np.maximum(2 * 1.96 * rms, 1e-300))
         result[kind] = float(shares.mean()), float(width), float(shares.std() / np.sqrt(len(shares)))
     return method + (f", {unknown} with unknown columns" if unknown else ""), result
 
@@ -171,7 +212,7 @@ def regression_setting(seed: int) -> tuple[int, float, np.ndarray, np.ndarray, f
 
 
 def judge_regression(seed: int, repeats: int) -> tuple[str, float, float, int]:
-    """A description, the coverage of coefficients, the median relative width, and how often nothing is known."""
+    """A description, the coverage of known coefficients, the median relative width, and how often some are unknown."""
     n, epsilon, root, coef, noise, law, collinear = regression_setting(seed)
     p, held, widths, errors, unknown = len(coef), [], [], [], 0
     for repeat in range(repeats):
@@ -182,26 +223,49 @@ def judge_regression(seed: int, repeats: int) -> tuple[str, float, float, int]:
         X = sources @ root.T + 2
         rows = np.column_stack([X, X @ coef + 1 + noise * rng.normal(size=n)])
         fit = PrivateCovariance(epsilon=epsilon, delta=1e-6, random_state=repeat).fit(rows).release_.regression(p)
-        if np.isinf(fit.standard_errors).any():
-            unknown += 1
-            continue
-        held.append((fit.intervals[0] <= coef) & (coef <= fit.intervals[1]))
-        widths.append(2 * 1.96 * fit.standard_errors)
-        errors.append(fit.coef - coef)
+        known = np.isfinite(fit.standard_errors)
+        unknown += not known.all()
+        held.append(np.where(known, (fit.intervals[0] <= coef) & (coef <= fit.intervals[1]), np.nan))
+        widths.append(np.where(known, 2 * 1.96 * fit.standard_errors, np.nan))
+        errors.append(np.where(known, fit.coef - coef, np.nan))
     about = f"n={n:6d} p={p:2d} ε={epsilon:4.2f} {law:11} {'collinear' if collinear else '':9}"
-    if not held:
-        return about, np.nan, np.nan, unknown
-    rms = np.sqrt(np.mean(np.square(errors), axis=0))
-    return about, float(np.mean(held)), float(np.median(np.median(widths, axis=0) / (2 * 1.96 * rms))), unknown
+    rms = np.sqrt(np.nanmean(np.square(errors), axis=0))
+    width = np.nanmedian(np.nanmedian(widths, axis=0) / (2 * 1.96 * rms))
+    return about, float(np.nanmean(held)), float(width), unknown
 
 
 def regressions(settings: int, repeats: int, seeds: list[int]) -> None:
     found = []
     for number in (1000 * seed + number for seed in seeds for number in range(settings)):
         about, held, width, unknown = judge_regression(number, repeats)
-        print(f"{about} {held:.3f} ({width:.2f})" + (f", nothing known in {unknown}" if unknown else ""), flush=True)
+        print(
+            f"{about} {held:.3f} ({width:.2f})" + (f", unknown coefficients in {unknown}" if unknown else ""),
+            flush=True,
+        )
         found.append(held)
     print(f"coefficients: mean {np.nanmean(found):.3f}, least {np.nanmin(found):.3f}")
+
+
+def pure_noise(settings: int, repeats: int, seeds: list[int]) -> None:
+    """How many releases of independent columns of equal variance show a component."""
+    shown = total = 0
+    for number in (1000 * seed + number for seed in seeds for number in range(settings)):
+        rng = np.random.default_rng([37, number])
+        n, d = int(np.exp(rng.uniform(np.log(500), np.log(20_000)))), int(rng.integers(3, 16))
+        epsilon, scaled = float(np.exp(rng.uniform(np.log(0.3), np.log(8)))), bool(rng.random() < 0.5)
+        found = []
+        for repeat in range(repeats):
+            rows = np.random.default_rng([number, repeat]).normal(size=(n, d))
+            options = {"scale": "private"} if scaled else {}
+            try:
+                model = PrivatePCA(2, epsilon=epsilon, delta=1e-6, random_state=repeat, **options).fit(rows)
+            except ValueError:
+                break
+            found.append(bool(model.release_.resolved))
+        about = f"n={n:6d} d={d:2d} ε={epsilon:4.2f} {'scaled' if scaled else '      '}"
+        print(about, f"{sum(found)} of {len(found)}", flush=True)
+        shown, total = shown + sum(found), total + len(found)
+    print(f"pure noise: a component is shown in {shown} of {total} releases ({shown / total:.3f})")
 
 
 def summary(found: dict[str, list[tuple[float, float, float]]]) -> Iterator[Line]:
@@ -241,6 +305,8 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=None)
     parser.add_argument("--repeats", type=int, default=None)
     parser.add_argument("--regression", action="store_true", help="coefficients of regressions instead")
+    parser.add_argument("--tables", action="store_true", help="public tables as populations instead")
+    parser.add_argument("--noise", action="store_true", help="how often pure noise shows a component instead")
     options = parser.parse_args()
     settings = options.settings or (8 if options.quick else 40)
     repeats = options.repeats or (8 if options.quick else 30)
@@ -248,10 +314,18 @@ def main() -> None:
     if options.regression:
         regressions(options.settings or (6 if options.quick else 20), repeats, options.seed)
         return
+    if options.noise:
+        pure_noise(options.settings or 13, options.repeats or 40, options.seed)
+        return
+    tables = []
+    if options.tables:
+        from _tables import tables as tables_at_hand
+
+        tables = tables_at_hand(fewest=400)
     print("coverage (relative width) " + " ".join(f"{kind:>13}" for kind in KINDS))
     found = defaultdict(list)
     for number in (1000 * seed + number for seed in options.seed for number in range(settings)):
-        setting = Setting.of(number, options.quick)
+        setting = TableSetting.of(number, tables) if tables else Setting.of(number, options.quick)
         method, result = judge(setting, repeats, options.of)
         cells = [f"{result[kind][0]:.3f} ({result[kind][1]:.2f})" if kind in result else "" for kind in KINDS]
         about = f"n={setting.n:6d} d={setting.d:2d} ε={setting.epsilon:4.2f} {setting.law[:11]:11}"

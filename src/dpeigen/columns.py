@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.facts import columns_in
+from dpeigen.methods.holes import NEARLY_ALL
 from dpeigen.sources.declared import Declared
 from dpeigen.sources.wording import label, spread_text, value_text
+
+_NO_CELLS = "nearly all of its cells are missing or do not fit the declared type"
+_NOTHING_SEEN = "constant, or too rare for this budget"
 
 
 class DeclaredColumns:
@@ -61,6 +65,21 @@ class DeclaredColumns:
     def indicators(self) -> NDArray[np.bool_]:
         """Which columns of numbers are indicators of categories."""
         return np.array([said.categories is not None for _, said, _ in self._sayings], dtype=bool)
+
+    @property
+    def is_share(self) -> NDArray[np.bool_]:
+        """Which columns of numbers are 0 or 1, so that their means are shares of rows: indicators and truth values."""
+        return np.array([said.categories is not None or said.type == "bool" for _, said, _ in self._sayings], bool)
+
+    @property
+    def limits(self) -> tuple[Floats, Floats]:
+        """What numbers of each column, as the release counts them, lie between by its declaration; else infinite."""
+        found = []
+        for j, (_, said, _) in enumerate(self._sayings):
+            ends, (low, width) = said.bounds(), self.rescaled(j)
+            found.append((-np.inf, np.inf) if not ends else tuple((end - low) / width for end in ends[0]))
+        low, high = np.array(found, dtype=np.float64).reshape(-1, 2).T
+        return low, high
 
     def variables(self) -> list[tuple[str, list[int]]]:
         """List the columns of the table by their names for a reader.
@@ -151,6 +170,15 @@ class DeclaredColumns:
     def _without_scale(self) -> list[int]:
         """Columns in which nothing stood out of the noise: numbers that are given for them mean nothing."""
         return list((self.facts.get("details") or {}).get("columns_without_scale") or [])
+
+    @property
+    def unknown_columns(self) -> dict[str, str]:
+        """The columns of numbers of which nothing is known, by name, and why: in words."""
+        shares = self.facts.get("missing_shares") or {}
+        return {
+            self.feature_names[j]: _NO_CELLS if shares and shares[j] > NEARLY_ALL else _NOTHING_SEEN
+            for j in self._without_scale
+        }
 
     def rescaled(self, column: int) -> tuple[float, float]:
         """Say what 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 DRAWS = 400  # of errors; a fraction of them for what takes a decomposition each
 DECOMPOSED = 160
+_MANY, _FEWEST = 60, 64  # columns from which on fewer draws are made, and so many at least
 CLEAR = 0.98  # level of the tests that tell a component from noise
 _DOUBT = 0.4  # of what is added for clipping, in each direction
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
@@ -45,6 +46,13 @@ _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
 _DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
 _DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
 _FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
+_BESIDE = 1.5  # of what a column loses along its tail, times the deviation of another: what the two lose together
+_USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the share they have in long rows
+_NO_TAIL = 0.07  # chance that what seems to be a tail is noise: then nothing was taken
+_UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
+_MUCH_MORE, _CLEAR_TAIL = 5.0, 1.5  # times the share that a kurtosis of its own gives a column, beside one of 1.5
+_MORE = 1.5  # times the share of a column in all fourth moments: its share in what clipping took, at most
+_OF_TAIL = 1.5  # of what clipping seems to have taken from a long tail, at most: cells are half an octave wide
 _TOLD = 3.0  # deviations of its error that a variance has to be larger than
 
 
@@ -100,7 +108,7 @@ def errors_of(
     components that have a kurtosis of their own are those of columns divided by their deviations, so that errors do not
     depend on units of measure.
     """
-    rng = generator_of(measured)
+    rng, draws = generator_of(measured), min(draws, most_draws(len(measured.back)))
     found = _noise(measured, release, draws, rng)
     # Eigenvalues of what was seen are too far apart, but their sum is right.
     values, vectors = np.linalg.eigh(found.second)
@@ -119,12 +127,92 @@ def errors_of(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
+    lost = None
+    if measured.tails is not None:
+        taken = (cut.gains * cut.sizes - 1) @ values, cut.shortened * measured.radius
+        lost = _lost_tails(measured.tails, *_shares_of_loss(measured, (vectors * values) @ vectors.T, *taken, rng), rng)
+    if lost is not None:
+        errors = replace(errors, draws=errors.draws - _tail_errors(*lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
+        if mean is not None and lost is not None:
+            present = 1.0 if measured.present is None else np.diag(measured.present)
+            mean = mean - lost[0] * _sides(release, rng, draws) / present
     return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
+
+
+def _shares_of_loss(
+    measured: Measured, second: Floats, squares: Floats, lengths: float, rng: Generator
+) -> tuple[Floats, Floats]:
+    """Draws of what single columns lost of the ``squares`` (draws) and ``lengths`` that clipping took from all rows.
+
+    A model of elliptical rows tells how much it was, for all columns alike. Long rows are made by columns with long
+    tails, so these have a larger share of it, by their fourth moments as far as these were seen.
+    """
+    tails, back = measured.tails, measured.back
+    if tails is None:
+        raise AssertionError("asked where there are tails")
+    steps, variances = np.linalg.norm(second @ back.T, axis=0), np.einsum("ij,jk,ik->i", back, second, back)
+    known = variances > 0
+    per = np.divide(variances, steps, out=np.zeros_like(steps), where=known)  # a step among clipped rows, in own units
+    usual = np.divide(variances, per**2, out=np.zeros_like(per), where=known)
+    usual /= max(float(usual.sum()), 1e-300)
+    drawn = np.maximum(tails[4] + rng.normal(size=(len(squares), len(back))) * _UNSEEN * tails[5], 0.0)
+    more = np.maximum(_MORE * _in_all((_USUAL_TAIL + drawn) * usual**2) - usual, 0.0)
+    plain, seen = _in_all(usual**2), _in_all((1 + tails[4] / _CLEAR_TAIL) * usual**2)
+    more = np.maximum(more, _MUCH_MORE * (seen - plain))
+    return more * lengths * per, more * np.maximum(squares, 0.0)[:, None] * per**2
+
+
+def _in_all(parts: Floats) -> Floats:
+    """Divided by their sum."""
+    return np.asarray(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300))
+
+
+def _lost_tails(tails: Floats, first: Floats, second: Floats, rng: Generator) -> tuple[Floats, Floats]:
+    """Draws of what clipping took from the mean of each column and from its mean square: draws × d each."""
+    part, noise = _OF_TAIL * rng.random(size=first.shape), rng.normal(size=first.shape)
+    part = np.where(rng.random(size=part.shape) < _NO_TAIL, 0.0, part)
+    seen = [
+        np.maximum(tails[at] + _UNSEEN * noise * tails[at + 1], 0.0) for at in (0, 2)
+    ]  # the same rows are clipped in both
+    return (seen[0] + first) * part, (seen[1] + second) * part
+
+
+def _tail_errors(first: Floats, second: Floats, covariance: Floats, rng: Generator) -> Floats:
+    """Of a covariance whose rows far out in a column were clipped.
+
+    There the other columns lie where that column makes it likely, or anywhere else as far as they do not depend on it:
+    columns that are nearly the same stay so.
+    """
+    errors, units = np.zeros((*second.shape, second.shape[1])), _deviations(covariance)
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    others = (rng.normal(size=second.shape) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
+    for j in np.flatnonzero(second.any(axis=0)):
+        along = covariance[j] / max(float(covariance[j, j]), float(second[:, j].mean()))
+        along[j] = 1.0
+        cross = _BESIDE * first[:, j, None] * (others - others[:, j, None] * along)
+        cross[:, j] = 0.0
+        cross += second[:, j, None] * along / 2
+        errors += cross[:, :, None] * along + cross[:, None, :] * along[:, None]
+    return errors
+
+
+def _sides(release: Release, rng: Generator, draws: int) -> Floats:
+    """To which side of each column the tail lies: known for shares, which are near 0 or near 1."""
+    sides = np.where(rng.random(size=(draws, release.n_features)) < 0.5, -1.0, 1.0)
+    if release.mean is None:
+        return sides
+    ends = np.array([release.rescaled(j) for j in range(release.n_features)])  # in the column's own unit
+    return np.where(release.is_share, np.where(ends[:, 0] + ends[:, 1] * release.mean < 0.5, 1.0, -1.0), sides)
+
+
+def most_draws(d: int) -> int:
+    """Of errors of d × d matrices: as many as take seconds and fit in memory. Large matrices need fewer."""
+    return max(_FEWEST, int(DRAWS * min(1.0, (_MANY / max(d, 1)) ** 2)))
 
 
 def _sampled(
@@ -144,7 +232,19 @@ def _sampled(
         return np.zeros_like(errors.seen)
     units = _deviations(errors.covariance) if standard else _units_of_components(release, errors.covariance)
     drawn = sampling_errors(errors.covariance, measured.terms, kurtosis, draws, rng, own=own, units=units)
+    if measured.tails is not None and not standard:
+        drawn += _tailed(
+            errors.covariance, np.maximum(measured.tails[4] - 3 * kurtosis - own, 0.0), measured, rng, draws
+        )
     return np.asarray(drawn * np.sqrt(factor))
+
+
+def _tailed(covariance: Floats, kurtosis: Floats, measured: Measured, rng: Generator, draws: int) -> Floats:
+    """Further sampling error of columns with long tails: of their variances, and of what depends on them."""
+    sizes = rng.normal(size=(draws, len(covariance))) * np.sqrt(kurtosis / measured.terms)
+    variances = np.diag(covariance)
+    along = np.divide(covariance, variances, out=np.zeros_like(covariance), where=variances > 0)  # column j: Ce_j/C_jj
+    return np.asarray((along * (sizes * variances)[:, None, :]) @ along.T)
 
 
 def _sampling_factor(measured: Measured, of: str, *, pairs: bool = False) -> Floats:

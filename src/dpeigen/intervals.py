@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from dpeigen.stats.measured import Measured
 
 _LONG = 0.8  # a loading from which on its own square takes part in its error
-_ROUNDING = 1e-12  # of a variance that is 1 by definition
+_DETERMINED = 0.75  # mean squared cosine to draws of a direction: less, and it may as well be another one
+_ROUNDING = 1e-10  # of a variance that is 1 by definition
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +44,19 @@ class Intervals:
         component positive.
     eigenvalues, shares : (k,) of the variances along components, and of their share of the whole variance.
     covariance, correlation : (d, d), of every entry. A column of which nothing is known has infinite ones.
-    mean : (d,), in the data's units; None where no mean was measured.
-    resolved : how many components, from the first on, can be told from noise.
+    mean : (d,), in the data's units; None where no mean was measured. Those of indicators and truth values are shares
+        of rows, between 0 and 1.
+    missing_shares : (d,), of the released shares of missing cells; None where none were paid for.
+    known : (d,) which columns anything is known of. Where it is not all of them, components, eigenvalues and shares are
+        those of the known columns alone; a loading of another column is between −1 and 1.
+    resolved : how many components, from the first on, can be told from noise; 0 where less than half of the columns are
+        known.
+    unresolved : why there are no more: "noise", "equal variances" or "unknown columns"; None where all are resolved.
+    clipped : the share of rows that may have been clipped to a paid radius; 0 for a public one and for signs. What that
+        took is estimated from what was released (`dpeigen.errors`). A tail of fewer rows than these, in a column where
+        noise hides it, is not covered.
+    determined : (k,) whether the direction of a component is determined. Two equal variances can both stand out of the
+        noise: then the plane of both is known, and not which direction in it comes first.
     """
 
     release: Release
@@ -108,7 +121,17 @@ class Intervals:
         high[diagonal, diagonal] = np.maximum(high[diagonal, diagonal], 0.0) * (1 + _ROUNDING)
         low[diagonal, diagonal] *= 1 - _ROUNDING
         known = self.known if self._sized else np.zeros_like(self.known)
-        return _where(known, low, high, 1.0 if self._correlated else math.inf)
+        low, high = _where(known, low, high, 1.0 if self._correlated else math.inf)
+        if not self._correlated:  # a variance is no more than a quarter of the squared range
+            ends, units = self.release.limits, 1.0 if self.release.scale is None else self.release.scale
+            most = ((ends[1] - ends[0]) / (2 * units)) ** 2
+            bounded = np.isfinite(most) & ((self.release.estimand != MIXED) | ~self.release.is_share)
+            low[diagonal, diagonal] = np.where(bounded & ~known, 0.0, low[diagonal, diagonal])
+            high[diagonal, diagonal] = np.where(
+                bounded, np.minimum(high[diagonal, diagonal], most), high[diagonal, diagonal]
+            )
+            low[diagonal, diagonal] = np.minimum(low[diagonal, diagonal], high[diagonal, diagonal])
+        return low, high
 
     @cached_property
     def correlation(self) -> Interval:
@@ -128,8 +151,26 @@ class Intervals:
         if self.errors.mean is None or self.release.mean is None:
             return None
         low, high = quantiles(self.release.mean - self.errors.mean, self.level)
-        known = self.errors.known & self.errors.sized
-        return np.where(known, low, -math.inf), np.where(known, high, math.inf)
+        known, (least, most) = self.errors.known & self.errors.sized, self.release.limits
+        return np.where(known, np.clip(low, least, most), least), np.where(known, np.clip(high, least, most), most)
+
+    @property
+    def clipped(self) -> float:
+        measured = measured_in(self.release)
+        return 0.0 if measured.outside is None else min(1.0, measured.outside / measured.terms)
+
+    @cached_property
+    def missing_shares(self) -> Interval | None:
+        """Of the shares of missing cells: the noise that they were released with, and sampling error."""
+        shares, measured = self.release.missing_shares, measured_in(self.release)
+        if shares is None or measured.present_deviations is None:
+            return None
+        pairs = self.release.facts.get("center") == "pairs"  # a pair has a hole where one of its rows has one
+        variances = np.diag(measured.present_deviations) ** 2 * (0.25 / np.maximum(1 - shares, 0.05) if pairs else 1.0)
+        if self.of == "population":
+            variances = variances + shares * (1 - shares) / measured.terms
+        reach = -float(ndtri((1 - self.level) / 2)) * np.sqrt(variances)
+        return np.clip(shares - reach, 0.0, 1.0), np.clip(shares + reach, 0.0, 1.0)
 
     @cached_property
     def eigenvalues(self) -> Interval:
@@ -139,11 +180,9 @@ class Intervals:
         if self._from_signs:
             low, high = self._wide_where_unresolved(low, high)
         missing = len(self.release.components) - self._count
-        # A further column makes no eigenvalue smaller, and each larger by no more than its own variance.
-        further = np.count_nonzero(~self.known)
-        most = float(len(self.known)) if self._correlated else math.inf
-        high = np.minimum(high + further, most) if self._correlated or not further else np.full_like(high, math.inf)
-        high = high if self._sized else np.full_like(high, math.inf)
+        most = float(self.known.sum()) if self._correlated else math.inf
+        high = np.minimum(high, most) if self._sized else np.full_like(high, math.inf)
+        low, high = low * (1 - _ROUNDING), high * (1 + _ROUNDING)  # of one column it is 1 by definition
         return np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
 
     @property
@@ -163,47 +202,82 @@ class Intervals:
 
     @cached_property
     def shares(self) -> Interval:
-        total = float(self._debiased.sum()) or 1.0
         (low, high), count = self.eigenvalues, self._count
+        if not count:
+            return np.zeros_like(low), np.ones_like(low)
+        if self._correlated:
+            return low / self.known.sum(), np.minimum(high / self.known.sum(), 1.0)
+        total = float(self._debiased.sum()) or 1.0
         drawn = self._spectrum.noisy(self._debiased)[:, :count]
         traces = np.einsum("mii->m", self._spectrum.errors)
         part = self._debiased[:count] / total
         moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
-        if self._correlated:
-            return low / len(self.known), high / len(self.known)
-        if not self.known.all():
-            return np.zeros_like(low), np.ones_like(low)
         if self._from_signs:
             ends = np.clip([low / total, high / total], 0.0, 1.0)
             return ends[0], ends[1]
         below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
         ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
-        return ends[0], ends[1]
+        missing = len(low) - count
+        return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
+
+    @cached_property
+    def _directions(self) -> tuple[Floats, Floats]:
+        """Draws × components × known columns, with the signs of the released components; and these."""
+        released = self.release.components[: self._count, self.known]
+        drawn = self._spectrum.directions(self._debiased, made_up_generator(len(self.release.components)), self._count)
+        along = np.einsum("mkd,kd->mk", drawn, released)
+        return drawn * np.where(along < 0, -1.0, 1.0)[:, :, None], released
 
     @cached_property
     def components(self) -> Interval:
-        released = self.release.components
-        if not self.known.all():
-            return np.full(released.shape, -1.0), np.ones(released.shape)
-        rng = made_up_generator(len(released))
-        drawn = self._spectrum.directions(self._debiased, rng, self._count)
-        along = np.einsum("mkd,kd->mk", drawn, released)
-        drawn = drawn * np.where(along < 0, -1.0, 1.0)[:, :, None]
+        shape = self.release.components.shape
+        ends = np.full(shape, -1.0), np.ones(shape)
+        if not self._count:
+            return ends
+        drawn, released = self._directions
         low, high = quantiles(drawn, self.level)
         # Draws never reach a loading of ±1: they scatter about an estimate that does not reach it either.
         seen = self._spectrum.vectors[:, : len(released)].T
         seen = seen * np.where(np.sum(seen * released, axis=1) < 0, -1.0, 1.0)[:, None]
         high = np.where(seen > _LONG, np.minimum(np.maximum(high, 2 * seen - low), 1.0), high)
         low = np.where(seen < -_LONG, np.maximum(np.minimum(low, 2 * seen - high), -1.0), low)
-        return low, high
+        places = np.ix_(np.arange(len(released)), np.flatnonzero(self.known))
+        ends[0][places] = np.maximum(low - _ROUNDING, -1.0)
+        ends[1][places] = np.minimum(high + _ROUNDING, 1.0)
+        return ends
+
+    @cached_property
+    def determined(self) -> NDArray[np.bool_]:
+        found = np.zeros(len(self.release.components), dtype=bool)
+        if self._count:
+            drawn, _ = self._directions
+            seen = self._spectrum.vectors[:, : self._count].T
+            found[: self._count] = (np.einsum("mkd,kd->mk", drawn, seen) ** 2).mean(axis=0) > _DETERMINED
+        return found
 
     @cached_property
     def resolved(self) -> int:
         if self.draws != DECOMPOSED or self.of != "population":  # one answer for one release, and a quick one
             return Intervals(self.release, draws=DECOMPOSED).resolved
-        if not self.known.any():
+        if not self._enough_known:
             return 0
         return self._spectrum.resolved(CLEAR, self._count)
+
+    @property
+    def _enough_known(self) -> bool:
+        """Whether components of the known columns say anything of the table."""
+        known, d = int(self.known.sum()), len(self.known)
+        return 2 * known >= d and known >= min(2, d)
+
+    @cached_property
+    def unresolved(self) -> str | None:
+        if self.draws != DECOMPOSED or self.of != "population":
+            return Intervals(self.release, draws=DECOMPOSED).unresolved
+        if self.resolved >= len(self.release.components):
+            return None
+        if not self._enough_known or self.resolved >= self._count:
+            return "unknown columns"
+        return "equal variances" if self._spectrum.level_is_known(self.resolved, CLEAR) else "noise"
 
     def to_frame(self) -> Any:
         """A pandas table of the components: loadings with their intervals."""

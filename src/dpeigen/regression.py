@@ -5,12 +5,16 @@ not of the shrunk matrix, so that their errors have a known law (`stats.errors_i
 
 The indicators of all levels of a declared category add up to 1. Without a penalty one level, the most frequent by the
 release, is the reference: its coefficient is 0, and those of the others are differences from it.
+
+Features that cannot be told apart, or whose variance cannot be told from noise, have unknown coefficients, and
+`Regression.unknown` says why. The other coefficients keep their intervals.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,15 +27,18 @@ from dpeigen._validate import complain
 from dpeigen.errors import errors_of
 from dpeigen.intervals import check_level, measured_in
 from dpeigen.ridge import constants_among, penalty_scales, regression_columns, rows_known
-from dpeigen.stats.errors_in_variables import MOST_UNCLEAR, NoisyRegression, regress
+from dpeigen.stats.errors_in_variables import NoisyRegression, regress
 from dpeigen.stats.intervals import Interval
 from dpeigen.stats.ridge import check_alphas
 
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
-REFERENCE = "reference level"
+REFERENCE, UNKNOWN = "reference level", "not known"
+_FAINT = "its variance is not distinguishable from noise"
+_TARGET = "the variance of the target is not distinguishable from noise"
 _WIDTH = 78
+_SHOWN = 3  # names in a sentence
 _TAILS = 0.25  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
 
 
@@ -42,7 +49,7 @@ class Regression:
     Attributes
     ----------
     target, feature_names : names of the columns.
-    coef, standard_errors : (p,) in the data's own units. Infinite errors: the features cannot be told apart.
+    coef, standard_errors : (p,) in the data's own units. Infinite errors: the coefficient is not known.
     intervals : (low, high), each (p,), for the coefficients of the population (or of the table) at the same α.
     intercept, intercept_standard_error : None where the release has no measured centre.
     r_squared, residual_variance : with ``r_squared_interval`` and ``residual_variance_interval``.
@@ -51,6 +58,7 @@ class Regression:
     references : names of features that are reference levels of categories, with coefficients of 0: those of the other
         levels are differences from them. None with a penalty, which keeps all levels. A level that all others determine
         has no partial correlation (NaN).
+    unknown : the features with unknown coefficients, and why, in words. They have no partial correlation (NaN).
     """
 
     target: str
@@ -71,6 +79,7 @@ class Regression:
     level: float
     of: str
     references: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def z(self) -> Floats:
@@ -105,12 +114,11 @@ class Regression:
             ends = self.intercept - reach, self.intercept + reach
             lines.append(_line("intercept", self.intercept, self.intercept_standard_error, *ends))
         for name, *numbers in zip(self.feature_names, self.coef, self.standard_errors, *self.intervals, strict=True):
-            known = name not in self.references
-            lines.append(_line(name, *numbers) if known else f"{clean(name)[:21]:<22}{REFERENCE:>56}")
+            said = REFERENCE if name in self.references else UNKNOWN if name in self.unknown else None
+            lines.append(_line(name, *numbers) if said is None else f"{clean(name)[:21]:<22}{said:>56}")
         notes = ["Errors account for privacy noise, clipping as far as it is known" +
                  (", and sampling." if self.of == "population" else ".")]  # fmt: skip
-        if np.isinf(self.standard_errors).any():
-            notes.append("Not distinguishable from noise: nothing can be said of coefficients with infinite errors.")
+        notes += [f"{clean(name)}: {UNKNOWN}, {clean(why)}." for name, why in self.unknown.items()]
         if self.references:
             notes.append("Other levels of a category: differences from its reference level.")
         return "\n".join([*lines, double, *notes])
@@ -130,7 +138,7 @@ class Regression:
 def _line(name: str, value: float, error: float, low: float, high: float) -> str:
     z = value / error if error > 0 else 0.0
     if math.isinf(error):
-        return f"{clean(name)[:21]:<22}{'not distinguishable from noise':>56}"
+        return f"{clean(name)[:21]:<22}{UNKNOWN:>56}"
     return (
         f"{clean(name)[:21]:<22}{value:>10.4g}{error:>10.3g}{z:>9.2f}{2 * ndtr(-abs(z)):>8.3f}{low:>10.4g}{high:>9.4g}"
     )
@@ -156,14 +164,19 @@ def regression(
     seen, draws = errors.seen[np.ix_(chosen, chosen)], errors.draws[:, chosen][:, :, chosen]
     fit = regress(seen, draws, float(penalties) / n * scale**2, constants)
     references = [] if float(penalties) > 0 else [reference for reference, _ in constants]
-    known = bool(errors.known[chosen].all()) and fit.unclear <= MOST_UNCLEAR
+    names = release.feature_names
+    known = bool(errors.known[column]) and fit.left
+    unknown = _unknown(fit, [names[j] for j in columns], references)
+    if not known:
+        others = [names[j] for at, j in enumerate(columns) if at not in references]
+        unknown = dict.fromkeys(others, _TARGET if fit.left else _FAINT)
     reach = -float(ndtri((1 - level) / 2))
-    deviations = _spread(fit.errors) if known else np.full(len(columns), math.inf)
+    deviations = _spread(fit.errors)
+    deviations[[names[j] in unknown for j in columns]] = math.inf
     deviations[references], fit.coef[references] = 0.0, 0.0
     residual, r_squared = (_spread(part) if known else math.inf for part in (fit.residual_errors, fit.r_squared_errors))
     partial = _spread(fit.partial_errors) if known else np.full(len(columns), math.inf)
-    intercept, intercept_error = _intercept(release, fit, column, columns, errors.mean, known)
-    names = release.feature_names
+    intercept, intercept_error = _intercept(release, fit, column, columns, errors.mean, not unknown)
     return Regression(
         target=names[column],
         feature_names=tuple(names[j] for j in columns),
@@ -185,11 +198,26 @@ def regression(
         level=level,
         of=of,
         references=tuple(names[columns[j]] for j in references),
+        unknown=unknown,
     )  # fmt: skip
 
 
+def _unknown(fit: NoisyRegression, names: list[str], references: list[int]) -> dict[str, str]:
+    """Features whose coefficients are not known, and why."""
+    found: dict[str, str] = {}
+    for together in fit.confused:
+        for j in together:
+            others = [names[i] for i in together if i != j]
+            shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+            why = f"it cannot be told apart from a combination with {shown}" if others else _FAINT
+            if j not in references:
+                found.setdefault(names[j], why)
+    return found
+
+
 def _spread(errors: Floats) -> Any:
-    return errors.std(axis=0)
+    """About 0: what clipping may have taken has one sign, and is not known well enough to be added."""
+    return np.sqrt(np.mean(errors**2, axis=0))
 
 
 def _ends(value: float, reach: float, least: float, most: float) -> tuple[float, float]:
@@ -209,4 +237,4 @@ def _intercept(
     moved = -fit.errors @ center[columns]
     if mean is not None:
         moved = moved + mean[:, column] - mean[:, columns] @ fit.coef
-    return value, float(moved.std())
+    return value, float(_spread(moved))

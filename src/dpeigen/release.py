@@ -272,9 +272,15 @@ class Release(DeclaredColumns):
     def resolved(self) -> int | None:
         """How many components, from the first on, can be told from noise; None where that is not known.
 
-        On rows of independent columns with equal variances it is 0 in at least 95% of releases.
+        On rows of independent columns with equal variances it is 0 in at least 95% of releases. Where columns are
+        unknown, it is the number of components of the others; 0 where less than half of the columns are known.
         """
         return None if self._found is None else self._found.resolved
+
+    @property
+    def unresolved(self) -> str | None:
+        """Why there are no more: "noise", "equal variances" or "unknown columns"; None where that is not known."""
+        return None if self._found is None else self._found.unresolved
 
     def is_resolved(self, component: int) -> bool:
         """Say whether a component can be distinguished from noise.

@@ -114,6 +114,7 @@ def constants_among(release: Release, columns: list[int]) -> list[Constant]:
         weights, places = np.zeros(len(columns)), [columns.index(j) for j in members]
         weights[places] = width
         size = np.diag(release.raw_covariance)[members] * width**2 if mean is None else mean
+        size = np.where(np.diag(release.raw_covariance)[members] > 0, size, -1.0)  # no level of which nothing is known
         found.append((places[int(np.argmax(size))], weights))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 
 from dpeigen import Ledger, PrivatePCA
-from dpeigen.methods.foreseen import OnlyNoiseWarning
+from dpeigen.methods.auto import choose, resolve
+from dpeigen.methods.base import Task
+from dpeigen.methods.foreseen import OnlyNoiseWarning, only_noise
+from dpeigen.privacy import Budget, Relation
 
 ROWS = np.random.default_rng(0).normal(size=(400, 30))
 
@@ -26,17 +30,65 @@ def test_noise_is_foreseen_and_nothing_is_spent(tmp_path):
             fit(ROWS, 0.3, ledger=ledger)
     assert "Nothing has been spent" in str(caught.value)
     assert not list(ledger.history())
-    assert re.search(r"About [\d,]+ rows, or epsilon=", str(caught.value))
+    assert re.search(r"[\d,]+ rows or epsilon=[\d.]+ would do", str(caught.value))
+
+
+def only_noise_of(n, d, epsilon, delta, scale, method="auto"):
+    """What is said before a fit; reads no rows."""
+    task = Task("T", d, 2, Budget(epsilon, delta), Relation.REPLACE, None, "private", n, scale=scale)
+    try:
+        chosen = resolve(method, task)
+    except ValueError:  # refused: says why by itself
+        return None
+    return only_noise(chosen, task, method)
+
+
+GRID = [
+    (n, d, epsilon, delta, scale)
+    for n in (150, 3000)
+    for d in (6, 30)
+    for epsilon in (0.05, 0.3)
+    for delta in (0.0, 1e-6)
+    for scale in (None, "private")
+]
 
 
 def test_what_is_said_to_do_does():
-    with pytest.warns(OnlyNoiseWarning) as caught:
-        fit(ROWS, 0.3)
-    said = next(str(each.message) for each in caught if each.category is OnlyNoiseWarning)
-    epsilon = float(re.search(r"epsilon=([\d.]+), would", said)[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", OnlyNoiseWarning)
-        fit(ROWS, 1.2 * epsilon)
+    """Whatever "auto" chooses then: neither the ε and the rows that are named nor a little more bring a warning."""
+    warned = tried = 0
+    for n, d, epsilon, delta, scale in GRID:
+        said = only_noise_of(n, d, epsilon, delta, scale)
+        if said is None:
+            continue
+        warned += 1
+        for larger in re.findall(r"epsilon=([\d.e+-]+) would", said):
+            tried += 1
+            for more in (1.0, 1.1, 1.25):
+                assert only_noise_of(n, d, more * float(larger), delta, scale) is None, (n, d, epsilon, delta, said)
+        for rows in re.findall(r"noise: .*?([\d,]+) rows", said):
+            assert only_noise_of(int(rows.replace(",", "")), d, epsilon, delta, scale) is None, said
+    assert tried >= 0.8 * warned >= 4
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_refused_covariance_is_accepted_as_the_refusal_says(delta):
+    def task(n, d, epsilon):
+        return Task("T", d, None, Budget(epsilon, delta), Relation.REPLACE, None, "private", n)
+
+    refused = 0
+    for n, d, epsilon in itertools.product((60, 200, 437, 2000), (5, 25), (0.05, 0.3, 1.0)):
+        try:
+            choose(task(n, d, epsilon))
+            continue
+        except ValueError as error:
+            said = str(error)
+        refused += 1
+        for larger in re.findall(r"or epsilon=([\d.e+-]+)\. Nothing", said):
+            for more in (1.0, 1.1, 1.25):
+                assert choose(task(n, d, more * float(larger))).name == "whitened", said
+        for rows in re.findall(r"; ([\d,]+) rows", said):
+            assert choose(task(int(rows.replace(",", "")), d, epsilon)).name == "whitened", said
+    assert refused >= 5
 
 
 def test_enough_rows_are_no_reason_to_warn():

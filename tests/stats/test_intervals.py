@@ -154,3 +154,32 @@ def test_regression_does_not_depend_on_units():
         ]:
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
         assert fit.unclear == plain.unclear
+
+
+def test_ends_to_second_order_are_those_of_decompositions(monkeypatch):
+    """Where eigenvalues are far apart; and they are not used where these are close."""
+    rng = np.random.default_rng(0)
+    levels = np.array([9.0, 4.0, 1.0, 1.0, 1.0, 1.0])
+    spectrum = Spectrum.of(np.diag(levels) + gaussian_errors(6, 1, 0.1, rng)[0], gaussian_errors(6, 300, 0.1, rng))
+    debiased = spectrum.debiased()
+    quick = spectrum.eigenvalue_intervals(debiased, LEVEL, 3)
+    monkeypatch.setattr("dpeigen.stats.intervals._MIXED", 0.0)
+    exact = spectrum.eigenvalue_intervals(debiased, LEVEL, 3)
+    np.testing.assert_allclose(np.array(quick)[:, :2], np.array(exact)[:, :2], atol=0.02)
+    np.testing.assert_array_equal(np.array(quick)[:, 2], np.array(exact)[:, 2])
+
+
+def test_a_faint_combination_is_left_out_and_the_other_coefficients_stay():
+    """Three features of which two are nearly one: the third has the coefficient and error that it has beside one."""
+    rng = np.random.default_rng(0)
+    seen = np.array([[1.0, 0.999, 0.3, 1.0], [0.999, 1.0, 0.3, 1.0], [0.3, 0.3, 1.0, 0.8], [1.0, 1.0, 0.8, 4.0]])
+    errors = gaussian_errors(4, 400, 0.02, rng)
+    fit = regress(seen, errors, np.zeros(3))
+    assert fit.confused == ((0, 1),)
+    alone = regress(seen[np.ix_([0, 2, 3], [0, 2, 3])], errors[:, [0, 2, 3]][:, :, [0, 2, 3]], np.zeros(2))
+    np.testing.assert_allclose(fit.coef[2], alone.coef[1], atol=0.005)
+    np.testing.assert_allclose(fit.errors[:, 2].std(), alone.errors[:, 1].std(), rtol=0.1)
+    np.testing.assert_allclose(fit.partial[2], alone.partial[1], atol=0.02)
+    assert np.isnan(fit.partial[:2]).all()
+    nothing = regress(np.zeros((3, 3)), gaussian_errors(3, 100, 0.1, rng), np.zeros(2))
+    assert not nothing.left

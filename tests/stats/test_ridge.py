@@ -227,3 +227,13 @@ def test_more_noise_asks_for_more_penalty(rows):
     chosen = [choose_penalty(path, deviation, 300) for deviation in (0.0, 0.01, 0.1, 1.0)]
     assert chosen == sorted(chosen)
     assert chosen[0] < chosen[-1]
+
+
+@pytest.mark.parametrize("units", [(1.0, 1e9, 1.0, 1.0), (1e-10, 1.0, 1e8, 1.0), (1e-8, 1e8, 1.0, 1e5)])
+def test_no_penalty_gives_the_same_in_all_units(units):
+    """A cutoff relative to the largest variance would take columns in small units for constant."""
+    rows = np.random.default_rng(0).normal(size=(200, 4)) @ np.random.default_rng(1).normal(size=(4, 4))
+    by = np.array(units)
+    plain = ridge_coefficients(np.cov(rows.T), 3, [0.0])[0]
+    other = ridge_coefficients(np.cov((rows * by).T), 3, [0.0])[0]
+    np.testing.assert_allclose(other * by[:3] / by[3], plain, rtol=1e-6)

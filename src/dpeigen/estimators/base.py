@@ -33,7 +33,7 @@ from dpeigen.facts import made_now
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
-from dpeigen.methods.foreseen import warn_of_noise
+from dpeigen.methods.foreseen import only_noise, warn_of_noise
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, Spend, randomness
 from dpeigen.privacy.guarantee import WeakBudgetWarning, weak_budget
@@ -211,7 +211,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         cost = method.price(task)
         if method.basis != "worst-case":
             warnings.warn(_caution(method, task), NotPrivateWarning, stacklevel=3)
-        warn_of_noise(method, task)
+        warn_of_noise(method, task, self.method)
         if not rng.seeded and (text := weak_budget(cost.epsilon, cost.delta, task.n_rows, task.unit)):
             warnings.warn(f"{text} Nothing has been spent yet.", WeakBudgetWarning, stacklevel=3)
         what = f"{kind} by {method.name}" + (" (seeded: not private)" if rng.seeded else "")
@@ -238,7 +238,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         counting = task.relation is Relation.REPLACE and source.n_rows is None
         method = resolve(self.method, task)
         check_robust(method, task)
-        return rehearse(method, task, counting=counting)
+        return replace(rehearse(method, task, counting=counting), only_noise=only_noise(method, task, self.method))
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")

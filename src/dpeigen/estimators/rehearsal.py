@@ -13,8 +13,7 @@ from dpeigen import _html
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
-from dpeigen.methods.columns import NOTHING_SEEN
-from dpeigen.methods.foreseen import only_noise
+from dpeigen.methods.columns import NO_CELLS, NOTHING_SEEN
 from dpeigen.methods.holes import ASSUMPTION
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Guarantee, Spend
@@ -77,10 +76,9 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
         curator = Rehearsal(task.relation, first_shares(method, task), cost, task.n_rows)
         estimate = method.estimate(*with_rows_paid(curator, method, task))
         # What a release would say of its own columns is not known: no row was looked at.
-        said = tuple(note for note in estimate.notes if not note.startswith(NOTHING_SEEN))
+        said = tuple(note for note in estimate.notes if not note.startswith((NOTHING_SEEN, NO_CELLS)))
         estimate, passes = replace(estimate, split=curator.split or estimate.split, notes=said), curator.passes
-    told = promise(estimate, method, task, cost)
-    return FitPlan(method.name, cost, estimate.split, passes, counting, told, only_noise(method, task))
+    return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
 
 
 def _on_made_up_rows(method: Method, task: Task) -> Estimate:

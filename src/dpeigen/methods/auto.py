@@ -27,6 +27,7 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
+from dpeigen.methods.enough import more_epsilon, more_rows
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.methods.moment.gaussian import Gaussian
@@ -240,10 +241,17 @@ def _worlds(levels: tuple[float, ...] = ASSUMED_LEVELS) -> list[World]:
 
 def too_little(task: Task) -> str:
     """Why nothing can be said of a covariance, and what would do."""
-    n, more = task.n_rows or 0, max(1.0, expected_noise(task) / _MOSTLY_NOISE)
+    n, budget = task.n_rows or 0, task.budget
+
+    def pays(asked: Task) -> bool:
+        return _pays(Whitened(), asked)
+
+    epsilon = more_epsilon(budget.epsilon, lambda more: pays(replace(task, budget=replace(budget, epsilon=more))))
+    rows = more_rows(n, lambda more: pays(replace(task, n_rows=more))) if n else None
+    larger = "a larger epsilon" if epsilon is None else f"epsilon={epsilon:g}"
     remedies = (
-        f"Three remedies: public bounds, bound=(lower, upper); about {math.ceil(n * more * 1.1)} rows; or a larger "
-        f"epsilon, about {task.budget.epsilon * more * 1.1:.3g}."
+        f"Three remedies: public bounds, bound=(lower, upper); {'many more' if rows is None else f'{rows:,}'} rows; or "
+        f"{larger}."
     )
     must = f"larger for {task.n_features} columns and {n} rows: all that came out would be noise"
     return complain("epsilon", task.owner, must, task.budget.epsilon, remedies + " Nothing was spent.")

@@ -27,12 +27,13 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.curator.costs import part_of, sum_of
 from dpeigen.methods.base import Task
-from dpeigen.methods.holes import Holes
+from dpeigen.methods.holes import NEARLY_ALL, Holes
 from dpeigen.privacy import Budget, Cost, GaussianCost, gaussian_mu
 from dpeigen.questions import ClippedMean, ColumnCounts, NoisyCounts, RadiusLeaving
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
 from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.tails import PairCounts
 from dpeigen.stats.whitening import shrunk_mean
 
 Weights = dict[Purpose, float]
@@ -69,11 +70,17 @@ NORMAL_SCALE = 2.0**_FAR  # deviations of a normal column in its scale
 
 @dataclass(frozen=True)
 class ColumnFrame:
-    """Columns in their own units. ``frame`` has centre, weights and box; ``known`` tells which columns have a scale."""
+    """Columns in their own units. ``frame`` has centre, weights and box; ``known`` tells which columns have a scale.
+
+    ``sizes`` are the counts that scales were found with, and ``reach`` how far out anything stood out in them; None
+    where one scale does for all columns.
+    """
 
     frame: Frame
     scale: Floats
     known: Bools
+    sizes: PairCounts | None = None
+    reach: Floats | None = None
 
 
 def column_shares(task: Task) -> tuple[Weights, Weights]:
@@ -178,9 +185,10 @@ def ask_columns(
 ) -> ColumnFrame:
     """The frame of columns in their own units, or in one that they share; ``count`` rows, public or released."""
     d = task.n_features
-    own = own_units(task)
+    own, sizes, reach = own_units(task), None, None
     if own:
-        scale, known = ask_scales(curator, task, costs, shared=True)
+        scale, known, seen, reach = _ask_sizes(curator, task, costs)
+        sizes = PairCounts(seen.counts, np.broadcast_to(seen.deviation, d), max(1.0, count / 2))
     elif isinstance(task.bound, tuple):
         scale, known = (task.bound[1] - task.bound[0]) / 2, np.ones(d, dtype=bool)
     else:
@@ -201,16 +209,34 @@ def ask_columns(
         mean = mean if holes is None else holes.mean(mean)
         center = center + np.where(known, np.clip(mean, -REACHED, REACHED), 0.0) * scale
         frame = _frame(center, scale, known, task, boxed=own)
-    return ColumnFrame(frame, scale, known)
+    return ColumnFrame(frame, scale, known, sizes, reach)
 
 
-def ask_scales(
-    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, shared: bool = False
-) -> tuple[Floats, Bools]:
-    """The scale of every column; and whether it is known.
+def ask_scales(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> tuple[Floats, Bools]:
+    """The scale of every column; and whether it is known."""
+    scale, known, _, _ = _look_at_sizes(curator, task, costs, shared=False)
+    return scale, known
+
+
+def _ask_sizes(
+    curator: Curator, task: Task, costs: Mapping[Purpose, Cost]
+) -> tuple[Floats, Bools, NoisyCounts, Floats]:
+    """The same, where columns of one unit get one scale (`alike`); the counts, and how far out anything stood out.
+
+    A column in which nothing did may reach as far as the scale that it is given.
+    """
+    own, found, sure, counts = _look_at_sizes(curator, task, costs, shared=True)
+    scale, known = alike(own, found, sure)
+    return scale, known, counts, np.where(found, own, scale)
+
+
+def _look_at_sizes(
+    curator: Curator, task: Task, costs: Mapping[Purpose, Cost], *, shared: bool
+) -> tuple[Floats, Bools, Bools, NoisyCounts]:
+    """Scales, whether they are known, whether they are seen clearly, and the counts of all looks.
 
     A second look is for columns in which nothing stood out at first: of fewer columns, so it has less noise.
-    ``shared``: columns of one unit get one scale (`alike`), and then there is no second look.
+    ``shared``: there is none where columns will get one scale.
     """
     apart = Frame(task.n_features, pairs=True, missing=task.missing)
     looks = _looks_at_scales(task.budget.is_pure)
@@ -218,15 +244,16 @@ def ask_scales(
     gaussian, everything = isinstance(cost, GaussianCost), tuple(range(task.n_features))
     first = curator.measure(ColumnCounts(apart, "sizes", everything), purpose=Purpose.SCALES, cost=cost)
     scale, known, sure = scales(first, gaussian)
-    if shared and share_unit(scale, sure, _RELATED):
-        return alike(scale, known, sure)
     missing = np.flatnonzero(~known)
-    if looks > 1 and len(missing):
+    if looks > 1 and len(missing) and not (shared and share_unit(scale, sure, _RELATED)):
         question = ColumnCounts(apart, "sizes", tuple(map(int, missing)))
         second = curator.measure(question, purpose=Purpose.SCALES, cost=cost)
         both = second.joined(first.counts[missing], first.deviation)
         scale[missing], known[missing], sure[missing] = scales(both, gaussian)
-    return alike(scale, known, sure) if shared else (scale, known)
+        counts = first.counts.copy()
+        counts[missing] = both.counts  # with less noise than is said then
+        first = replace(first, counts=counts)
+    return scale, known, sure, first
 
 
 def share_unit(scale: Floats, sure: Bools, apart: float) -> bool:
@@ -353,15 +380,20 @@ def _middle(counts: Floats, best: Integers) -> Floats:
     return 0.5 + (above - below) / np.maximum(below + inside + above, 1.0)
 
 
-NOTHING_SEEN = "Nothing stood out of the noise in column(s)"
+NOTHING_SEEN, NO_CELLS = "Nothing stood out of the noise in column(s)", "Hardly any cell could be read in column(s)"
 
 
-def unknown_note(columns: list[int]) -> tuple[str, ...]:
-    """For a release that could not find the scales of these columns."""
-    if not columns:
-        return ()
-    which = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
-    return (
-        f"{NOTHING_SEEN} {which} (counted from 0): constant, or too rare for this budget. "
-        "Their variances and covariances are given as 0, which says nothing about them.",
+def unknown_note(columns: list[int], missing: Floats | None = None) -> tuple[str, ...]:
+    """For a release that could not find the scales of these columns; ``missing`` are shares of missing cells."""
+    empty = [column for column in columns if missing is not None and missing[column] > NEARLY_ALL]
+    others = [column for column in columns if column not in empty]
+    given = "Their variances and covariances are given as 0, which says nothing about them."
+    said = (
+        (empty, NO_CELLS, "nearly all of their cells are missing or do not fit the declared type."),
+        (others, NOTHING_SEEN, "constant, or too rare for this budget."),
     )
+    return tuple(f"{start} {_listed(which)} (counted from 0): {why} {given}" for which, start, why in said if which)
+
+
+def _listed(columns: list[int]) -> str:
+    return ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")

@@ -6,51 +6,56 @@ rows is private, where no number of components below that of the columns is aske
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import replace
 
+from dpeigen.methods.auto import resolve
 from dpeigen.methods.base import Method, Task
+from dpeigen.methods.enough import more_epsilon, more_rows
 from dpeigen.methods.prediction import World, expected_error
 from dpeigen.methods.wrapped import itself
-from dpeigen.privacy import Budget
 
 _LEVEL = 16.0  # of one variance beside the others: standardised tables rarely have a larger one
 _ONLY_NOISE, _WOULD_DO = 0.8, 0.5  # sinΘ of its direction
-_FACTORS = tuple(1.1**step for step in range(1, 80))
 
 
 class OnlyNoiseWarning(UserWarning):
     """What is about to be released will hold little but noise."""
 
 
-def warn_of_noise(method: Method, task: Task) -> None:
+def warn_of_noise(method: Method, task: Task, asked: str | Method) -> None:
     """Say it, on behalf of an estimator that is about to spend."""
-    if text := only_noise(method, task):
+    if text := only_noise(method, task, asked):
         warnings.warn(f"{text} Nothing has been spent yet.", OnlyNoiseWarning, stacklevel=5)
 
 
-def only_noise(method: Method, task: Task) -> str | None:
-    """What to say before spending; None where there is hope, or no model."""
+def only_noise(method: Method, task: Task, asked: str | Method) -> str | None:
+    """What to say before spending; None where there is hope, or no model.
+
+    ``asked`` is what the method was chosen by: with more rows or ε, "auto" may choose another one.
+    """
     if task.n_rows is None or task.n_components is None or task.n_components >= task.n_features:
         return None
     error = _error(method, task)
     if error is None or error <= _ONLY_NOISE:
         return None
-    epsilon, rows = task.budget.epsilon, task.n_rows
-    more = next((f for f in _FACTORS if (_error(method, _with(task, epsilon * f, rows)) or 1.0) < _WOULD_DO), None)
-    remedy = "Fewer columns, or many more rows or a larger epsilon, would do."
-    if more is not None:
-        remedy = (
-            f"About {math.ceil(rows * more):,} rows, or epsilon={epsilon * more:.2g}, would do; so may fewer columns."
-        )
-    facts = f"{rows:,} rows, {task.n_features} columns, epsilon={epsilon:g} and delta={task.budget.delta:g}"
+    epsilon, n = task.budget.epsilon, task.n_rows
+
+    def would_do(trial: Task) -> bool:
+        try:
+            error = _error(resolve(asked, trial), trial)
+        except (ArithmeticError, ValueError):
+            return False
+        return error is None or error < _WOULD_DO
+
+    rows = more_rows(n, lambda more: would_do(replace(task, n_rows=more)))
+    larger = more_epsilon(epsilon, lambda more: would_do(replace(task, budget=replace(task.budget, epsilon=more))))
+    told = [text for text in (rows and f"{rows:,} rows", larger and f"epsilon={larger:g}") if text]
+    remedy = f"{' or '.join(told)} would do; so may fewer columns." if told else (
+        "Fewer columns, or many more rows or a larger epsilon, would do.")  # fmt: skip
+    facts = f"{n:,} rows, {task.n_features} columns, epsilon={epsilon:g} and delta={task.budget.delta:g}"
     hope = f"even a component with {_LEVEL:g} times the variance of the others is unlikely to show"
     return f"{facts} leave only noise: {hope}. {remedy}"
-
-
-def _with(task: Task, epsilon: float, rows: int) -> Task:
-    return replace(task, budget=Budget(epsilon, task.budget.delta), n_rows=rows)
 
 
 def _error(method: Method, task: Task) -> float | None:

@@ -36,6 +36,7 @@ from dpeigen.stats import Frame
 
 SHARE = 0.06  # beside a main share of 1
 _CLEAR = 4.0  # deviations by which two columns' holes must differ from independent ones to be taken as they are
+NEARLY_ALL = 0.9  # share of missing cells from which on that is why nothing is known of a column
 _LEAST = 3.0  # deviations of noise: a smaller share of cells that are there is not told from none
 ASSUMPTION = (
     "Missing cells are assumed to be missing completely at random: whether a cell is missing depends on no value. "

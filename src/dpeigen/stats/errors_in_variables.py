@@ -7,8 +7,13 @@ in A and b do not draw β̂ = (Y_A + Λ)⁻¹y_b towards 0, since Y is right on 
     β̂ − β = (A + Λ)⁻¹(E_b − E_A·β),
 
 which sampling error and privacy noise enter alike. To second order β̂ is off by the mean of −(A + Λ)⁻¹E_A(β̂ − β), which
-is taken out. Where the errors are as large as the least eigenvalue of A, some draws of A are not positive. Their share
-is ``unclear``; where it is large, nothing can be said.
+is taken out.
+
+Where the errors are as large as the least eigenvalue of A, some draws of A are not positive. Their share is
+``unclear``. Where it is large, there is a combination of features whose variance cannot be told from noise: of a rare
+indicator by itself, or of the difference of two features that are nearly the same. Nothing can be said of the
+coefficients of the features that have part in it (``confused``). It is left out, and the others have the coefficients
+that they have beside what is left: those of the whole regression where the combination is constant.
 
 All of it is done with columns divided by their deviations, so that nothing depends on the units of measure.
 
@@ -33,6 +38,9 @@ import numpy as np
 from dpeigen._types import Floats
 
 MOST_UNCLEAR = 0.025
+_PART = 0.02  # of the largest square in a combination, from which on a feature has part in it
+_FULLY = 0.5  # of a combination of features that is told
+_TINY = 1e-12
 Constant = tuple[int, Floats]  # a reference column, and weights with which the sum of the features is constant
 
 
@@ -48,7 +56,9 @@ class NoisyRegression:
     r_squared_errors: Floats
     partial: Floats  # partial correlations of the target with each feature; NaN for references
     partial_errors: Floats  # draws × p
-    unclear: float  # share of draws in which the features' covariance is not positive
+    unclear: float  # share of draws in which the features' covariance is not positive, before anything is left out
+    confused: tuple[tuple[int, ...], ...] = ()  # features of which a combination cannot be told from noise
+    left: bool = True  # whether anything is left
 
 
 def regress(seen: Floats, errors: Floats, penalty: Floats, constants: Sequence[Constant] = ()) -> NoisyRegression:
@@ -56,11 +66,19 @@ def regress(seen: Floats, errors: Floats, penalty: Floats, constants: Sequence[C
     p = len(seen) - 1
     units = _units(seen, errors, np.append(penalty, 0.0))
     area = np.outer(units, units)
-    fit = _in_units(seen / area, errors / area, penalty / units[:p] ** 2, _free(penalty, constants, units[:p]))
+    seen, errors, penalty = seen / area, errors / area, penalty / units[:p] ** 2
+    bans = _bans(penalty, constants, units[:p])
+    free, unclear, confused = _clear(seen[:p, :p] + np.diag(penalty), errors[:, :p, :p], bans)
+    fit = _in_units(seen, errors, penalty, free)
     partial, partial_errors = np.full(p, np.nan), np.full((len(errors), p), np.nan)
-    kept = [j for j in range(p) if j not in {reference for reference, _ in constants}]
-    chosen = [*kept, p]
-    partial[kept], partial_errors[:, kept] = _partial(seen[np.ix_(chosen, chosen)], errors[:, chosen][:, :, chosen])
+    out = {reference for reference, _ in constants}.union(*confused)
+    kept = [j for j in range(p) if j not in out]
+    basis = np.eye(p)[:, kept]
+    beside = _beside(free, kept, {reference for reference, _ in constants})
+    turn = np.zeros((p + 1, len(kept) + beside.shape[1] + 1))
+    turn[:p, :-1], turn[p, -1] = np.hstack([basis, beside]), 1.0
+    found, found_errors = _partial(turn.T @ seen @ turn, turn.T @ errors @ turn)
+    partial[kept], partial_errors[:, kept] = found[: len(kept)], found_errors[:, : len(kept)]
     back, area_back = units[p] / units[:p], units[p] ** 2
     return replace(
         fit,
@@ -70,6 +88,9 @@ def regress(seen: Floats, errors: Floats, penalty: Floats, constants: Sequence[C
         residual_errors=fit.residual_errors * area_back,
         partial=partial,
         partial_errors=partial_errors,
+        unclear=unclear,
+        confused=confused,
+        left=free.shape[1] > 0 or p == len(constants),
     )
 
 
@@ -79,33 +100,72 @@ def _units(seen: Floats, errors: Floats, penalty: Floats) -> Floats:
     return np.sqrt(np.where(own > 0, own, 1.0))
 
 
-def _free(penalty: Floats, constants: Sequence[Constant], units: Floats) -> Floats:
-    """A basis of the coefficients that are looked for, for columns divided by their units."""
+def _bans(penalty: Floats, constants: Sequence[Constant], units: Floats) -> Floats:
+    """What coefficients are orthogonal to, as columns, for features and penalties divided by their units."""
     bans = np.zeros((len(units), len(constants)))
     for at, (reference, weights) in enumerate(constants):
         bans[reference, at] = 1.0
         if (penalty[weights != 0] > 0).all():
-            bans[:, at] = weights * penalty / units
+            bans[:, at] = weights * penalty * units
             bans[:, at] /= np.linalg.norm(bans[:, at])
-    return np.asarray(np.linalg.qr(bans, mode="complete")[0][:, len(constants) :]) if constants else np.eye(len(units))
+    return bans
+
+
+def _orthogonal(bans: Floats) -> Floats:
+    return np.asarray(np.linalg.qr(bans, mode="complete")[0][:, bans.shape[1] :]) if bans.size else np.eye(len(bans))
+
+
+def _clear(block: Floats, errors: Floats, bans: Floats) -> tuple[Floats, float, tuple[tuple[int, ...], ...]]:
+    """A basis of the coefficients that can be told, how unclear all of them are together, and what was left out."""
+    unclear = 0.0
+    confused: list[tuple[int, ...]] = []
+    while True:
+        free = _orthogonal(bans)
+        if not free.shape[1]:
+            break
+        seen, drawn = free.T @ block @ free, free.T @ errors @ free
+        lost = float((np.linalg.eigvalsh(seen - drawn)[:, 0] <= 0).mean())
+        unclear = unclear if confused else lost
+        if lost <= MOST_UNCLEAR:
+            break
+        values, vectors = np.linalg.eigh(seen)
+        noise = np.einsum("mij,ik,jk->mk", drawn, vectors, vectors, optimize=True).std(axis=0)
+        weakest = free @ vectors[:, int(np.argmin(values / (noise + _TINY)))]
+        part = weakest**2 >= _PART * float((weakest**2).max())
+        left_out = np.where(part, weakest, 0.0)
+        bans = np.column_stack([bans, left_out / np.linalg.norm(left_out)])
+        confused.append(tuple(map(int, np.flatnonzero(part))))
+    return free, unclear, tuple(confused)
+
+
+def _beside(free: Floats, kept: Sequence[int], references: set[int]) -> Floats:
+    """A basis of what is told of the features that are not kept."""
+    others = [j for j in range(len(free)) if j not in {*kept, *references}]
+    if not others or not free.shape[1]:
+        return np.zeros((len(free), 0))
+    vectors, sizes, _ = np.linalg.svd(free[others], full_matrices=False)
+    found = np.zeros((len(free), int((sizes > _FULLY).sum())))
+    found[others] = vectors[:, sizes > _FULLY]
+    return found
 
 
 def _in_units(seen: Floats, errors: Floats, penalty: Floats, free: Floats) -> NoisyRegression:
     """The same for columns in units in which variances are about 1, and coefficients in the span of ``free``."""
     p = len(seen) - 1
-    block, blocks = free.T @ (seen[:p, :p] + np.diag(penalty)) @ free, free.T @ errors[:, :p, :p] @ free
+    block = free.T @ (seen[:p, :p] + np.diag(penalty)) @ free
     inverse = np.linalg.pinv(block, hermitian=True)
     inverse = free @ ((inverse + inverse.T) / 2) @ free.T
     first = inverse @ seen[:p, p]
     moved = (errors[:, :p, p] - errors[:, :p, :p] @ first) @ inverse
-    bias = -((errors[:, :p, :p] @ moved[:, :, None])[:, :, 0] @ inverse).mean(axis=0)
-    values = np.linalg.eigvalsh(block - blocks) if free.shape[1] else np.ones((len(errors), 1))
+    about, turned = errors[:, :p, :p] - errors[:, :p, :p].mean(axis=0), moved - moved.mean(axis=0)
+    bias = -((about @ turned[:, :, None])[:, :, 0] @ inverse).mean(axis=0)
+    most = turned.std(axis=0)  # a second order that is larger than the first tells nothing
+    bias = np.clip(bias, -most, most)
     variance, residual = float(seen[p, p]), _residual(seen, first)
     lost = np.einsum("mij,i,j->m", errors, np.append(-first, 1.0), np.append(-first, 1.0))
     share = 1 - residual / variance if variance > 0 else 0.0
     share_errors = (-lost + (1 - share) * errors[:, p, p]) / variance if variance > 0 else np.zeros(len(errors))
-    unclear = float((values[:, 0] <= 0).mean())
-    return NoisyRegression(first - bias, moved, residual, lost, share, share_errors, first, moved, unclear)
+    return NoisyRegression(first - bias, moved, residual, lost, share, share_errors, first, moved, 0.0)
 
 
 def _residual(seen: Floats, coef: Floats) -> float:

@@ -35,6 +35,10 @@ _OF_VALUES = (
     1.0  # of their spread that eigenvalues are drawn with for eigenvectors: less, and neighbours swap too seldom
 )
 _STEPS = 5  # of the search for the end of an interval
+_MIXED = 0.05  # squared sine of the angle that errors turn an eigenvector by, up to which the second order is enough
+_COLUMNS, _FEWEST = 40, 48  # from so many columns on, fewer draws are decomposed, and so many at least
+_FIRST, _FAR = 24, 8.0  # draws that are enough to see that an eigenvalue lies so many deviations above noise
+_LEVEL_KNOWN = 0.25  # of equal eigenvalues: what errors make of them, up to which their level is known
 
 
 def gaussian_errors(d: int, draws: int, deviation: float, rng: Generator) -> Floats:
@@ -92,27 +96,41 @@ class Spectrum:
         values, vectors = values[::-1].copy(), vectors[:, ::-1].copy()
         return cls(values, vectors, np.asarray(vectors.T @ errors @ vectors), least)
 
-    def noisy(self, values: Floats) -> Floats:
+    def noisy(self, values: Floats, draws: int | None = None) -> Floats:
         """Draws × d eigenvalues, decreasing, of a matrix with these eigenvalues and its error."""
-        found = np.linalg.eigvalsh(self.errors + np.diag(values))
+        found = np.linalg.eigvalsh(self.errors[:draws] + np.diag(values))
         return np.asarray(found[:, ::-1])
+
+    @property
+    def _few(self) -> int:
+        """Draws that are decomposed many times: eigenvalues of large matrices vary little from one to another."""
+        return min(len(self.errors), max(_FEWEST, len(self.errors) * _COLUMNS // max(len(self.values), 1)))
 
     def debiased(self) -> Floats:
         """Eigenvalues whose noisy version has, on average, the eigenvalues seen, as far as there are such."""
         values = np.maximum(self.values, self.least)
         for _ in range(_ROUNDS):
-            values = values + (self.values - self.noisy(values).mean(axis=0))
+            values = values + (self.values - self.noisy(values, self._few).mean(axis=0))
             values = np.maximum(isotonic_decreasing(values), self.least)
         return values
 
     def eigenvalue_intervals(self, debiased: Floats, level: float, count: int) -> Interval:
         """For the first ``count`` eigenvalues of C."""
         reach = -float(ndtri((1 - level) / 2))
-        ends = [(self._end(j, debiased, -reach), self._end(j, debiased, reach)) for j in range(count)]
+        spreads = self.noisy(debiased, self._few).std(axis=0)
+        ends = [[self._end(j, debiased, side, float(spreads[j])) for side in (-reach, reach)] for j in range(count)]
         low, high = np.array(ends).reshape(-1, 2).T
         return np.maximum(low, self.least), np.maximum(high, self.least)
 
-    def _end(self, j: int, debiased: Floats, reach: float) -> float:
+    def _one(self, values: Floats, j: int) -> Floats:
+        """The j-th noisy eigenvalue: to second order where it is far from all others, else by decomposition."""
+        gaps = values[j] - np.delete(values, j)
+        across = np.delete(self.errors[:, j], j, axis=1) ** 2
+        if (gaps != 0).all() and float((across @ gaps**-2).mean()) < _MIXED:
+            return np.asarray(values[j] + self.errors[:, j, j] + across @ (1 / gaps))
+        return self.noisy(values, self._few)[:, j]
+
+    def _end(self, j: int, debiased: Floats, reach: float, spread: float) -> float:
         """The λⱼ under which the eigenvalue seen lies ``reach`` deviations below (or above) what is expected."""
 
         def gap(value: float) -> float:
@@ -120,10 +138,10 @@ class Spectrum:
             moved[j] = value
             moved[:j] = np.maximum(moved[:j], value)
             moved[j + 1 :] = np.minimum(moved[j + 1 :], value)
-            found = self.noisy(moved)[:, j]
+            found = self._one(moved, j)
             return float(found.mean() - reach * found.std() - self.values[j])
 
-        spread = float(self.noisy(debiased)[:, j].std()) or 1e-300
+        spread = spread or 1e-300
         value = float(debiased[j])
         at = gap(value)
         # Uncertainty grows where eigenvalues are close: the step is doubled until the end lies between two values.
@@ -157,11 +175,26 @@ class Spectrum:
         """
         d = len(self.values)
         for j in range(min(most, d - 1)):
-            left = max(float(self.values[j:].mean()), self.least)
-            equal = np.linalg.eigvalsh(self.errors[:, j:, j:] + left * np.eye(d - j))[:, -1]
-            if self.values[j] <= np.quantile(equal, level, method="weibull"):
+            some = self._equal(j, _FIRST)
+            if len(self.errors) > _FIRST and self.values[j] > some.max() + _FAR * float(some.std()):
+                continue
+            if self.values[j] <= np.quantile(self._equal(j), level, method="weibull"):
                 return j
         return min(most, d)  # the last is known by the others
+
+    def _equal(self, j: int, draws: int | None = None) -> Floats:
+        """Draws of the largest eigenvalue after the first j, where all these are equal."""
+        left, d = max(float(self.values[j:].mean()), self.least), len(self.values)
+        return np.asarray(np.linalg.eigvalsh(self.errors[:draws, j:, j:] + left * np.eye(d - j))[:, -1])
+
+    def level_is_known(self, j: int, level: float) -> bool:
+        """Whether the mean of the eigenvalues after the first j is large beside what errors make of equal ones.
+
+        Where they do not stand out of each other all the same, they are equal as far as is known: it is directions that
+        are not determined then, and not variances that are hidden.
+        """
+        left = float(self.values[j:].mean())
+        return left > 0 and float(np.quantile(self._equal(j), level)) - left < _LEVEL_KNOWN * left
 
     def directions(self, debiased: Floats, rng: Generator, count: int) -> Floats:
         """Draws × count × d of the leading eigenvectors of C, as rows, with the signs of those of Y."""

@@ -17,7 +17,7 @@ from dpeigen._types import Floats, freeze_arrays
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations")
+_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails")
 _MOST = 1e300
 
 
@@ -44,6 +44,9 @@ class Measured:
     deviations: Floats | None = None  # of the noise, entry by entry, where they differ
     present: Floats | None = None  # released shares of rows with cells in both columns, where missing ones count as 0
     present_deviations: Floats | None = None  # of their noise
+    tails: Floats | None = (
+        None  # 6 × columns: what clipping took from long tails, in their units, and kurtosis (`stats.tails`)
+    )
 
     def __post_init__(self) -> None:
         freeze_arrays(self, _ARRAYS)
@@ -62,6 +65,7 @@ class Measured:
             and all(part is None or part.shape == 2 * (len(self.back),) for part in self._shares)
             and (self.present is None) == (self.present_deviations is None)
             and (self.present is None or bool((self.present > 0).all()))
+            and (self.tails is None or (self.tails.shape == (6, len(self.back)) and bool((self.tails >= 0).all())))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0
@@ -77,7 +81,9 @@ class Measured:
 
     def scaled(self, factors: Floats) -> Measured:
         """The same with columns in units that make their numbers this much smaller."""
-        return replace(self, back=self.back / factors[:, None])
+        powers = np.array([1, 1, 2, 2, 0, 0])[:, None]
+        tails = None if self.tails is None else self.tails / factors**powers
+        return replace(self, back=self.back / factors[:, None], tails=tails)
 
     def described(self) -> tuple[dict[str, Floats], dict[str, Any]]:
         """Arrays, and everything else, for a file."""

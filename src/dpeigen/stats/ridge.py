@@ -44,6 +44,7 @@ class RidgePath:
     variance: float  # v̂
     units: Floats  # of the features, in which the noise is isotropic
     target_unit: float
+    plain: Floats | None = None  # coefficients without a penalty, for which units of measure do not matter
 
     @classmethod
     def of(
@@ -68,6 +69,7 @@ class RidgePath:
             variance=float(covariance[target, target]),
             units=scales[columns],
             target_unit=float(scales[target]),
+            plain=_plain(block, covariance[columns, target], free),
         )
 
     def inverse(self, penalties: Floats) -> Floats:
@@ -78,7 +80,8 @@ class RidgePath:
 
     def coefficients(self, penalties: Floats) -> Floats:
         """ŵ, penalties × features."""
-        return (self.inverse(penalties) * self.scores) @ self.vectors.T
+        found = (self.inverse(penalties) * self.scores) @ self.vectors.T
+        return found if self.plain is None else np.where(penalties[:, None] > 0, found, self.plain)
 
     def residual(self, penalties: Floats) -> Floats:
         """v̂ − 2b̂·ŵ + ŵᵀÂŵ: what Ĉ itself says about the mean squared error of ŵ."""
@@ -89,6 +92,25 @@ class RidgePath:
     def length(self, coefficients: Floats) -> Floats:
         """‖U(−ŵ, 1)‖: noise times this is the noise in b̂ − Âŵ."""
         return np.sqrt(np.sum((self.units * coefficients) ** 2, axis=1) + self.target_unit**2)
+
+
+def _plain(block: Floats, cross: Floats, free: Floats | None) -> Floats:
+    """Â⁻¹b̂ by columns divided by their deviations: which eigenvalues are nothing depends on no unit of measure.
+
+    Of several solutions it is the shortest.
+    """
+    deviations = np.sqrt(np.maximum(np.diag(block), 0.0))
+    sizes = np.where(deviations > 0, deviations, 1.0)
+    basis = np.eye(len(block)) if free is None else np.linalg.qr(sizes[:, None] * free)[0]
+    values, vectors = eigh(basis.T @ (block / np.outer(sizes, sizes)) @ basis)
+    nothing = values <= np.finfo(np.float64).eps * len(block) * max(float(values.max(initial=0.0)), 0.0)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=~nothing)
+    turned = basis @ vectors
+    found = turned @ (inverse * (turned.T @ (cross / sizes))) / sizes
+    if nothing.any():
+        alike = np.linalg.qr(turned[:, nothing] / sizes[:, None])[0]  # coefficients that predict nothing
+        found = found - alike @ (alike.T @ found)
+    return np.asarray(found)
 
 
 def ridge_coefficients(

@@ -57,11 +57,12 @@ class SeenMoment:
         asked: float,
         law: SymmetricLaw,
         holes: Holes | None,
+        tails: Floats | None,
     ) -> Measured:
-        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for."""
+        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for, and ``tails`` were clipped."""
         rows, scale = outside
         found = Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
-        return replace(found, outside_radius=asked, **known_shares(holes))
+        return replace(found, outside_radius=asked, tails=tails, **known_shares(holes))
 
 
 def ask_moment(

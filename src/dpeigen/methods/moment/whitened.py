@@ -65,6 +65,7 @@ from dpeigen.questions import (
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.tails import lost_tails
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
@@ -82,6 +83,7 @@ _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in an
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
 _WORTH_SAMPLING = 0.5
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
+_SURE = 2.0  # scales of the noise on the number of rows outside the last radius
 _RESOLVED = 4.0  # times the noise: levels above this were seen
 
 
@@ -195,13 +197,16 @@ class Whitened(Method):
             back = back * known[:, None]
         columns = replace(columns, known=known, frame=frame)
         covariance = framed * np.outer(frame.unit, frame.unit)
-        estimate = self._assemble(covariance, None if mean is None else frame.unit * mean, columns, count, task)
+        off, shares = None if mean is None else frame.unit * mean, None if holes is None else holes.shares
+        estimate = self._assemble(covariance, off, columns, count, task, shares)
         back = frame.unit[:, None] * back
         if task.private_rank:
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
-        measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes)
-        return replace(estimate, measured=measured, holes=None if holes is None else holes.shares)
+        share = min(1.0, (left[0] + _SURE * left[1]) / count)
+        tails = None if task.pairs else _tails(columns, back, white, reach, share)
+        measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
+        return replace(estimate, measured=measured, holes=shares)
 
     def _whiten(
         self,
@@ -257,7 +262,13 @@ class Whitened(Method):
         return frame, found_so_far[0], found_so_far[-1], turn
 
     def _assemble(
-        self, covariance: Floats, mean: Floats | None, columns: ColumnFrame, count: float, task: Task
+        self,
+        covariance: Floats,
+        mean: Floats | None,
+        columns: ColumnFrame,
+        count: float,
+        task: Task,
+        missing: Floats | None,
     ) -> Estimate:
         frame, d = columns.frame, task.n_features
         values, components = symmetric_eigh((covariance + covariance.T) / 2)
@@ -274,7 +285,7 @@ class Whitened(Method):
             radius=None,
             numerics=law_of(task).numerics,
             radius_released=True,
-            notes=("A few rows longer than a paid radius were clipped to it.", *unknown_note(unknown)),
+            notes=("A few rows longer than a paid radius were clipped to it.", *unknown_note(unknown, missing)),
             details={"columns_without_scale": unknown},
         )
 
@@ -290,6 +301,16 @@ def judge(task: Task, unit: Floats) -> Callable[[float, Floats, Floats], float]:
     if k is None or not leading(task):
         return noise_left
     return lambda radius, back, rough: noise_across(radius, unit[:, None] * back, rough * np.outer(unit, unit), k)
+
+
+def _tails(columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float) -> Floats | None:
+    """What clipping took from columns with long tails, by the counts that their scales were found with."""
+    if columns.sizes is None or columns.reach is None:
+        return None
+    variances = quadratic_forms(back, white)
+    steps = np.linalg.norm(white @ back.T, axis=0)
+    spread, lengths = np.sqrt(variances), np.divide(steps, variances, out=np.zeros_like(steps), where=variances > 0)
+    return lost_tails(columns.sizes, columns.reach, spread, lengths, float(np.trace(white)), reach, outside)
 
 
 def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:

@@ -1,0 +1,191 @@
+"""Where intervals are easily wrong: rare values, long tails, unknown columns, equal variances, equal features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivateCovariance, PrivatePCA, load_release
+
+pd = pytest.importorskip("pandas")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dpeigen.privacy.randomness.NotPrivateWarning"),
+    pytest.mark.filterwarnings("ignore::dpeigen.methods.OnlyNoiseWarning"),
+]
+OPTIONS = {"delta": 1e-6, "random_state": 0}
+
+
+def rare_table(seed, n):
+    rng = np.random.default_rng(seed)
+    frame = {"age": rng.normal(50, 12, n).clip(18, 95), "x": rng.normal(size=n), "y": rng.normal(size=n)}
+    frame |= {"common": rng.random(n) < 0.3, "rare": rng.random(n) < 0.02, "rarer": rng.random(n) < 0.005}
+    return pd.DataFrame(frame | {"group": rng.choice(list("abc"), p=[0.6, 0.39, 0.01], size=n)})
+
+
+RARE = {name: {"type": "bool"} for name in ("common", "rare", "rarer")}
+RARE |= {"age": {"lower": 18, "upper": 95}, "group": {"categories": list("abc")}, "x": {}, "y": {}}
+FREQUENCIES = {"common": 0.3, "rare": 0.02, "rarer": 0.005, "group=a": 0.6, "group=b": 0.39, "group=c": 0.01}
+
+
+def test_shares_of_rows_lie_between_0_and_1_and_hold_the_truth():
+    """Of 48 intervals at least 42 hold it. Twin: without what counts of pairs show, fewer do."""
+    held, blind = [], []
+    for seed, epsilon in ((0, 1.0), (1, 4.0), (2, 4.0), (3, 4.0)):
+        options = {**OPTIONS, "epsilon": epsilon, "random_state": seed}
+        found = PrivateCovariance(columns=RARE, **options).fit(rare_table(seed, 2500)).release_
+        for release, holds in ((found, held), (replace(found, measured=replace(found.measured, tails=None)), blind)):
+            ends, names = release.intervals(), release.feature_names
+            for name, truth in FREQUENCIES.items():
+                j = names.index(name)
+                low, high = ends.mean[0][j], ends.mean[1][j]
+                assert 0 <= low <= high <= 1
+                spread = ends.covariance[0][j, j], ends.covariance[1][j, j]
+                assert 0 <= spread[0] <= spread[1] <= 0.25
+                holds += [low <= truth <= high, spread[0] <= truth * (1 - truth) <= spread[1]]
+    assert np.mean(held) > 0.86
+    assert np.mean(blind) < np.mean(held)
+
+
+def test_variances_of_skewed_counts_are_held():
+    """Of 16 variances at least 12; without what counts of pairs show, fewer."""
+    held, blind = [], []
+    shape, truth = 0.5, 0.5 * 0.9 / 0.01  # of the negative binomial law below
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        counts = rng.negative_binomial(shape, 0.1, size=(30_000, 2))
+        rows = np.column_stack([counts, rng.normal(size=(30_000, 6))])
+        found = PrivateCovariance(epsilon=1.0, delta=1e-6, random_state=seed).fit(rows).release_
+        for release, holds in ((found, held), (replace(found, measured=replace(found.measured, tails=None)), blind)):
+            low, high = (np.diag(end)[:2] for end in release.intervals().covariance)
+            holds += list((low <= truth) & (truth <= high))
+    assert np.sum(held) >= 12
+    assert np.sum(blind) < np.sum(held)
+
+
+@pytest.fixture(scope="module")
+def unreadable():
+    """A table of which one column was declared to be of another type: its cells cannot be read."""
+    rng, n = np.random.default_rng(0), 8000
+    shared = rng.normal(size=n)
+    frame = {"a": shared + rng.normal(size=n) / 2, "b": shared + rng.normal(size=n) / 2, "c": rng.normal(size=n)}
+    frame["smoker"] = rng.choice(["ja", "nein"], size=n)
+    declared = {"a": {}, "b": {}, "c": {}, "smoker": {"type": "bool"}}
+    model = PrivatePCA(2, epsilon=2.0, missing="correct", columns=declared, **OPTIONS)
+    return model.fit(pd.DataFrame(frame)).release_
+
+
+def test_one_unreadable_column_leaves_the_others_their_intervals(unreadable, tmp_path):
+    found = unreadable.intervals()
+    assert found.known.tolist() == [True, True, True, False]
+    low, high = found.components
+    assert (high - low)[0, :3].max() < 0.2
+    assert (low[:, 3] == -1).all()
+    assert (high[:, 3] == 1).all()
+    truth = np.array([1, 1, 0]) / np.sqrt(2)
+    assert ((low[0, :3] <= truth) & (truth <= high[0, :3])).all()
+    assert np.isfinite(found.eigenvalues[1]).all()
+    assert found.mean[0][3] == 0
+    assert found.mean[1][3] == 1
+    assert load_release(unreadable.save(tmp_path / "r")).unknown_columns == unreadable.unknown_columns
+
+
+def test_an_unreadable_column_is_said_to_be_one(unreadable):
+    assert list(unreadable.unknown_columns) == ["smoker"]
+    assert "missing or do not fit the declared type" in unreadable.unknown_columns["smoker"]
+    assert any("do not fit the declared type" in note for note in unreadable.guarantee.notes)
+    rows = np.random.default_rng(0).normal(size=(5000, 3)) * [1, 1, 0]
+    constant = PrivateCovariance(epsilon=2.0, **OPTIONS).fit(rows).release_
+    assert "constant" in constant.unknown_columns["x2"]
+
+
+def test_shares_of_missing_cells_have_errors():
+    """8 shares, at 99.9%: one that is missed has probability below 0.01."""
+    rng = np.random.default_rng(0)
+    rows, shares = rng.normal(size=(4000, 4)), np.array([0.0, 0.1, 0.3, 0.6])
+    rows[rng.random(rows.shape) < shares] = np.nan
+    for center in ("private", "pairs"):
+        model = PrivatePCA(2, epsilon=1.0, missing="correct", center=center, **OPTIONS)
+        release = model.fit(rows).release_
+        low, high = release.intervals(0.999).missing_shares
+        assert ((low <= shares) & (shares <= high)).all()
+        assert ((low >= 0) & (high <= 1) & (high > low)).all()
+        table = release.intervals(0.999, of="table").missing_shares
+        assert (table[1] - table[0] <= high - low).all()
+    whole = PrivatePCA(2, epsilon=1.0, **OPTIONS).fit(np.nan_to_num(rows)).release_
+    assert whole.intervals().missing_shares is None
+
+
+def test_equal_variances_are_no_noise():
+    """They are known well; it is their directions that are not determined. Few rows: noise hides the variances, too."""
+    rng = np.random.default_rng(0)
+    equal = PrivatePCA(2, epsilon=2.0, **OPTIONS).fit(rng.normal(size=(60_000, 6))).release_
+    assert (equal.resolved, equal.unresolved) == (0, "equal variances")
+    assert not equal.intervals().determined.any()
+    few = PrivatePCA(2, epsilon=0.5, **OPTIONS).fit(rng.normal(size=(600, 6))).release_
+    assert (few.resolved, few.unresolved) == (0, "noise")
+    clear = PrivatePCA(2, epsilon=2.0, **OPTIONS).fit(rng.normal(size=(60_000, 6)) * [4, 2, 1, 1, 1, 1]).release_
+    assert (clear.resolved, clear.unresolved) == (2, None)
+    assert clear.intervals().determined.all()
+
+
+def test_two_equal_variances_that_stand_out_have_no_directions_of_their_own():
+    rows = np.random.default_rng(1).normal(size=(60_000, 6)) * [3, 3, 1, 1, 1, 1]
+    found = PrivatePCA(2, epsilon=2.0, **OPTIONS).fit(rows).release_
+    assert found.resolved == 2
+    assert not found.intervals().determined.any()
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_where_most_columns_are_unknown_nothing_is_resolved(known):
+    rows = np.random.default_rng(2).normal(size=(20_000, 6)) * [3.0, 2, 1, 1, 1, 1]
+    release = PrivatePCA(2, epsilon=4.0, **OPTIONS).fit(rows).release_
+    assert release.resolved == 2
+    back = release.measured.back * (np.arange(6) < known)[:, None]
+    found = replace(release, measured=replace(release.measured, back=back))
+    assert (found.resolved, found.unresolved) == (0, "unknown columns")
+    low, high = found.intervals().components
+    assert (low[:, known:] == -1).all()
+    assert (high[:, known:] == 1).all()
+
+
+def levels_and_twins(seed):
+    """A rare level, and two features that are the same but for a constant combination."""
+    rng, n = np.random.default_rng(seed), 8000
+    age, group = rng.normal(50, 12, n), rng.choice(list("abcr"), p=[0.5, 0.3, 0.198, 0.002], size=n)
+    size, noise = rng.normal(size=(2, n))
+    y = 0.5 * age + 8 * (group == "b") - 6 * (group == "c") + 2 * size + 5 * noise
+    frame = pd.DataFrame({"age": age, "group": group, "metres": size, "feet": 3.28 * size + 1, "y": y})
+    columns = {"age": {}, "group": {"categories": list("abcr")}, "metres": {}, "feet": {}, "y": {}}
+    return PrivateCovariance(epsilon=2.0, delta=1e-6, columns=columns, random_state=seed).fit(frame).release_
+
+
+def test_coefficients_beside_a_rare_level_and_equal_features_keep_their_intervals():
+    """Twelve known coefficients: one more than 5 standard errors away has probability below 1e-5."""
+    truth = {"age": 0.5, "group=b": 8.0, "group=c": -6.0}
+    for seed in range(4):
+        fit = levels_and_twins(seed).regression("y")
+        places = {name: j for j, name in enumerate(fit.feature_names)}
+        assert fit.references == ("group=a",)
+        assert {"group=r", "metres", "feet"} == set(fit.unknown)
+        assert "noise" in fit.unknown["group=r"]
+        assert "feet" in fit.unknown["metres"]
+        for name, true in truth.items():
+            error = fit.standard_errors[places[name]]
+            assert abs(fit.coef[places[name]] - true) < 5 * error < 0.5 * abs(true)
+        assert np.isinf([fit.standard_errors[places[name]] for name in fit.unknown]).all()
+        assert abs(fit.r_squared - 0.73) < 0.1
+        assert np.isnan(fit.partial_correlations[[places["metres"], places["group=r"]]]).all()
+        assert fit.partial_correlations[places["age"]] > 0.5
+        assert "metres: not known, it cannot be told apart" in str(fit)
+        alone = fit.intervals[0][places["metres"]], fit.intervals[1][places["metres"]]
+        assert alone == (-np.inf, np.inf)
+
+
+def test_a_target_of_which_nothing_is_known_has_no_regression():
+    rows = np.random.default_rng(0).normal(size=(5000, 3)) * [1, 1, 0]
+    fit = PrivateCovariance(epsilon=2.0, **OPTIONS).fit(rows).release_.regression(2)
+    assert set(fit.unknown) == {"x0", "x1"}
+    assert np.isinf(fit.standard_errors).all()
+    assert not fit.told.any()
