@@ -11,9 +11,9 @@ from scipy.stats import binom
 from dpeigen import PrivatePCA
 from dpeigen.auditing.events import audit
 from dpeigen.methods import Oja
-from dpeigen.methods.one_pass.dp_pca import gain
 from dpeigen.methods.one_pass.oja import _shuffled_mu
 from dpeigen.methods.one_pass.oja_steps import OjaStream
+from dpeigen.methods.one_pass.schedule import gain
 from dpeigen.privacy import (
     ApproximateCost,
     Budget,

@@ -12,8 +12,8 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.framing import ask_frame, frame_rows
-from dpeigen.methods.one_pass.dp_pca import gain
 from dpeigen.methods.one_pass.oja import CLEAR, VARIANCE_SHARE, Oja
+from dpeigen.methods.one_pass.schedule import gain
 from dpeigen.methods.one_pass.streaming import Stream, components_of
 from dpeigen.privacy import ApproximateCost, Cost, GaussianCost, allocate
 from dpeigen.questions import GaussianLaw, Matrix, MeanSquares, Moment, OjaSteps
