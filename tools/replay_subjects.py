@@ -257,7 +257,7 @@ SUBJECTS: list[Subject] = [
     Subject("private rank, sampling", moments("eigenvector-sampling", n_components="private"), **_RANK,
             bounds=_GIVEN),
     Subject("private rank, refined", moments("refined", n_components="private"), **_RANK, deltas=APPROXIMATE),
-    Subject("oja", moments("oja"), **_ONE_PASS, rows=(1500,), bounds=_GIVEN),
+    Subject("oja", moments(Oja(batch=1)), **_ONE_PASS, rows=(1500,), bounds=_GIVEN),
     Subject("oja, batches", moments(Oja(batch=20)), **_ONE_PASS, rows=(700, 1500), bounds=_GIVEN),
     Subject("oja, known gap", moments(Oja(batch="auto", gap=0.5)), **_ONE_PASS, rows=(1500,), bounds=_GIVEN),
     Subject("dp-pca", moments("dp-pca"), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),

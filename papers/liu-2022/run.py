@@ -48,7 +48,7 @@ QUICK: dict[str, tuple[float, ...]] = {
     "low-noise/sigma": (0.1, 0.01, 0.001),
 }
 METHODS: dict[str, Any] = {
-    "oja": Oja(),
+    "oja": Oja(batch=1),
     "oja, batches": Oja(batch="auto"),
     "dp-pca": DPPCA(),
     "dp-pca, box": DPPCA(box=True),

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_count, check_flag, check_positive, complain
+from dpeigen._validate import check_choice, check_count, check_flag, check_positive, complain
 from dpeigen.curator import Curator
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.framing import frame_rows
@@ -45,6 +45,7 @@ from dpeigen.methods.one_pass.mean import (
     least_look,
     vectors_needed,
 )
+from dpeigen.methods.one_pass.printed import ask_printed_mean, printed_groups
 from dpeigen.methods.one_pass.schedule import START, cautious, gain, plan_batches, row_shares
 from dpeigen.methods.one_pass.spread import (
     ask_ratios,
@@ -83,12 +84,23 @@ class DPPCA(OnePassMethod):
     h : the numerator of the learning rate, above ½.
     batch : rows of every batch; by default batches grow, as the ratio of eigenvalues asks for where n is known.
     box : truncate gradients to a box, as printed, instead of a ball, and ask for the scale in every batch.
+    constants : "sharp", or "published": Algorithms 3 to 5 as printed (`one_pass.printed`), for one component. It needs
+        ``gap`` and ``batch``, and steps are η_t = h/(gap·(ξ + t)). The parameters below are for it alone.
+    xi : ξ of the learning rate; `papers.liu.printed_xi` is that of equation (67), with which nothing moves.
+    K, a, zeta : of Assumption A.4 and Algorithms 4 and 5: how heavy tails are, and the probability of failure.
+    groups_constant : C₁ of Algorithm 4.
     """
 
     gap: float | None = None
     h: float = 1.0
     batch: int | None = None
     box: bool = False
+    constants: str = "sharp"
+    xi: float = 0.0
+    K: float = 1.0
+    a: float = 1.0
+    zeta: float = 0.01
+    groups_constant: float = 5.0
 
     name = "dp-pca"
     # Its histograms are of single gradients, which populations do not draw.
@@ -109,6 +121,15 @@ class DPPCA(OnePassMethod):
         if check_positive("h", self.h, owner) <= 0.5:
             raise ValueError(complain("h", owner, "> 0.5: slower rates do not converge", self.h))
         check_flag("box", self.box, owner)
+        check_choice("constants", self.constants, ["sharp", "published"], owner)
+        for name in ("K", "a", "zeta", "groups_constant"):
+            check_positive(name, getattr(self, name), owner)
+        if self.zeta >= 1:
+            raise ValueError(complain("zeta", owner, "a probability below 1", self.zeta))
+        if not 0 <= self.xi < math.inf:
+            raise ValueError(complain("xi", owner, "a number ≥ 0", self.xi))
+        if self.published:
+            self._check_published(task)
         if self.batch is not None:
             least = self.least_batch(task)
             check_count("batch", self.batch, owner)
@@ -120,6 +141,25 @@ class DPPCA(OnePassMethod):
         smallest = min(cost.mu for cost in costs.values() if isinstance(cost, GaussianCost))
         check_scale(2 * LEAST_SENSITIVITY * math.sqrt(2 * task.n_features) / smallest)
 
+    @property
+    def published(self) -> bool:
+        """Whether everything is as printed."""
+        return self.constants == "published"
+
+    def _check_published(self, task: Task) -> None:
+        owner = type(self).__name__
+        for name in ("gap", "batch"):
+            if getattr(self, name) is None:
+                must = "given with constants='published', which chooses neither"
+                raise ValueError(complain(name, owner, must, None, "Give a public number."))
+        if components_of(task) != 1:
+            remedy = "Use constants='sharp', which finds more by deflation."
+            raise ValueError(
+                complain("n_components", task.owner, "1 with constants='published'", task.n_components, remedy)
+            )
+        if self.box:
+            raise ValueError(complain("box", owner, "False with constants='published', which has the box", True))
+
     def scale_terms(self, task: Task, terms: int) -> int:
         """How many of the rows (or pairs) of a batch pay for the scale."""
         groups = groups_needed(task.budget)
@@ -127,6 +167,8 @@ class DPPCA(OnePassMethod):
 
     def least_batch(self, task: Task) -> int:
         """Rows of the smallest batch in which the scale and a mean stand out of their noise."""
+        if self.published:
+            return 4 * printed_groups(self, task.budget) * (2 if task.pairs else 1)
         terms = 2 * _PAIRS_PER_GROUP * groups_needed(task.budget)
         terms = max(terms + vectors_needed(task.budget, task.n_features, box=self.box), 2 * terms)
         return terms * (2 if task.pairs else 1)
@@ -341,6 +383,9 @@ class _Run(Stream):
 
     def _ask_direction(self, batch: Curator, view: RowView, terms: int, j: int) -> None:
         gradients = Gradients(view, self.directions[: j + 1])
+        if self.method.published:
+            self._printed_step(batch, gradients, terms)
+            return
         if self.reach[j] and not self.method.box:
             found: MeanRelease | None = self._ask_near(batch, gradients, terms, j)
         else:
@@ -362,6 +407,19 @@ class _Run(Stream):
         self.directions[j] = (1 - step * length) * self.directions[j] + step * gradient
         self.steps[j] += 1
         self.directions = orthonormal(self.directions)
+
+    def _printed_step(self, batch: Curator, gradients: RowView, terms: int) -> None:
+        """One step of Algorithm 3: w ← w + η_t·ĝ, normalised; none where Algorithm 4 returns ⊥."""
+        found, _ = ask_printed_mean(self.method, batch, gradients, terms, self.task.budget)
+        if found is None:
+            self.skipped += 1
+            return
+        rate = self.method.h / ((self.method.gap or 1.0) * (self.method.xi + self.turn + 1))
+        moved = self.directions[0] + rate * found.mean
+        length = float(np.linalg.norm(moved))
+        if 0 < length < LARGEST_FACT:
+            self.directions[0] = moved / length
+            self.steps[0] += 1
 
     def _ask_variances(self, batch: Curator, view: RowView, terms: int) -> None:
         squares = SquaredScores(view, self.directions)
