@@ -89,3 +89,24 @@ def test_the_printed_upper_rate_is_too_small_for_small_eigenvalues():
     ]
     assert errors[0] < 0.35
     assert errors[1] > 0.7
+
+
+def test_the_command_line_plans_local_studies():
+    import json
+
+    from typer.testing import CliRunner
+
+    from dpeigen.cli.app import app
+
+    given = ["plan", "--trust", "local", "--rows", "50000", "--columns", "5", "-k", "2", "--epsilon", "2"]
+    given += ["--delta", "1e-6", "--spectrum", "9,4,1,1,1"]
+    shown = CliRunner().invoke(app, [*given, "--target", "0.2"])
+    assert shown.exit_code == 0, shown.output
+    assert "local-privunit" in shown.output
+    assert "reports at this ε" in " ".join(shown.output.split())
+    said = json.loads(CliRunner().invoke(app, [*given, "--json", "--sparsity", "4"]).stdout)
+    assert said["facts"]["trust"] == "local"
+    assert any("Theorem 3" in name for name in said["rates"])
+    for wrong in (["--method", "gaussian"], ["--bound", "private"], ["--lower", "0", "--upper", "1"]):
+        assert CliRunner().invoke(app, [*given, *wrong]).exit_code != 0
+    assert CliRunner().invoke(app, [*given[:2], "nobody", *given[3:]]).exit_code != 0
