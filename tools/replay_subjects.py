@@ -262,6 +262,8 @@ SUBJECTS: list[Subject] = [
     Subject("oja, known gap", moments(Oja(batch="auto", gap=0.5)), **_ONE_PASS, rows=(1500,), bounds=_GIVEN),
     Subject("dp-pca", moments("dp-pca"), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
     Subject("dp-pca, box", moments(DPPCA(box=True, gap=0.5)), **_ONE_PASS, rows=(4000,), bounds=BOUNDS[:3]),
+    Subject("dp-pca, published", moments(DPPCA(constants="published", gap=0.5, batch=400), n_components=1), **_ONE_PASS,
+            rows=(4000,), bounds=BOUNDS[:3]),
     Subject("spiked", moments("spiked"), **_MODEL),
     Subject("spiked, known model", moments(Spiked(signal=50.0, noise_variance=1.0, rank=1)), **_MODEL),
     Subject("ridge", _ridge, columns=(2, 3, 4), sources=("array", "frame", "parquet", "csv")),

@@ -158,7 +158,7 @@ def plan(
 
 def _plan_local(
     sizes: tuple[int, int, int | None],
-    budget: dict[str, float],
+    budget: dict[str, Any],
     facts: dict[str, Any],
     refused: dict[str, Any],
     target: float | None,
