@@ -52,6 +52,7 @@ class DPPCAStream(Stream):
         self.sizes: list[list[int]] | None = None  # of the batches of each direction; None: as many as come
         if task.n_rows is not None:
             self.sizes = method.plan(task, self._left_for_directions(), self.ratios)
+        self._asked = 0  # rows of the batch that was wanted last
         self._shares: dict[tuple[int, int], MeanShares] = {}
         self._near: dict[tuple[int, int], NearShares] = {}
 
@@ -88,7 +89,8 @@ class DPPCAStream(Stream):
         return "variances" if due and self.variances_at != self.turn else "direction"
 
     def wanted(self) -> int:
-        return self._rows_of(self._role(), self.turn, self.rows_used)
+        self._asked = self._rows_of(self._role(), self.turn, self.rows_used)
+        return self._asked
 
     def _rows_of(self, role: str, turn: int, used: int) -> int:
         """Rows of a batch; ``turn`` and ``used``: batches for directions, and rows, before it."""
@@ -109,7 +111,8 @@ class DPPCAStream(Stream):
         return min(max(least, used // (4 * k)), method.largest_batch(task)) // per_term * per_term
 
     def use(self, batch: Curator) -> None:
-        role, terms, view = self._role(), self.wanted() // self.frame.rows_per_term, Clipped(self.frame, self.radius)
+        # What was wanted for this batch: `rows_used`, on which sizes may depend, counts it already.
+        role, terms, view = self._role(), self._asked // self.frame.rows_per_term, Clipped(self.frame, self.radius)
         if role == "centre":
             self._ask_center(batch, view, terms)
         elif role == "spectrum":
