@@ -78,3 +78,14 @@ def test_error_on_gaussian_rows(variances, k, most):
         cosine = np.linalg.svd(pca.components_ @ Q[:, :k], compute_uv=False)[-1]
         errors.append(math.sqrt(max(0.0, 1 - cosine**2)))
     assert np.mean(errors) < most
+
+
+def test_batches_of_a_stream_grow_and_hold_what_was_asked_for():
+    pca = PrivatePCA(2, epsilon=2.0, delta=1e-6, method="dp-pca", center=None, random_state=0)
+    rng, wanted = np.random.default_rng(1), []
+    for _ in range(30):
+        pca.partial_fit(rng.normal(size=(2000, 4)) * [4.0, 2.0, 1.0, 1.0])
+        wanted.append(pca._stream.stream.wanted())
+    assert wanted[-1] > 2 * min(wanted)
+    assert abs(pca.components_[0, 0]) > 0.98
+    assert abs(pca.components_[1, 1]) > 0.95
