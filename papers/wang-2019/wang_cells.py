@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from wang_model import DELTA, gaussian_rows, leading, noisy_average, printed_sigma, subspace, true_epsilon
 
-from dpeigen.datasets import load_colon, load_isolet, load_leukemia
+from dpeigen.datasets import load_colon, load_covertype, load_isolet, load_leukemia
 from dpeigen.evaluation import projection_distance
 from dpeigen.local import LocalParameters
 from dpeigen.local.sparse import default_penalty
@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 CURVES = ("printed", "corrected", "pure")
 STRONG = 200.0  # λ of the data on which the printed noise can be seen through
 TABLES = {"isolet5": load_isolet, "colon": load_colon, "leukemia": load_leukemia}
+REAL = {**TABLES, "covertype": load_covertype}
 
 
 @dataclass(frozen=True)
@@ -40,20 +41,56 @@ class Cell:
         return f"{self.figure}/n={self.n}/p={self.p}/k={self.k}{sparsity}/eps={self.epsilon:g}"
 
 
+DIMENSIONS = (5, 10, 15, 20)  # k of Figure 1
+
+
 def figure_cells(quick: bool) -> list[Cell]:
-    """Figure 1 (all columns) and Figure 2 (sparse): error over n, p, k or s, and ε."""
-    cells = [Cell("figure-1", n, 40, k, 2.0) for k in (5, 10) for n in (10_000, 30_000, 100_000)]
+    """Figure 1 (all columns) and Figure 2 (sparse): error over n, p, k or s, and ε. Printed settings come first."""
+    one = "figure-1-printed-data"
+    cells = [Cell(one, n, 40, k, 0.5, printed=True) for k in DIMENSIONS for n in (10_000, 100_000)]
+    cells += [Cell(one, 100_000, p, 5, 0.5, printed=True) for p in (20, 80)]
+    cells += [Cell(one, 100_000, 40, 5, e, printed=True) for e in (1.0, 2.0, 4.0)]
+    cells += [Cell("figure-1", n, 40, k, 2.0) for k in DIMENSIONS for n in (10_000, 30_000, 100_000)]
     cells += [Cell("figure-1", 30_000, p, 5, 2.0) for p in (20, 80)]
     cells += [Cell("figure-1", 30_000, 40, 5, e) for e in (0.5, 1.0, 4.0)]
-    cells += [Cell("figure-1-printed-data", n, 40, 5, 0.5, printed=True) for n in (10_000, 100_000)]
     if quick:
-        few = [c for c in cells if c.n <= 30_000 and c.p <= 40]
+        few = [c for c in cells if c.n <= 30_000 and c.p <= 40 and c.k <= 10]
         return [*few, Cell("figure-2", 8000, 100, 10, 4.0, 20), Cell("figure-2", 8000, 100, 10, 8.0, 20)]
-    cells += [Cell("figure-2", n, 400, 10, 4.0, 20) for n in (2000, 8000, 32_000)]
+    two = "figure-2-printed-data"
+    cells += [Cell(two, 2000, 400, 10, 2.0, s, True) for s in (15, 20, 40, 80)]
+    cells += [Cell(two, 2000, p, 10, 2.0, 20, True) for p in (100, 200)]
+    cells += [Cell(two, 2000, 400, 10, 4.0, 20, True)]
     cells += [Cell("figure-2", 8000, p, 10, 4.0, 20) for p in (100, 200)]
+    cells += [Cell("figure-2", 8000, 100, 10, 8.0, 20)]
+    cells += [Cell("figure-2", n, 400, 10, 4.0, 20) for n in (2000, 8000, 32_000)]
     cells += [Cell("figure-2", 8000, 400, 10, e, 20) for e in (2.0, 8.0)]
-    cells += [Cell("figure-2", 8000, 100, 10, 8.0, 20), Cell("figure-2-printed-data", 2000, 400, 10, 2.0, 20, True)]
-    return [*cells, *(Cell("figure-2", 8000, 400, 10, 4.0, s) for s in (15, 40, 80))]
+    cells += [Cell("figure-2", 8000, 400, 10, 4.0, s) for s in (15, 40, 80)]
+    return cells + [Cell("figure-2", 8000, 400, k, 4.0, 40) for k in (5, 15, 20)]
+
+
+def covertype_cells(quick: bool) -> list[tuple[int, float]]:
+    """(k, ε) for Algorithm 1 on Covertype: k of Figure 1 and the first component."""
+    if quick:
+        return []
+    return [(1, e) for e in (0.5, 1.0, 2.0, 4.0)] + [(k, e) for k in DIMENSIONS for e in (1.0, 4.0)]
+
+
+PURE_RUNS = 4  # of Covertype with pure reports, which read all rows again: their spread is below 10%
+
+
+def covertype_errors(k: int, epsilon: float, X: Floats, seeds: range) -> dict[str, Floats]:
+    """‖V̂V̂ᵀ − VVᵀ‖_F against the leading space of the exact average; rows of norm 1."""
+    exact = X.T @ X / len(X)
+    truth = leading(exact, k)
+    found: dict[str, list[float]] = {curve: [] for curve in CURVES}
+    for seed in seeds:
+        rng = generator(f"covertype/{k}/{epsilon:g}", seed)
+        for curve in CURVES if seed - seeds[0] < PURE_RUNS else CURVES[:2]:
+            given = epsilon if curve == "printed" else true_epsilon(epsilon)
+            found[curve].append(
+                projection_distance(leading(noisy_average(X, curve, given, rng, exact=exact), k), truth)
+            )
+    return {curve: np.array(values) for curve, values in found.items()}
 
 
 def generator(cell_key: str, seed: int) -> np.random.Generator:
@@ -105,7 +142,7 @@ def table_cells(quick: bool) -> list[tuple[str, int, float]]:
 
 def unit_rows(name: str) -> Floats:
     """Rows of norm 1, as the paper does on real data."""
-    X = np.asarray(TABLES[name]().X, dtype=np.float64)
+    X = np.asarray(REAL[name]().X, dtype=np.float64)
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 

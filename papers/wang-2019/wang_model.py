@@ -14,20 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.local import LocalParameters
-from dpeigen.privacy import gaussian_epsilon
 
 Floats = NDArray[np.float64]
 DELTA = 1e-4
 
 
 def printed_sigma(epsilon: float, delta: float = DELTA) -> float:
-    """σ₁ of Algorithms 1 and 2."""
-    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    """σ₁ of Algorithms 1 and 2, as the client of this library adds it."""
+    return LocalParameters(2, epsilon, delta, constants="published").noise / math.sqrt(2)
 
 
 def true_epsilon(epsilon: float, delta: float = DELTA) -> float:
     """What the printed noise really gives at the same δ: the sensitivity is √2, not 1."""
-    return gaussian_epsilon(delta, math.sqrt(2) / printed_sigma(epsilon, delta))
+    return LocalParameters(2, epsilon, delta, constants="published").real_epsilon
 
 
 def subspace(p: int, k: int, rng: np.random.Generator, s: int | None = None) -> Floats:
@@ -45,27 +44,46 @@ def gaussian_rows(n: int, V: Floats, rng: np.random.Generator, strength: float =
     return X / math.sqrt(5 * p * (strength + 1))
 
 
-def noisy_average(X: Floats, curve: str, epsilon: float, rng: np.random.Generator, delta: float = DELTA) -> Floats:
-    """The average of n reports: "printed", "corrected" or "pure" (rows scaled to the sphere)."""
+def noisy_average(
+    X: Floats,
+    curve: str,
+    epsilon: float,
+    rng: np.random.Generator,
+    delta: float = DELTA,
+    exact: Floats | None = None,
+) -> Floats:
+    """The average of n reports: "printed", "corrected" or "pure" (rows scaled to the sphere).
+
+    ``exact``: the average of xxᵀ, where the rows are of norm 1 and it is known already.
+    """
     n, p = X.shape
+    if exact is not None and curve != "pure":
+        return exact + _noise(p, n, curve, epsilon, rng, delta)
     norms = np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
     if curve == "exact":
         rows = X / np.maximum(norms, 1.0)
         return rows.T @ rows / n
+    if curve != "pure":
+        rows = X / np.maximum(norms, 1.0)
+        return rows.T @ rows / n + _noise(p, n, curve, epsilon, rng, delta)
     noise = np.triu(rng.normal(size=(p, p))) / math.sqrt(n)
     noise += np.triu(noise, 1).T
     on = np.eye(p, dtype=bool)
-    if curve == "printed":
-        rows = X / np.maximum(norms, 1.0)
-        return rows.T @ rows / n + printed_sigma(epsilon, delta) * noise
     noise[~on] /= math.sqrt(2)
-    if curve == "corrected":
-        rows = X / np.maximum(norms, 1.0)
-        return rows.T @ rows / n + LocalParameters(p, epsilon, delta).noise * noise
     cap = LocalParameters(p, epsilon, 0.0, rows="scale").cap
     rows = X / norms
     weights = along(cap.height, cap.coin / 2.0**64, n, rng) / cap.gain
     return (rows * weights[:, None]).T @ rows / n + noise / cap.gain
+
+
+def _noise(p: int, n: int, curve: str, epsilon: float, rng: np.random.Generator, delta: float) -> Floats:
+    """The noise of the average of n Gaussian reports."""
+    noise = np.triu(rng.normal(size=(p, p))) / math.sqrt(n)
+    noise += np.triu(noise, 1).T
+    if curve == "printed":
+        return np.asarray(printed_sigma(epsilon, delta) * noise)
+    noise[~np.eye(p, dtype=bool)] /= math.sqrt(2)
+    return np.asarray(LocalParameters(p, epsilon, delta).noise * noise)
 
 
 def along(height: float, coin: float, n: int, rng: np.random.Generator) -> Floats:

@@ -9,7 +9,7 @@ from dpeigen import PrivatePCA
 from dpeigen.curator import Feed
 from dpeigen.methods import DPPCA
 from dpeigen.methods.base import Task, run_method
-from dpeigen.methods.one_pass.dp_pca import gain
+from dpeigen.methods.one_pass.schedule import gain
 from dpeigen.privacy import Budget, Relation, Spend, compose_pld
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import ArraySource
@@ -83,17 +83,18 @@ def test_constant_rows_and_rows_on_a_line():
 def test_a_given_gap_and_batch_are_used():
     pca = fit(spiked(50_000, 4), method=DPPCA(gap=9.75, batch=3000), center=None)
     details = pca.release_.facts["details"]
-    assert details["batch"] == 3000
+    assert details["batches"] == [[3000] * (50_000 // 3000 - 1)]
     assert details["steps"] == [50_000 // 3000 - 1]  # the last batch is for the variances
     assert sine(pca.components_[0]) < 0.15
 
 
-def test_each_half_is_worth_the_budget():
+def test_each_part_is_worth_the_budget():
     pytest.importorskip("dp_accounting")
     pca = fit(spiked(50_000, 4), epsilon=1.0, center=None)
     details = pca.release_.facts["details"]
-    for half in ("first_half", "second_half"):
-        spent = compose_pld([Spend.from_dict(s) for s in details[half]], 1e-6)
+    assert set(details["parts"]) == {"scale", "first mean", "look", "mean"}
+    for part in details["parts"].values():
+        spent = compose_pld([Spend.from_dict(s) for s in part], 1e-6)
         assert 0.999 < spent <= 1.0 + 4e-4
     assert pca.guarantee_.spent_epsilon == 1.0
 

@@ -11,9 +11,9 @@ from scipy.stats import binom
 from dpeigen import PrivatePCA
 from dpeigen.auditing.events import audit
 from dpeigen.methods import Oja
-from dpeigen.methods.one_pass.dp_pca import gain
 from dpeigen.methods.one_pass.oja import _shuffled_mu
 from dpeigen.methods.one_pass.oja_steps import OjaStream
+from dpeigen.methods.one_pass.schedule import gain
 from dpeigen.privacy import (
     ApproximateCost,
     Budget,
@@ -39,7 +39,7 @@ def spiked(n, d, seed=0):
 
 def fit(X, k=1, method=None, **options):
     options = {"epsilon": 2.0, "delta": 1e-6, "bound": 8.0, "center": None, "random_state": 0, **options}
-    return PrivatePCA(k, method=method or Oja(), **options).fit(X)
+    return PrivatePCA(k, method=method or Oja(batch=1), **options).fit(X)
 
 
 def sine(component, axis=0):
@@ -107,7 +107,7 @@ def test_shuffled_calibration_against_independent_bounds(n, epsilon):
 
 
 def test_the_better_calibration_is_used():
-    method = Oja()
+    method = Oja(batch=1)
     assert method.local(Budget(1.0, 1e-6), 50_000, 1)[1] == "shuffled"
     assert method.local(Budget(1.0, 1e-6), 50_000, 10)[1] == "plain"  # sums of a batch are not local randomisers
     assert method.local(Budget(30.0, 1e-6), 10, 1)[1] == "plain"
@@ -129,7 +129,7 @@ def test_gradients_lie_in_the_ball_of_half_the_squared_bound(x, w):
 def steps(method=None, d=2, mu=1.0, radius=1.0, **changes):
     """One step of one row that takes all of its gradient and leaves nothing of w, as `Oja` asks for it."""
     reach = radius**2 / 2
-    clip = (method or Oja()).clip
+    clip = (method or Oja(batch=1)).clip
     ball = (reach, reach) if clip is None or clip >= reach else (clip, 0.0)
     facts = {"weights": Matrix(np.array([[0.0, 1.0]])), "size": 1, "ball": ball, "mu": mu, **changes}
     return OjaSteps(Frame(d), radius, Matrix(np.eye(d)[:1]), **facts)
@@ -141,7 +141,7 @@ def stepped(question, rows, rng, cost=None):
 
 
 def test_a_step_without_noise_is_a_step_of_oja(tools):
-    for method in (Oja(), Oja(clip=0.2)):
+    for method in (Oja(batch=1), Oja(batch=1, clip=0.2)):
         row = np.array([[0.6, 0.8]])
         gradient = row[0] * 0.6  # x(xᵀw)
         for size in (1, 3):
@@ -168,7 +168,9 @@ def test_steps_that_are_worth_more_than_their_cost_are_refused(tools):
             stepped(question, rows, tools.seeded(0), cost)
 
 
-@pytest.mark.parametrize(("method", "reach"), [(Oja(), 0.5), (Oja(clip=0.1), 0.1), (Oja(clip=9.0), 0.5)])
+@pytest.mark.parametrize(
+    ("method", "reach"), [(Oja(batch=1), 0.5), (Oja(batch=1, clip=0.1), 0.1), (Oja(batch=1, clip=9.0), 0.5)]
+)
 def test_steps_stay_in_their_ball_and_noise_is_for_its_diameter(tools, method, reach):
     task = tools.task(np.zeros((10, 5)), epsilon=1.0, delta=1e-6, k=1)
     radius, offset = OjaStream(method, task, np.eye(5)[:1])._ball()
@@ -189,7 +191,7 @@ def test_steps_stay_in_their_ball_and_noise_is_for_its_diameter(tools, method, r
 def test_sizes_of_steps_are_those_of_gain(tools):
     """In closed form; the expected error of a random start is held for as many steps as it is said to take."""
     task = tools.task(np.zeros((10, 5)), epsilon=1.0, delta=1e-6, k=2)
-    run = OjaStream(Oja(), task, np.eye(5)[:2])
+    run = OjaStream(Oja(batch=1), task, np.eye(5)[:2])
     run.tops, run.gaps, run.errors, run.held = [3.0, 2.0], [2.0, 0.1], [0.25, 0.2], [3.0, 0.0]
     errors, counts = list(run.errors), [0, 0]
     for block in (7, 40):
@@ -264,7 +266,9 @@ def test_every_block_is_shuffled_and_each_row_used_once(monkeypatch):
     monkeypatch.setattr(OjaSteps, "answer", spy)
     X = spiked(6000, 3)
     X[:, -1] = np.linspace(0.1, 0.2, 6000)  # the place of a row
-    pca = PrivatePCA(1, method=Oja(block=2000), epsilon=2.0, delta=1e-6, bound=30.0, center=None, random_state=0)
+    pca = PrivatePCA(
+        1, method=Oja(batch=1, block=2000), epsilon=2.0, delta=1e-6, bound=30.0, center=None, random_state=0
+    )
     for start in range(0, 6000, 500):
         pca.partial_fit(X[start : start + 500])
     details = pca.release_.facts["details"]
@@ -272,7 +276,7 @@ def test_every_block_is_shuffled_and_each_row_used_once(monkeypatch):
     for places, mu, cost in used:
         assert len(np.unique(places)) == len(places) == 1800 == details["calibration"]["rows"]
         assert (np.diff(places) < 0).sum() > 800
-        assert mu == Oja().local(Budget(2.0, 1e-6), 1800, 1)[0]
+        assert mu == Oja(batch=1).local(Budget(2.0, 1e-6), 1800, 1)[0]
         assert cost == ApproximateCost(2.0, 1e-6)
     assert used[0][0].max() < used[1][0].min()  # no row is in two blocks
     assert not np.array_equal(np.argsort(used[0][0]), np.argsort(used[1][0]))
@@ -314,15 +318,15 @@ def test_weak_signals_are_told():
 @pytest.mark.parametrize(
     ("method", "options", "match"),
     [
-        (Oja(), {"relation": "add_remove"}, "'relation' parameter"),
-        (Oja(), {"delta": 0.0}, "'delta' parameter"),
-        (Oja(), {"bound": None}, "'bound' parameter .* must be given for method='oja'"),
-        (Oja(), {"epsilon": 0.01}, r"needs at least \d+ rows here.*Oja\(batch='auto'\)"),
+        (Oja(batch=1), {"relation": "add_remove"}, "'relation' parameter"),
+        (Oja(batch=1), {"delta": 0.0}, "'delta' parameter"),
+        (Oja(batch=1), {"bound": None}, "'bound' parameter .* must be given for method='oja'"),
+        (Oja(batch=1), {"epsilon": 0.01}, r"needs at least \d+ rows here.*Oja\(batch='auto'\)"),
         (Oja(batch="all"), {}, "'batch' parameter of Oja"),
         (Oja(batch=10**6), {}, "'batch' parameter of Oja must be ≤"),
-        (Oja(clip=0.0), {}, "'clip' parameter of Oja"),
-        (Oja(h=0.1), {}, "'h' parameter of Oja"),
-        (Oja(block=3), {}, "'block' parameter of Oja"),
+        (Oja(batch=1, clip=0.0), {}, "'clip' parameter of Oja"),
+        (Oja(batch=1, h=0.1), {}, "'h' parameter of Oja"),
+        (Oja(batch=1, block=3), {}, "'block' parameter of Oja"),
     ],
 )
 def test_refusals(method, options, match):

@@ -369,11 +369,11 @@ def test_plans_of_oja_run_the_method_itself():
     """In all of its settings: batches, pairs, a paid frame, several blocks."""
     facts = {"epsilon": 8.0, "delta": 1e-6}
     for method, bound, center in (
-        (Oja(), 12.0, None),
+        (Oja(batch=1), 12.0, None),
         (Oja(batch="auto"), 12.0, "pairs"),
         (Oja(block=5000), "private", "private"),
         (Oja(gap=9.0, block=5000), 12.0, None),
-        (Oja(), ([-9.0] * 5, [9.0] * 5), "private"),
+        (Oja(batch=1), ([-9.0] * 5, [9.0] * 5), "private"),
     ):
         problem = Problem.of(30_000, 5, 1, bound=bound, center=center, **facts)
         errors = Simulator(problem).errors(method, problem.task, 6)

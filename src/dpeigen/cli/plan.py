@@ -65,6 +65,16 @@ def plan(
         list[str] | None,
         typer.Option(help="A method to plan for, again for more; by default all with a worst-case guarantee."),
     ] = None,
+    trust: Annotated[
+        str,
+        typer.Option(
+            help="central: a curator holds the rows. local: every person sends one report of their row, and --epsilon "
+            "and --delta are of a report."
+        ),
+    ] = "central",
+    sparsity: Annotated[
+        int | None, typer.Option(help="With --trust local: columns that the components are assumed to lie on.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     category: option.Category = None,
@@ -85,6 +95,28 @@ def plan(
 
         given = {"category": category, "column_type": column_type, "config": config, "reading": reading}
         source, width = _like(like, columns, given)
+        if trust != "central":
+            if trust != "local":
+                raise ValueError(f"--trust is not understood: {trust!r}. Give central or local.")
+            refused = {"like": like, "lower": lower, "upper": upper, "method": method, "plot": plot}
+            _plan_local(
+                (rows, width, _components(components)),
+                {"epsilon": epsilon, "delta": delta},
+                {
+                    "bound": _bound(bound, None, None),
+                    "spectrum": None if spectrum is None else _spectrum(spectrum),
+                    "tails": _tails(tails),
+                    "contamination": contamination,
+                    "metric": metric,
+                },
+                refused,
+                target,
+                as_json,
+                sparsity,
+            )
+            return
+        if sparsity is not None:
+            raise ValueError("--sparsity goes with --trust local. Leave it out.")
         problem = Problem.of(
             rows,
             width,
@@ -122,6 +154,74 @@ def plan(
         _print(found, target, needed, as_json)
         if plot is not None and not as_json:
             typer.echo(f"Picture written to {plot}")
+
+
+def _plan_local(
+    sizes: tuple[int, int, int | None],
+    budget: dict[str, Any],
+    facts: dict[str, Any],
+    refused: dict[str, Any],
+    target: float | None,
+    as_json: bool,
+    sparsity: int | None,
+) -> None:
+    """The plan for local reports."""
+    import json
+
+    from dpeigen.planner.local import needed_local_epsilon, needed_local_rows, plan_local
+
+    for name, value in refused.items():
+        if value:
+            raise ValueError(f"--{name} goes with --trust central. Leave it out.")
+    rows, width, k = sizes
+    if k is None:
+        raise ValueError("--components must be a number with --trust local.")
+    if facts["bound"] == "private":
+        raise ValueError("--bound must be a public number with --trust local, or left out: rows are scaled then.")
+    found = plan_local(rows, width, k, **budget, **facts, sparsity=sparsity)
+    needed: dict[str, float | None] = {}
+    if target is not None:
+        needed["epsilon"] = _attempt(
+            lambda: needed_local_epsilon(target, rows, width, k, delta=budget["delta"], **facts)
+        )
+        needed["rows"] = _attempt(lambda: needed_local_rows(target, width, k, **budget, **facts))
+    if as_json:
+        text = found.to_dict() | ({} if target is None else {"target": {"error": target, **needed}})
+        typer.echo(json.dumps(text, indent=2, ensure_ascii=False))
+        return
+    from rich.table import Table
+
+    from dpeigen.cli._show import console
+    from dpeigen.planner.picture import METRIC_NAMES
+
+    out, delta = console(), budget["delta"]
+    out.print(
+        f"{rows:,} reports of {width} columns, {k} components, ε = {budget['epsilon']:g}, δ = {delta:g} for each "
+        "report, which nobody is trusted with. No data were read.",
+        markup=False,
+    )
+    table = Table(title=f"Predicted {METRIC_NAMES[found.metric]}", title_justify="left", title_style="bold")
+    for heading in ("reports", "mean", "90% of studies", "real ε", "best attack on a row"):
+        table.add_column(heading, justify="left" if heading == "reports" else "right")
+    for p in found.predictions:
+        table.add_row(
+            p.method, f"{p.error:.3g}", f"{p.low:.3g} – {p.high:.3g}", f"{p.epsilon:.4g}", f"{100 * p.success:.1f}%"
+        )
+    out.print(table)
+    out.print(f"without privacy    {found.floor:.3g}")
+    for name, rate in found.rates.items():
+        unmet = f"; not met: {'; '.join(rate.unmet)}" if rate.unmet else ""
+        out.print(f"{name}: squared distance {rate.value:.3g} times an unknown constant{unmet}", markup=False)
+    if target is not None:
+        e, n = needed["epsilon"], needed["rows"]
+        out.print(
+            f"for {target:g} in 95% of studies: "
+            + ("no ε is enough with these reports" if e is None else f"ε = {e:.3g} with these reports")
+            + ", or "
+            + ("no number of reports" if n is None else f"{n:,} reports")
+            + " at this ε",
+            markup=False,
+        )
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ All of them are public, and their own maxima and categories may be looked at. Th
 
 from dpeigen.datasets._files import Dataset, DatasetError, cache_folder
 from dpeigen.datasets.breast_cancer import load_breast_cancer
+from dpeigen.datasets.covertype import load_covertype
 from dpeigen.datasets.others import load_colon, load_europe, load_isolet, load_leukemia, load_mnist
 from dpeigen.datasets.uci import load_adult, load_adult_numeric, load_airfoil, load_wine
 
@@ -27,6 +28,7 @@ __all__ = [
     "load_airfoil",
     "load_breast_cancer",
     "load_colon",
+    "load_covertype",
     "load_europe",
     "load_isolet",
     "load_leukemia",

@@ -78,6 +78,21 @@ def gaussian_share(epsilon: float, delta: float, coordinates: int, steps: float 
     return low * (1 - 2e-8)
 
 
+def gaussian_epsilon(mu: float, delta: float, coordinates: int, sigma: float) -> float:
+    """The ε, rounded up, that discrete Gaussian noise of scale σ on this many integers gives at δ; μ = sensitivity/σ.
+
+    The inverse of `gaussian_share`, with the same allowance for discrete noise.
+    """
+    eta = coordinates * ((_TAIL**2 + 1) / (8 * sigma**2) + 4 * math.exp(-500.0))
+    target, low, high = math.log(delta) - eta - _FLOAT_ERROR, 0.0, 1.0
+    while _log_delta(high, mu) > target:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _log_delta(middle, mu) <= target else (middle, high)
+    return (high + 2 * eta) * (1 + 1e-9)
+
+
 @dataclass(frozen=True)
 class CapParameters:
     """The pure randomiser: directions in a cap of height γ are made likelier (see `privunit`).

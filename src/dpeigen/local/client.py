@@ -13,6 +13,11 @@ the μ of the analytic Gaussian condition, with the allowance for discrete noise
 sums the zzᵀ of its rows first; one row changes one term, so the sensitivity and the noise are the same. Rounding to
 the grid of the report and keeping it in range are functions of the noisy integers: post-processing.
 
+``constants="published"`` is "gaussian" with the noise that Wang and Xu print, σ₁ = √(2·ln(1.25/δ))/ε on every entry of
+the upper triangle. They derive it from a sensitivity of 1. It is √2 (e₁e₁ᵀ and e₂e₂ᵀ differ by 1 in two entries), so
+the stated ε is not what such reports give. `LocalParameters.real_epsilon` is: the exact ε of μ = √2/σ₁ at the stated δ.
+It stands in the guarantee, and consent is asked for it.
+
 Proof for "privunit" (δ = 0): `privunit`.
 
 Every report of the same row costs (ε, δ) again: send one.
@@ -46,9 +51,9 @@ from dpeigen._validate import (
     check_positive,
     complain,
 )
-from dpeigen.local.calibrate import CapParameters, check_range, gaussian_share
+from dpeigen.local.calibrate import CapParameters, check_range, gaussian_epsilon, gaussian_share
 from dpeigen.local.privunit import SCALE, direction, randomise
-from dpeigen.local.wire import MECHANISMS, Header, Limits, encode, size_of
+from dpeigen.local.wire import MECHANISMS, PUBLISHED, Header, Limits, encode, size_of
 from dpeigen.privacy.randomness import DeviceRandomness, check_scale, randomness
 from dpeigen.stats.frame import BadRowsError, Frame
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
@@ -64,6 +69,7 @@ _OWNER = "LocalRandomizer"
 AT_MOST = (8.0, 1e-5)  # the (ε, δ) that a client agrees to by default
 REFERENCES = {
     "gaussian": "Wang and Xu 2019, noise by Balle and Wang 2018",
+    "published": "Wang and Xu 2019, Algorithms 1 and 2 as printed",
     "privunit": "Bhowmick et al. 2018; Asi, Feldman, Talwar 2022",
 }
 
@@ -80,6 +86,7 @@ class LocalParameters:
     rows: str = "clip"
     most_rows: int = 1  # behind one report: what one liar can claim to speak for
     seeded_test: bool = False  # a rehearsal: reports made with a seed are taken, and nothing in it is private
+    constants: str = "sharp"  # "published": the noise of Wang and Xu as printed, which gives `real_epsilon`
 
     def __post_init__(self) -> None:
         """Check everything; "auto" becomes the mechanism it stands for."""
@@ -103,8 +110,18 @@ class LocalParameters:
         if self.mechanism != "gaussian" and self.most_rows > 1:
             remedy = "Give a delta > 0, or leave most_rows at 1."
             raise ValueError(complain("most_rows", _OWNER, "1 unless mechanism='gaussian'", self.most_rows, remedy))
+        check_choice("constants", self.constants, ["sharp", "published"], _OWNER)
+        if self.published and self.mechanism != "gaussian":
+            remedy = "Give a delta > 0, or leave constants='sharp'."
+            must = "'sharp' unless mechanism='gaussian'"
+            raise ValueError(complain("constants", _OWNER, must, self.constants, remedy))
         if self.mechanism == "gaussian":
             _ = self.scale  # refuses noise that does not fit 64-bit integers
+
+    @property
+    def published(self) -> bool:
+        """Whether the noise is that of the paper."""
+        return self.constants == "published"
 
     @property
     def entries(self) -> int:
@@ -120,12 +137,19 @@ class LocalParameters:
     def header(self) -> Header:
         """The part of a report's header that every report shares."""
         return Header(
-            MECHANISMS[self.mechanism], self.rows == "scale", self.n_features, self.epsilon, self.delta, self.bound
+            PUBLISHED if self.published else MECHANISMS[self.mechanism],
+            self.rows == "scale",
+            self.n_features,
+            self.epsilon,
+            self.delta,
+            self.bound,
         )
 
     @cached_property
     def share(self) -> float:
         """μ of the Gaussian mechanism."""
+        if self.published:
+            return self._sensitivity / self.scale
         return gaussian_share(self.epsilon, self.delta, self.entries, float(LEVELS**2))
 
     @cached_property
@@ -133,18 +157,46 @@ class LocalParameters:
         """γ, p and κ of the pure randomiser."""
         return CapParameters.of(self.epsilon, self.entries, SCALE)
 
+    @property
+    def _sensitivity(self) -> float:
+        """√2·L², or L² for a single column, in steps."""
+        return float(LEVELS**2) * (math.sqrt(2) if self.n_features > 1 else 1.0)
+
     @cached_property
     def scale(self) -> int:
-        """σ of the Gaussian mechanism, in steps, rounded up: √2·L²/μ, or L²/μ for a single column."""
-        sensitivity = float(LEVELS**2) * (math.sqrt(2) if self.n_features > 1 else 1.0)
-        return math.ceil(check_scale(sensitivity / self.share * (1 + 1e-12)))
+        """σ of the Gaussian mechanism on the diagonal, in steps, rounded up: √2·L²/μ, or σ₁ as printed."""
+        if self.published:
+            printed = math.sqrt(2 * math.log(1.25 / self.delta)) / self.epsilon
+            return math.ceil(check_scale(printed * self.bound**2 / self.step))
+        return math.ceil(check_scale(self._sensitivity / self.share * (1 + 1e-12)))
+
+    @property
+    def off_scale(self) -> int:
+        """The same off the diagonal, where `scale`/√2 is enough; as printed, it is the same."""
+        return self.scale if self.published else math.ceil(self.scale / math.sqrt(2))
+
+    @cached_property
+    def real_epsilon(self) -> float:
+        """The ε that a report gives at δ: the stated one, but for published constants what they really give."""
+        if not self.published:
+            return self.epsilon
+        return gaussian_epsilon(self.share, self.delta, self.entries, float(self.scale))
+
+    @property
+    def widest(self) -> float:
+        """The largest deviation of a report's noise in isometric coordinates, in steps."""
+        if self.mechanism == "privunit":
+            return float(SCALE)
+        return self.scale * (math.sqrt(2) if self.published and self.n_features > 1 else 1.0)
 
     @property
     def noise(self) -> float:
-        """Standard deviation of one report in isometric coordinates, in units of the data squared."""
-        if self.mechanism == "gaussian":
-            return self.scale * self.step
-        return SCALE * self.step  # given the row, a little less along it: see `privunit`
+        """Standard deviation of one report in isometric coordinates, in units of the data squared.
+
+        Of the pure randomiser, given the row, it is a little less along it (`privunit`); of published constants, less
+        on the diagonal.
+        """
+        return self.widest * self.step
 
     @property
     def step(self) -> float:
@@ -156,13 +208,15 @@ class LocalParameters:
         whole, m = float(rows * LEVELS**2), self.entries
         spread = math.sqrt(m + 2 * math.sqrt(60.0 * m) + 120.0)  # Laurent and Massart 2000: exceeded with chance e^−60
         if self.mechanism == "gaussian":
-            return Limits(whole + _REACH * self.scale, 1.001 * (whole + spread * (self.scale + 2)), 2.0)
+            return Limits(whole + _REACH * self.scale, 1.001 * (whole + spread * (self.widest + 2)), 2.0)
         return Limits(_REACH * SCALE, 1.001 * (spread + _REACH) * SCALE, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``seeded_test`` only where it is true."""
+        """Plain values for JSON; ``seeded_test`` and ``constants`` only where they are not the default."""
         names = ("n_features", "epsilon", "delta", "bound", "mechanism", "rows", "most_rows")
         said = {name: getattr(self, name) for name in names}
+        if self.published:
+            said["constants"] = self.constants
         return {**said, "seeded_test": True} if self.seeded_test else said
 
     @property
@@ -178,7 +232,7 @@ def check_consent(asked: LocalParameters, at_most: Any, owner: str) -> None:
         raise TypeError(complain("at_most", owner, must, at_most))
     limits = check_epsilon(at_most[0], owner), check_delta(at_most[1], owner)
     remedy = "Give a larger at_most=(epsilon, delta) only if whoever the row is about agrees to it."
-    for name, value, most in zip(("epsilon", "delta"), (asked.epsilon, asked.delta), limits, strict=True):
+    for name, value, most in zip(("epsilon", "delta"), (asked.real_epsilon, asked.delta), limits, strict=True):
         if value > most:
             raise ValueError(complain(name, owner, f"at most {most:g}, which is what was consented to", value, remedy))
 
@@ -207,6 +261,9 @@ class LocalRandomizer:
         What to do with a row that is not finite.
     seeded_test : bool, default=False
         Whether the study is declared a rehearsal, whose aggregator takes reports that were made with a seed.
+    constants : "sharp" or "published", default="sharp"
+        "published" adds the noise of Wang and Xu 2019 as printed, for comparisons. It does not give the stated ε:
+        `parameters.real_epsilon` and the guarantee say what it gives.
     random_state : default=None
         None for the operating system's generator; anything else is for tests and not private. Its reports say so, and
         are taken only where the study is declared a seeded test, as the parameters of this randomizer then do.
@@ -223,12 +280,15 @@ class LocalRandomizer:
         rows: str = "clip",
         most_rows: int = 1,
         seeded_test: bool = False,
+        constants: str = "sharp",
         on_bad_row: str = "refuse",
         random_state: Any = None,
     ) -> None:
         self._rng = DeviceRandomness() if random_state is None else randomness(random_state)
         test = check_flag("seeded_test", seeded_test, _OWNER) or self._rng.seeded
-        self.parameters = LocalParameters(n_features, epsilon, delta, bound, mechanism, rows, most_rows, test)
+        self.parameters = LocalParameters(
+            n_features, epsilon, delta, bound, mechanism, rows, most_rows, test, constants
+        )
         self._on_bad_row = check_choice("on_bad_row", on_bad_row, ["refuse", "drop-to-zero"], _OWNER)
         self._upper = np.triu_indices(self.parameters.n_features)
 
@@ -318,12 +378,12 @@ class LocalRandomizer:
         return gram
 
     def _noisy(self, statistic: Integers) -> Integers:
-        p, scale = self.n_features, self.parameters.scale
+        p, scale, off = self.n_features, self.parameters.scale, self.parameters.off_scale
         noise = np.empty(len(statistic), dtype=np.int64)
         on = self._upper[0] == self._upper[1]
         noise[on] = self._rng.discrete_gaussian(scale, p)
         if p > 1:
-            noise[~on] = self._rng.discrete_gaussian(math.ceil(scale / math.sqrt(2)), len(statistic) - p)
+            noise[~on] = self._rng.discrete_gaussian(off, len(statistic) - p)
         return statistic + noise
 
     def _cap(self, z: NDArray[np.float64]) -> Integers:

@@ -35,7 +35,7 @@ def longest_honest(parameters: LocalParameters, rows: int) -> float:
     """What ‖R‖ of an honest report exceeds with probability `CHANCE` at most, in steps."""
     pure = parameters.mechanism == "privunit"
     t = math.sqrt(2 * (math.log(2 / CHANCE) + (parameters.epsilon if pure else 0.0)))
-    whole, scale = (0.0, float(SCALE)) if pure else (float(rows * LEVELS**2), parameters.scale + 2.0)
+    whole, scale = (0.0, float(SCALE)) if pure else (float(rows * LEVELS**2), parameters.widest + 2.0)
     return 1.001 * (whole + scale * (math.sqrt(2 * parameters.n_features) + t))  # the rest is rounding to the grid
 
 

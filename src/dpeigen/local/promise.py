@@ -20,15 +20,20 @@ def local_guarantee(parameters: LocalParameters, *, seeded: bool = False, sites:
     notes = ["Each report of a row costs this much: a row that is reported twice has lost twice as much."]
     if sites:
         notes.append("Sites summed their own rows: each site sees its rows, and nobody else has to be trusted.")
+    if parameters.published:
+        notes.append(
+            f"The printed noise is for a stated ε of {parameters.epsilon:g}. It is derived from a sensitivity of 1, "
+            "which is √2: the ε above is what it really gives."
+        )
     return Guarantee(
-        epsilon=parameters.epsilon,
+        epsilon=parameters.real_epsilon,
         delta=parameters.delta if parameters.mechanism == "gaussian" else 0.0,
         relation=Relation.REPLACE,
         mechanism=f"local-{parameters.mechanism}",
         split=(Spend("report", parameters.mechanism, local_cost(parameters)),),
         trust="local",
         numerics="seeded" if seeded else "exact",
-        reference=REFERENCES[parameters.mechanism],
+        reference=REFERENCES["published" if parameters.published else parameters.mechanism],
         notes=tuple(notes),
     )
 

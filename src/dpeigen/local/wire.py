@@ -3,7 +3,7 @@
     offset  size  what
     0       4     "DPEL"
     4       1     version, 1
-    5       1     mechanism: 1 gaussian, 2 privunit
+    5       1     mechanism: 1 gaussian, 2 privunit, 3 gaussian with published constants
     6       1     flags: 1 seeded (not private), 2 rows scaled to the bound instead of clipped
     7       1     g: the numbers below are multiples of 2^g steps
     8       4     columns p
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 MAGIC, VERSION = b"DPEL", 1
 MECHANISMS = {"gaussian": 1, "privunit": 2}
+PUBLISHED = 3  # gaussian, with the constants of Wang and Xu 2019
 SEEDED, SCALED = 1, 2
 _HEADER = struct.Struct("<4sBBBBIIddd16s")
 _SUM = 8

@@ -6,10 +6,12 @@ spent.
 
 from dpeigen.planner.assumptions import Rows, from_covariance, power_law, spiked
 from dpeigen.planner.inverse import OutOfReachError, needed_epsilon, needed_rows
+from dpeigen.planner.local import LocalPlan, needed_local_epsilon, needed_local_rows, plan_local
 from dpeigen.planner.planning import Plan, Prediction, adversary_success, plan
 from dpeigen.planner.splits import best_split
 
 __all__ = [
+    "LocalPlan",
     "OutOfReachError",
     "Plan",
     "Prediction",
@@ -18,8 +20,11 @@ __all__ = [
     "best_split",
     "from_covariance",
     "needed_epsilon",
+    "needed_local_epsilon",
+    "needed_local_rows",
     "needed_rows",
     "plan",
+    "plan_local",
     "power_law",
     "spiked",
 ]

@@ -119,7 +119,7 @@ def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") 
     def error(epsilon: float, near: bool) -> float:
         return _high_error(problem.at(epsilon), simulator, method, target, near)
 
-    return _search(error, problem.task.budget.epsilon, _LEAST_EPSILON, _MOST_EPSILON, "ε", target)
+    return search(error, problem.task.budget.epsilon, _LEAST_EPSILON, _MOST_EPSILON, "ε", target)
 
 
 def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> int:
@@ -130,7 +130,7 @@ def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> 
         resized = problem.with_rows(math.ceil(n))
         return _high_error(resized, Simulator(resized), method, target, near)
 
-    return math.ceil(_search(error, problem.n, _LEAST_ROWS, _MOST_ROWS, "number of rows", target))
+    return math.ceil(search(error, problem.n, _LEAST_ROWS, _MOST_ROWS, "number of rows", target))
 
 
 def _high_error(problem: Problem, simulator: Simulator, method: str | Method, target: float, near: bool) -> float:
@@ -141,21 +141,22 @@ def _high_error(problem: Problem, simulator: Simulator, method: str | Method, ta
     except ValueError:
         return math.inf
     if not near:
-        few = _quantile(simulator.errors(chosen, problem.task, _FEW_RUNS))
+        few = high_quantile(simulator.errors(chosen, problem.task, _FEW_RUNS))
         if few > _NEAR * target:  # what is enough is always seen to be by all runs
             return few
     most = by_columns(_RUNS, problem.task.n_features)
     share = problem.runs(chosen) / problem.repetitions / planned(chosen).slow_search
     runs = max(_FEW_RUNS, round(most * share))
-    return _quantile(simulator.errors(chosen, problem.task, runs))
+    return high_quantile(simulator.errors(chosen, problem.task, runs))
 
 
-def _quantile(errors: Floats) -> float:
+def high_quantile(errors: Floats) -> float:
+    """What 95% of runs stay below, about."""
     spread = float(errors.mean() + _DEVIATIONS * errors.std(ddof=1))
     return spread if len(errors) < _MANY else max(spread, float(np.quantile(errors, _QUANTILE)))
 
 
-def _search(error: Error, start: float, least: float, most: float, name: str, target: float) -> float:
+def search(error: Error, start: float, least: float, most: float, name: str, target: float) -> float:
     """The least value at which the error is at most the target, where it falls along the scale.
 
     Between two values the error is nearly a power: the next one to try is where that meets the target, a little below.

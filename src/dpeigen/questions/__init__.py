@@ -12,6 +12,7 @@ from dpeigen.questions.laws import GaussianLaw, LaplaceLaw, SymmetricLaw, Wishar
 from dpeigen.questions.mean import ClippedMean, NoisyMean
 from dpeigen.questions.moment import Moment, NoisyMoment
 from dpeigen.questions.nested import MomentWithin, RadiusFrom, moment_within, radius_from
+from dpeigen.questions.printed import PrintedRanges, PrintedTopEigenvalue
 from dpeigen.questions.radius import RadiusHolding, RadiusLeaving
 from dpeigen.questions.ranges import Ranges
 from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
@@ -51,6 +52,8 @@ __all__ = [
     "NoisyTau",
     "OjaSteps",
     "People",
+    "PrintedRanges",
+    "PrintedTopEigenvalue",
     "ProjectedMoment",
     "Question",
     "RadiusFrom",

@@ -31,6 +31,7 @@ from dpeigen.stats.frame import RowView, exact_bits
 from dpeigen.stats.products import exact_product
 
 _ZERO = -1e6  # the label of the bin that holds 0 alone
+_NOT_SEEN = -20.0  # log₂ of the slope of groups that show no eigenvalue above those of chance
 _LARGEST_EXPONENT = 900.0
 
 
@@ -95,10 +96,11 @@ class TopEigenvalue(_OfGroups[float | None]):
 
 @dataclass(frozen=True)
 class EigenvalueRatios(_OfGroups[list[float | None]]):
-    """λ_{j+1}/λ_j of the second moment for j ≤ k, each from its own part of the rows; None if no bin stands out.
+    """λ_{j+1}/λ_j of the second moment for j ≤ k, each from its own part of the rows; None if no bin stands
+    out, or if groups are too small to tell.
 
     What is released is −log₂ of the ratio, between 2^−9 and 2^6, within a factor of 2 (4 for groups below 50): how fast
-    power steps converge.
+    power steps converge. Sample eigenvalues of small groups are spread out by chance; `log_slopes` corrects for that.
     """
 
     k: int
@@ -109,13 +111,39 @@ class EigenvalueRatios(_OfGroups[list[float | None]]):
         per_doubling = 1.0 if self.terms // self.k // self.groups >= 50 else 0.5
         ratios: list[float | None] = []
         for j in range(self.k):
-            logs = log_spectra(parts[:, :, j], j + 2)
-            with np.errstate(invalid="ignore"):
-                slope = logs[:, j] - logs[:, j + 1]
+            slope = log_slopes(log_spectra(parts[:, :, j], rows.shape[1]), j, size)
+            seen = slope != 0
             slope = np.clip(np.nan_to_num(slope, nan=0.0, posinf=64.0), 2.0**-9, 64.0)
-            found = self._bin(np.log2(slope), per_doubling, cost, relation, rng)
-            ratios.append(None if found is None else 2.0**-found)
+            found = self._bin(np.where(seen, np.log2(slope), _NOT_SEEN), per_doubling, cost, relation, rng)
+            ratios.append(None if found is None or found < 2.0**-15 else 2.0**-found)
         return ratios
+
+
+def log_slopes(logs: Floats, j: int, size: int) -> Floats:
+    """log₂(λ_j/λ_{j+1}) of each group (j from 0), from log₂ of all its sample eigenvalues; 0 where neither stands out.
+
+    Where the eigenvalues after the j-th are about equal, to τ, those of a sample of m rows of d columns reach up to τ(1
+    + √(d/m))², and a larger one, ℓ, is seen at ℓ(1 + (d/m)·τ/(ℓ − τ)). Both are inverted, τ being the mean of what is
+    left after the leading ones, which is not spread out by chance.
+    """
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        values = np.nan_to_num(np.exp2(logs - logs[:, :1]), nan=0.0)
+        d = values.shape[1]
+        if j + 1 >= d:
+            return np.asarray(np.where(values[:, j] > 0, math.inf, math.nan))
+        rest = values[:, j + 1 :].sum(axis=1) / (d - j - 1)
+        here = np.maximum(_before_sampling(values[:, j], rest, d / size), rest)
+        after = np.minimum(_before_sampling(values[:, j + 1], rest, d / size), here)
+        return np.asarray(np.log2(here) - np.log2(after))
+
+
+def _before_sampling(seen: Floats, rest: Floats, aspect: float) -> Floats:
+    """The eigenvalue that a sample shows as ``seen`` beside many of about ``rest``."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # ℓ² − ℓ(seen + rest(1 − γ)) + rest·seen = 0
+        middle = (seen + rest * (1 - aspect)) / 2
+        found = middle + np.sqrt(np.maximum(middle**2 - rest * seen, 0.0))
+        return np.where(seen > rest * (1 + math.sqrt(aspect)) ** 2, found, rest)
 
 
 def bins_per_doubling(size: int) -> float:

@@ -32,7 +32,19 @@ from dpeigen._validate import check_positive
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.methods.one_pass.spread import check_budget, check_rows, check_size
 from dpeigen.methods.radius import rows_needed
-from dpeigen.privacy import Budget, Cost, GaussianCost, Randomness, Relation, Spend, allocate, gaussian_mu, randomness
+from dpeigen.privacy import (
+    Budget,
+    Cost,
+    GaussianCost,
+    PureCost,
+    Randomness,
+    Relation,
+    Spend,
+    allocate,
+    gaussian_mu,
+    randomness,
+)
+from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.histogram import failure_of, noise_scale, tail_spend, threshold
 from dpeigen.questions import BoxMean, ClippedMean, RadiusHolding, Ranges
 from dpeigen.questions.radius import MECHANISM
@@ -51,6 +63,8 @@ _MOST_RANGES, _LEAST_RANGES = 0.5, 0.02  # of the Gaussian budget
 _RADII = slice(*(int(np.searchsorted(GRID, radius)) for radius in (2.0**-4, 2.0**20)))  # in units of about √scale
 _FEWEST = 5000  # vectors for the first mean, where there are as many
 _ZETA = 0.01
+_LOOK = {Purpose.FIRST_MEAN_RADIUS: 0.2, Purpose.RADIUS: 0.4}  # of ε, for a look about a predicted centre
+_ROUGH_ENOUGH = 0.3  # noise of a rough mean over the radius, from which on it is not asked for
 
 
 @dataclass(frozen=True)
@@ -160,6 +174,68 @@ def _ask_box_mean(curator: Curator, n: int, center: Floats, deviation: float, sh
     cost = shares.costs[Purpose.MEAN]
     found = curator.measure(BoxMean(Frame(d, center), half), purpose=Purpose.MEAN, cost=cost)
     return MeanRelease(center + found.mean, half, found.error / math.sqrt(d))
+
+
+# --- about a centre that is known roughly from earlier releases -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NearShares:
+    """The budget of one mean about a predicted centre: two parts of the vectors, each for the whole budget.
+
+    The first part pays for a rough mean, where there are enough vectors for it to be of use, and a radius about it;
+    the second for the mean of the vectors clipped to that ball. Depends on public numbers only.
+    """
+
+    look: dict[Purpose, Cost]
+    mean: dict[Purpose, Cost]
+    few: int  # vectors of the first part
+
+    @classmethod
+    def of(cls, budget: Budget, n: int, d: int) -> NearShares:
+        """The split for n vectors of d columns."""
+        few = min(n // 2, max(least_look(budget), n // 10))
+        whole = Budget(budget.epsilon * (1 - 2**-40), budget.delta)
+        mean = allocate(whole, main={Purpose.MEAN: 1.0}, coordinates=4 * d)
+        rough = allocate(whole, pure=_LOOK, main={Purpose.FIRST_MEAN: 1.0}, coordinates=4 * d)
+        if 2 * math.sqrt(d) / (gaussian_share(rough[Purpose.FIRST_MEAN]) * few) > _ROUGH_ENOUGH:
+            rough = {Purpose.RADIUS: PureCost(whole.epsilon)}  # a rough mean would be all noise
+        return cls(rough, mean, few)
+
+    def spends(self) -> dict[str, list[Spend]]:
+        """The record: each part is worth the budget."""
+        names = {radius: MECHANISM for radius, _ in ROUNDS}
+        return {
+            part: [Spend(name.value, names.get(name, "discrete Gaussian"), cost) for name, cost in costs.items()]
+            for part, costs in (("look", self.look), ("mean", self.mean))
+        }
+
+
+def least_look(budget: Budget) -> int:
+    """Vectors from which on the radii of a look stand out of their noise."""
+    return 2 * rows_needed(PureCost(min(_LOOK.values()) * budget.epsilon))
+
+
+def ask_near_mean(
+    look: Curator, mean: Curator, center: Floats, scale: float, shares: NearShares, widen: float = 2**0.25
+) -> MeanRelease:
+    """The mean of the vectors of ``mean``, near a point; ``look`` has other vectors of the same kind.
+
+    ``center`` and ``scale``, the order of magnitude of their distances, are public or released from other rows.
+    """
+    unit, d = math.ldexp(1.0, int(np.clip(round(math.log2(scale)), -450, 450))), len(center)
+    frame = Frame(d, weights=np.full(d, 1 / unit))
+    look, mean, center = look.seen(frame), mean.seen(frame), np.clip(center / unit, -LARGEST_FACT, LARGEST_FACT)
+    if Purpose.FIRST_MEAN in shares.look:
+        first, cost = Frame(d, center), shares.look
+        question = RadiusHolding(first)
+        radius = widen * look.measure(question, purpose=Purpose.FIRST_MEAN_RADIUS, cost=cost[Purpose.FIRST_MEAN_RADIUS])
+        rough = ClippedMean(Lattice(first, radius))
+        center = center + look.measure(rough, purpose=Purpose.FIRST_MEAN, cost=cost[Purpose.FIRST_MEAN]).mean
+    frame = Frame(d, center)
+    radius = widen * look.measure(RadiusHolding(frame), purpose=Purpose.RADIUS, cost=shares.look[Purpose.RADIUS])
+    found = mean.measure(ClippedMean(Lattice(frame, radius)), purpose=Purpose.MEAN, cost=shares.mean[Purpose.MEAN])
+    return MeanRelease((center + found.mean) * unit, radius * unit, found.error / math.sqrt(d) * unit)
 
 
 def mean_of(source: Source, scale: float, shares: MeanShares, rng: Randomness) -> MeanRelease:

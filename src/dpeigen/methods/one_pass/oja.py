@@ -10,9 +10,17 @@ the data, picks the rows that pay for variances and orders the others, each of w
 
 Given the split of a block the row that differs is in one part, each part is (ε, δ)-DP, and a mixture of such splits is
 too. With ``batch`` > 1 a step takes the sum of so many rows: plain calibration, and noise for one row spread over all
-of them, which is mostly far better.
+of them. That is mostly far better, and the default: single steps do not even keep the accuracy of the start that a
+noisy moment of a tenth of the rows gives them (60,000 × 20 Gaussian rows, eigenvalues 4, 1, …, (1, 1e-6), sine of the
+angle: the start alone 0.065, single steps 0.077, two dozen steps 0.036; from a random start 0.79 and 0.055).
 
 Algorithm 2 of Liu, Kong, Jain, Oh 2022; the paper's own constants are not given.
+
+``constants="published"``: steps w ← w + η_t(clip_β(x(xᵀw)) + 2βα·z) with β = ``clip``, α = C′·ln(n/δ)/(ε√n) (Lemma 3.1
+there; C′ = ``noise_constant``, "sufficiently large"), η_t = h/(gap·(ξ + t)), from a random direction. A step is then
+1/α-Gaussian to its row, and all n of them in random order are worth what `price` says: the smaller of the numeric bound
+on shuffling and of a single step. That may be more than the stated ε: the lemma is for ε of order √(ln(n/δ)/n) and an
+unknown C′. A tenth of the rows still pays for variances.
 """
 
 from __future__ import annotations
@@ -22,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_count, check_positive, complain
+from dpeigen._validate import check_choice, check_count, check_positive, complain
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.framing import framing_shares
@@ -37,15 +45,25 @@ from dpeigen.methods.one_pass.streaming import (
 from dpeigen.methods.outline import Planned
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.radius import rows_needed as radius_rows
-from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_mu
+from dpeigen.privacy import (
+    ApproximateCost,
+    Budget,
+    Cost,
+    GaussianCost,
+    PureCost,
+    allocate,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.privacy.shuffling import shuffled_delta
+from dpeigen.privacy.shuffling import shuffled_delta, shuffled_epsilon
 from dpeigen.questions.steps import ROW_UNIT
 from dpeigen.stats.lattice import LEVELS
 
 VARIANCE_SHARE = 0.1  # of the rows of a block
 _FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
+_STEPS = 24  # of a direction in four blocks, or in all rows if they are fewer, with batch="auto"
 CLEAR = 10.0  # rows per unit of noise for an answer to be worth having
 
 
@@ -55,19 +73,26 @@ class Oja(OnePassMethod):
 
     Parameters
     ----------
-    batch : rows of a step; 1 as published. "auto": about a hundred steps for each direction.
+    batch : rows of a step; 1 as published. "auto": about two dozen steps for each direction.
     clip : gradients are clipped to this length; by default the bound's square is limit enough.
     gap : λ₁ − λ₂, if it is known: the stream then starts anywhere. By default a first batch pays for a noisy moment,
         which gives the gaps and a start.
     h : the numerator of the learning rate, above ½.
     block : rows that are shuffled together; more of them mean less noise and more memory.
+    constants : "sharp", or "published": Algorithm 2 as printed, for one component. It needs ``clip`` (β), ``gap``, one
+        row to a step (batch=1), a public number of rows, and room for all of them in a block. The guarantee states what
+        it gives.
+    xi, noise_constant : ξ of the learning rate and C′ of the noise, with "published" constants only.
     """
 
-    batch: int | str = 1
+    batch: int | str = "auto"
     clip: float | None = None
     gap: float | None = None
     h: float = 1.0
     block: int = 2**16
+    constants: str = "sharp"
+    xi: float = 0.0
+    noise_constant: float = 1.0
 
     name = "oja"
     planned = Planned(covariance=False, slow=8)
@@ -87,6 +112,13 @@ class Oja(OnePassMethod):
         if check_positive("h", self.h, owner) <= 0.5:
             raise ValueError(complain("h", owner, "> 0.5: slower rates do not converge", self.h))
         check_count("block", self.block, owner, low=100)
+        check_choice("constants", self.constants, ["sharp", "published"], owner)
+        check_positive("noise_constant", self.noise_constant, owner)
+        if not 0 <= self.xi < math.inf:
+            raise ValueError(complain("xi", owner, "a number ≥ 0", self.xi))
+        if self.published:
+            self._check_published(task)
+            return
         room = int((1 - VARIANCE_SHARE) * self._largest(task)) // (2 if task.pairs else 1) // components_of(task)
         if isinstance(self.batch, int) and self.batch > room:
             remedy = "A block must hold a step of every direction: use a larger block, or batch='auto'."
@@ -99,6 +131,55 @@ class Oja(OnePassMethod):
         mu = gaussian_mu(task.budget.epsilon, task.budget.delta)
         check_scale(2 * LEVELS * ROW_UNIT / mu)
         check_scale(2 * LEVELS**2 / mu)
+
+    # --- as printed -------------------------------------------------------------------------------------------------
+
+    @property
+    def published(self) -> bool:
+        """Whether everything is as printed."""
+        return self.constants == "published"
+
+    def _check_published(self, task: Task) -> None:
+        owner = type(self).__name__
+        for name in ("gap", "clip"):
+            if getattr(self, name) is None:
+                must = "given with constants='published', which chooses neither"
+                raise ValueError(complain(name, owner, must, None, "Give a public number."))
+        if self.batch != 1:
+            raise ValueError(complain("batch", owner, "1 with constants='published'", self.batch))
+        if components_of(task) != 1:
+            must = "1 with constants='published'"
+            raise ValueError(complain("n_components", task.owner, must, task.n_components))
+        if task.n_rows is None or task.n_rows > self._largest(task):
+            remedy = (
+                f"All rows are shuffled together: use fit with at most {self._largest(task)} rows, or a larger block."
+            )
+            raise ValueError(complain("X", task.owner, "of a public and smaller number of rows", task.n_rows, remedy))
+        if task.private_bound or task.private_center:
+            must = "public with constants='published': all rows are for steps"
+            raise ValueError(complain("bound" if task.private_bound else "center", task.owner, must, "private"))
+        if task.n_rows < 100:
+            refuse_few_rows(task, 100, self.name)
+
+    def alpha(self, task: Task) -> float:
+        """α of Lemma 3.1."""
+        n = task.n_rows or 2
+        return self.noise_constant * math.log(n / task.budget.delta) / (task.budget.epsilon * math.sqrt(n))
+
+    def price(self, task: Task) -> Budget:
+        if not self.published:
+            return super().price(task)
+        mu, delta = 1 / self.alpha(task), task.budget.delta
+        single = gaussian_epsilon(delta, mu)
+        return Budget(max(min(single, _shuffled_price(mu, self._steps_of(task), delta)), 1e-9), delta)
+
+    def _steps_of(self, task: Task) -> int:
+        terms = (task.n_rows or 2) // (2 if task.pairs else 1)
+        return max(2, terms - math.ceil(VARIANCE_SHARE * terms))
+
+    def shares(self, task: Task) -> dict[Purpose, Cost]:
+        price = self.price(task)
+        return {Purpose.BATCHES: ApproximateCost(price.epsilon, price.delta)}
 
     # --- plans, from public facts ----------------------------------------------------------------------------------
 
@@ -138,7 +219,7 @@ class Oja(OnePassMethod):
         if self.batch != "auto":
             return int(self.batch)
         rows = task.n_rows if task.n_rows is not None else 4 * block
-        return max(1, int((1 - VARIANCE_SHARE) * min(rows, 4 * block)) // (100 * components_of(task)))
+        return max(1, int((1 - VARIANCE_SHARE) * min(rows, 4 * block)) // (_STEPS * components_of(task)))
 
     def block_rows(self, task: Task) -> int:
         """Rows of a block: equal blocks of all there are, or ``block``."""
@@ -188,6 +269,15 @@ class Oja(OnePassMethod):
         from dpeigen.methods.one_pass.oja_steps import OjaStream
 
         return OjaStream(self, task, start)
+
+
+@lru_cache(maxsize=64)
+def _shuffled_price(mu: float, n: int, delta: float) -> float:
+    """The ε of n steps in random order, or ∞ where the bound says nothing."""
+    try:
+        return shuffled_epsilon(GaussianCost(mu), n, delta) * (1 + 1e-6)
+    except (ValueError, OverflowError):
+        return math.inf
 
 
 @lru_cache(maxsize=256)

@@ -12,10 +12,10 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Task
 from dpeigen.methods.framing import ask_frame, frame_rows
-from dpeigen.methods.one_pass.dp_pca import gain
 from dpeigen.methods.one_pass.oja import CLEAR, VARIANCE_SHARE, Oja
+from dpeigen.methods.one_pass.schedule import gain
 from dpeigen.methods.one_pass.streaming import Stream, components_of
-from dpeigen.privacy import ApproximateCost, Cost, GaussianCost, allocate
+from dpeigen.privacy import ApproximateCost, Cost, GaussianCost, allocate, gaussian_epsilon
 from dpeigen.questions import GaussianLaw, Matrix, MeanSquares, Moment, OjaSteps
 from dpeigen.stats import Lattice, ScoreFrame
 from dpeigen.stats.spectrum import orthonormal, symmetric_eigh
@@ -99,10 +99,13 @@ class OjaStream(Stream):
             self.errors[j] = min(LARGEST_START, d * (noise / gap) ** 2 + sample)
 
     def _ask_block(self, batch: Curator, terms: int) -> None:
-        budget, per_term = self.task.budget, self.frame.rows_per_term
+        budget, per_term = self.method.price(self.task), self.frame.rows_per_term
         k, d = self.directions.shape
         apart = math.ceil(VARIANCE_SHARE * terms)
         mu, name = self.method.local(budget, terms - apart, self.step)
+        if self.method.published:
+            mu = 1 / self.method.alpha(self.task)
+            name = "plain" if gaussian_epsilon(budget.delta, mu) <= budget.epsilon * (1 + 1e-9) else "shuffled"
         self.calibration = {"name": name, "mu": mu, "rows": terms - apart}
         cost = GaussianCost(mu) if name == "plain" else ApproximateCost(budget.epsilon, budget.delta)
         costs: dict[Purpose, Cost] = allocate(budget, main={Purpose.VARIANCES: 1.0}, coordinates=k + 1)
@@ -122,7 +125,7 @@ class OjaStream(Stream):
 
     def _ball(self) -> tuple[float, float]:
         """Gradients lie in the ball of this radius about offset·w."""
-        half = self._reach() ** 2 / 2
+        half = math.inf if self.method.published else self._reach() ** 2 / 2
         clip = self.method.clip
         return (half, half) if clip is None or clip >= half else (clip, 0.0)
 
@@ -140,6 +143,10 @@ class OjaStream(Stream):
     def _weights(self, count: int, mu: float) -> Floats:
         """(a, b) of the next so many steps a·w + b·gradient, taken by one direction after the other: count × 2."""
         self._prepare(mu, self.step)
+        if self.method.published:
+            t = self.steps[0] + np.arange(1.0, count + 1)
+            self.steps[0] += count
+            return np.column_stack([np.ones(count), self.method.h / (self.gaps[0] * (self.method.xi + t))])
         k, weights = len(self.directions), np.empty((count, 2))
         for j in range(k):
             gap = self.gaps[j]
