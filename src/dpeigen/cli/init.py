@@ -106,7 +106,7 @@ def init(
         kind, said = "", []
         if file.suffix.lower() != ".npy":
             files, kind, _, _ = look(file, Layout.of(given) or PLAIN)
-            said = _look_at_header(files[0], given) if kind in ("csv", "tsv") else []
+            said = look_at_header(files[0], given) if kind in ("csv", "tsv") else []
         columns = columns_of(file, Layout.of(given) or PLAIN)
         text = render(columns, _file(_OF_CSV if kind in ("csv", "tsv") else _WRITTEN.get(kind, ()), given))
         try:
@@ -122,7 +122,7 @@ def init(
         )
 
 
-def _look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
+def look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
     """Adds what the header line says about how the file is written, and says so."""
     from dpeigen.sources.csv_rows import header_text, likely_encoding, likely_separator, names_in
     from dpeigen.sources.layout import PLAIN, Layout
@@ -167,21 +167,21 @@ def _file(names: tuple[str, ...], given: dict[str, Any]) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
-    return str(value) if isinstance(value, int) else _quoted(value)
+    return str(value) if isinstance(value, int) else quoted(value)
 
 
 def render(columns: dict[str, Any], file: str = "") -> str:
     """The text of the file; a type of None is that of a CSV column."""
     typed = any(kind is not None for kind in columns.values())
-    example = _quoted(next(reversed(columns), "name"))
-    tables = [f"\n[columns.{_quoted(name)}]\n{_body(name, kind)}" for name, kind in columns.items()]
+    example = quoted(next(reversed(columns), "name"))
+    tables = [f"\n[columns.{quoted(name)}]\n{_body(name, kind)}" for name, kind in columns.items()]
     return _HEAD.format(types=" and types" if typed else "", example=example, file=file) + "".join(tables)
 
 
 def _body(name: str, kind: Any) -> str:
     if not name.strip() or name.startswith("__index_level_"):
         return "use = false  # looks like row numbers\n"
-    declared, text = _declared(kind)
+    declared, text = declared_type(kind)
     if text:
         return f"use = false  # {text}: list its categories and delete this line, or leave it out\n{_CATEGORIES}"
     lines = f'type = "{declared}"'
@@ -195,7 +195,7 @@ def _body(name: str, kind: Any) -> str:
     return lines + (_CATEGORIES if kind is None else "")
 
 
-def _declared(kind: Any) -> tuple[str, str]:
+def declared_type(kind: Any) -> tuple[str, str]:
     """The type to declare, and for a column that is not a number, what it is."""
     if kind is None:
         return "number", ""
@@ -212,6 +212,6 @@ def _declared(kind: Any) -> tuple[str, str]:
     return "", f"{kind}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A TOML string: JSON's escapes are among TOML's."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

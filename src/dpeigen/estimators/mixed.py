@@ -90,11 +90,20 @@ _MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
 _NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
 
 
+def looks_like_id(name: str) -> bool:
+    """Whether the name of a column, which is public, says that it tells whose row it is.
+
+    >>> [name for name in ("patient_id", "PatientNo", "patient age", "width") if looks_like_id(name)]
+    ['patient_id', 'PatientNo']
+    """
+    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
+    return bool(words & _MARKS) or bool(words & _PEOPLE and words <= _PEOPLE | _NUMBERS)
+
+
 def warn_of_ids(names: list[str]) -> None:
     """Warn where the name of a column, which is public, says that it tells whose row it is."""
     for name in names:
-        words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-        if words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS):
+        if looks_like_id(name):
             warnings.warn(
                 f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
                 f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "

@@ -1,0 +1,43 @@
+"""What is refused, in words for the page; and how errors of the library become such words.
+
+The message of an exception that the library raises about parameters names no value of the data. Of any other exception
+only the type is shown: it was written by code that does not know that it may be looking at private data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class RefusedError(Exception):
+    """Something that cannot be done as it was asked for: the message has the remedy. ``status`` is that of the answer."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@contextmanager
+def words_for_the_page() -> Iterator[None]:
+    """Turn exceptions of the library into refusals, as the commands do (`cli._errors.one_line_errors`)."""
+    from dpeigen.cli._errors import UnreadableError
+    from dpeigen.privacy.ledger import (
+        BudgetExceededError,
+        DamagedLedgerError,
+        LedgerUnavailableError,
+        RepeatedReleaseError,
+    )
+    from dpeigen.stats import BadRowsError
+
+    known = (UnreadableError, BadRowsError, BudgetExceededError, RepeatedReleaseError, LedgerUnavailableError)
+    try:
+        yield
+    except RefusedError:
+        raise
+    except (*known, ValueError, TypeError, DamagedLedgerError, ImportError) as error:
+        raise RefusedError(str(error)) from None
+    except OSError as error:
+        raise RefusedError(f"{error.filename}: {error.strerror}" if error.strerror else "A file cannot be used.") from None
+    except Exception as error:
+        raise RefusedError(f"Unexpected {type(error).__name__}; this is a bug, please report what you did.", 500) from None
