@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class RefusedError(Exception):
-    """Something that cannot be done as it was asked for: the message has the remedy. ``status`` is that of the answer."""
+    """Something that cannot be done as asked for: the message has the remedy, ``status`` is that of the answer."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -38,6 +38,10 @@ def words_for_the_page() -> Iterator[None]:
     except (*known, ValueError, TypeError, DamagedLedgerError, ImportError) as error:
         raise RefusedError(str(error)) from None
     except OSError as error:
-        raise RefusedError(f"{error.filename}: {error.strerror}" if error.strerror else "A file cannot be used.") from None
+        raise RefusedError(
+            f"{error.filename}: {error.strerror}" if error.strerror else "A file cannot be used."
+        ) from None
     except Exception as error:
-        raise RefusedError(f"Unexpected {type(error).__name__}; this is a bug, please report what you did.", 500) from None
+        raise RefusedError(
+            f"Unexpected {type(error).__name__}; this is a bug, please report what you did.", 500
+        ) from None

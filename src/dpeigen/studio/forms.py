@@ -1,4 +1,4 @@
-"""What a form says, as settings: texts of fields become numbers, lists and tables, or a refusal that names the field."""
+"""What a form says, as settings: numbers, lists and tables from texts, or a refusal that names the field."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def number(form: Form, field: str, words: str, *, low: float = -math.inf, high: 
         found = math.nan
     if not low <= found <= high:
         limits = [f"at least {low:g}"] * (low > -math.inf) + [f"at most {high:g}"] * (high < math.inf)
-        raise RefusedError(f"{words} must be a number{', ' + ' and '.join(limits) if limits else ''}. Got {text[:40]!r}.")
+        raise RefusedError(
+            f"{words} must be a number{', ' + ' and '.join(limits) if limits else ''}. Got {text[:40]!r}."
+        )
     return found
 
 
@@ -105,8 +107,12 @@ def _column(form: Form, at: int, name: str) -> dict[str, Any]:
         else:
             limit = form.get(f"{side}_{at}", "").strip() or None
         if limit is not None:
-            table[side] = int(limit) if isinstance(limit, float) and limit.is_integer() and abs(limit) < 2**53 else limit
-    if ("lower" in table or "upper" in table) and choice(form, f"outside_{at}", ("clip", "missing"), "missing") != "clip":
+            table[side] = (
+                int(limit) if isinstance(limit, float) and limit.is_integer() and abs(limit) < 2**53 else limit
+            )
+    if ("lower" in table or "upper" in table) and choice(
+        form, f"outside_{at}", ("clip", "missing"), "missing"
+    ) != "clip":
         table["outside"] = "missing"
     transform = choice(form, f"transform_{at}", ("none", *TRANSFORMS), "none")
     if kind == "number" and transform != "none":

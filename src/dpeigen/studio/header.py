@@ -12,7 +12,18 @@ from dpeigen.cli.init import declared_type, look_at_header
 from dpeigen.estimators.mixed import looks_like_id
 from dpeigen.studio.errors import words_for_the_page
 
-READING = ("separator", "decimal", "thousands", "encoding", "quote", "date_format", "header", "names", "comment", "sheet")
+READING = (
+    "separator",
+    "decimal",
+    "thousands",
+    "encoding",
+    "quote",
+    "date_format",
+    "header",
+    "names",
+    "comment",
+    "sheet",
+)
 _OF_KIND = {
     "csv": tuple(name for name in READING if name != "sheet"),
     "tsv": tuple(name for name in READING if name != "sheet"),

@@ -71,7 +71,9 @@ class Project:
         except (OSError, ValueError):
             found = None
         if not isinstance(found, dict) or not isinstance(found.get("table"), str):
-            raise RefusedError(f"{self.name}/{STATE} cannot be read. Restore it, or delete it and open the table again.")
+            raise RefusedError(
+                f"{self.name}/{STATE} cannot be read. Restore it, or delete it and open the table again."
+            )
         return found
 
     @cached_property

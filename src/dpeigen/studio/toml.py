@@ -1,4 +1,4 @@
-"""A file of settings as text: what was filled in on the page, in the form that `dpeigen init` writes and commands read."""
+"""A file of settings as text: what was filled in on the page, in the form that commands read."""
 
 from __future__ import annotations
 
