@@ -62,9 +62,9 @@ class Client:
             given = [{"type": "http.request", "body": body, "more_body": False}]
 
             async def receive():
-                if given:
-                    return given.pop(0)
-                await asyncio.Event().wait()  # the browser stays until it has the answer
+                if not given:
+                    await asyncio.Event().wait()  # the browser stays until it has the answer
+                return given.pop(0)
 
             async def send(message):
                 sent.append(message)

@@ -9,7 +9,7 @@ from studio_client import Client, declared, prepared
 
 from dpeigen.cli._config import read_study
 from dpeigen.studio.bounds import BoundsTemplates
-from dpeigen.studio.foresee import Facts, coarse, refined, words_of
+from dpeigen.studio.foresee import Facts, coarse, only_noise_words, refined, words_of
 from dpeigen.studio.toml import render
 
 if sys.version_info >= (3, 11):
@@ -119,8 +119,13 @@ def test_the_dry_run_refuses_what_the_ledger_has_no_room_for(client):
 def test_the_dry_run_says_that_only_noise_is_to_be_expected(client):
     prepared(client, epsilon="0.03")
     page = client.get(f"{BASE}/check")
-    assert page.status == 200
-    assert "leave only noise" in page.words
+    assert page.status == 400
+    assert "would be noise" in page.words
+    assert "a larger ε" in page.words
+    assert "bound=" not in page.words  # remedies are those of the page
+    few = facts(people=300, columns=20, epsilon=0.2, standardised=False)
+    assert "leave only noise" in only_noise_words(few)
+    assert only_noise_words(facts(people=100_000, standardised=False)) is None
 
 
 @pytest.mark.parametrize("question", ["pca", "covariance", "ridge"])

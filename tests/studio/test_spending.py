@@ -246,7 +246,7 @@ def test_the_release_is_the_one_that_the_exported_command_and_script_make(tmp_pa
         arrays = (made[name] / "release.safetensors").read_bytes()
         assert arrays == (made["page"] / "release.safetensors").read_bytes()
     if question != "scoremap":
-        assert known["page"]["release"]["facts"]["title"] == "A <b>title</b>"
+        assert known["page"]["release"]["facts"]["about"]["title"] == "A <b>title</b>"
 
 
 def test_everything_of_the_messy_table_is_prepared(client):

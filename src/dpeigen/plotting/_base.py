@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpeigen.privacy import Guarantee
@@ -57,6 +58,9 @@ def ink(ax: Axes) -> Any:
     return ax.xaxis.label.get_color()
 
 
+_LETTERS = 11  # of a caption for an inch of the figure's width
+
+
 class Display(ABC):
     """A picture after scikit-learn's convention: ``plot(ax=…)`` sets ``ax_`` and ``figure_``."""
 
@@ -73,9 +77,11 @@ class Display(ABC):
             ax.spines[side].set_visible(False)
         caption = self._caption()
         if caption:
+            # From the right edge on, and no wider than the figure: otherwise the axes have to make room for it.
+            most = int(_LETTERS * ax.figure.get_figwidth())
             ax.annotate(
-                caption,
-                (0, 0),
+                "\n".join(fill(line, most) for line in caption.split("\n")),
+                (1, 0),
                 (0, -44),
                 xycoords="axes fraction",
                 textcoords="offset points",
@@ -83,6 +89,8 @@ class Display(ABC):
                 fontsize=9,
                 color=colours(ax).grey,
                 va="top",
+                ha="right",
+                multialignment="left",
             )
         guarantee = self._guarantee()
         if guarantee is not None and not guarantee.is_private:

@@ -6,6 +6,7 @@ only the type is shown: it was written by code that does not know that it may be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,30 @@ class RefusedError(Exception):
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
+
+
+_PLAIN = (
+    (r"The '(\w+)' parameter of \w+ must", r"\1 must"),
+    (r"public bounds, bound=\(lower, upper\)", "lowest and highest values for every column, moved to the limit"),
+    (r"scale= public deviations", "columns in their own units"),
+    (r"missing=['\"]correct['\"]", "correcting for holes (on the page of the columns)"),
+    (r"missing=['\"]drop['\"]", "leaving out rows with holes"),
+    (r"--(?=[a-z])", ""),
+    (r"\bepsilon\b", "ε"),
+    (r"\bdelta\b", "δ"),
+    (r" in the file of config", ""),
+)
+
+
+def plain_remedies(text: str) -> str:
+    """A message of the library, which speaks of parameters and options, in the words of the pages.
+
+    >>> plain_remedies("The 'epsilon' parameter of plan must be larger. Give --target.")
+    'ε must be larger. Give target.'
+    """
+    for pattern, words in _PLAIN:
+        text = re.sub(pattern, words, text)
+    return text
 
 
 @contextmanager
@@ -36,7 +61,7 @@ def words_for_the_page() -> Iterator[None]:
     except RefusedError:
         raise
     except (*known, ValueError, TypeError, DamagedLedgerError, ImportError) as error:
-        raise RefusedError(str(error)) from None
+        raise RefusedError(plain_remedies(str(error))) from None
     except OSError as error:
         raise RefusedError(
             f"{error.filename}: {error.strerror}" if error.strerror else "A file cannot be used."

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from dpeigen.studio.errors import words_for_the_page
+from dpeigen.studio.errors import plain_remedies, words_for_the_page
 from dpeigen.studio.project import Project
 from dpeigen.studio.rehearse import said_before
 
@@ -179,7 +179,7 @@ def _by_formula(facts: Facts) -> Foreseen:
             if outline is not None:
                 error = expected_error(outline, facts.columns, facts.components or 1, World(_LEVEL, heavy=False))
     except (ValueError, ArithmeticError) as refused:
-        return Foreseen(None, _for_the_page(str(refused)))
+        return Foreseen(None, plain_remedies(str(refused)))
     return Foreseen(error, "" if error is not None else "There is no formula for this question.", method.name)
 
 
@@ -208,13 +208,6 @@ def _simulated(facts: Facts) -> float | None:
         apart = (matrix / np.outer(deviations, deviations))[~np.eye(len(matrix), dtype=bool)]
         errors.append(float(np.sqrt(np.mean(np.clip(apart, -1, 1) ** 2))))
     return float(np.median(errors))
-
-
-def _for_the_page(text: str) -> str:
-    """A refusal of the planner, which speaks of parameters, in words of the page."""
-    return (
-        text.replace("The 'epsilon' parameter of plan", "ε").replace("epsilon", "ε").replace("Nothing was spent.", "")
-    )
 
 
 def words_of(error: float | None, measure: str) -> tuple[str, str]:

@@ -80,9 +80,9 @@ def spend(site: Site, request: Request, form: Form) -> Response:
 
 def _job(site: Site, request: Request) -> Job:
     project = site.project(request)
-    job = Job(project, request.path_params["number"])
-    assert job.folder
-    return job
+    number = request.path_params["number"]
+    project.release_path(number)  # refuses what is not there
+    return Job(project, number)
 
 
 def release(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001

@@ -119,6 +119,8 @@ def _dropped(site: Any) -> Handler:
             return JSONResponse({"project": site.workspace.open(name).name})
         except RefusedError as refused:
             return JSONResponse({"error": str(refused)}, refused.status)
+        except Exception as error:  # the browser has gone, or the disk is full: what was half written is removed
+            return JSONResponse({"error": f"The file could not be copied ({type(error).__name__})."}, 500)
 
     return call
 
@@ -150,7 +152,7 @@ def serve(
         app = studio_app(folder or Path(), token=token, hosts=hosts, start=table)
         address = f"http://{LOOPBACK}:{port}/{token}/"
         config = uvicorn.Config(
-            app, log_level="error", access_log=False, server_header=False, lifespan="off", ws="none"
+            app, log_level="critical", access_log=False, server_header=False, lifespan="off", ws="none"
         )
         server = uvicorn.Server(config)
         tell(f"dpeigen studio is at {address}")
