@@ -72,6 +72,7 @@ class Visitor:
 
     def look(self, name):
         """Nothing serious is wrong with the page, and it fits."""
+        self.page.wait_for_load_state("load")
         wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, name
         if folder := os.environ.get("DPEIGEN_PICTURES"):

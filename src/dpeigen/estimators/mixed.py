@@ -5,7 +5,6 @@ All of it is public: declarations, and functions of single rows.
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from dpeigen._validate import complain
 from dpeigen.privacy.guarantee import UnitWarning
 from dpeigen.release import Release
 from dpeigen.sources import Source, open_source
+from dpeigen.sources.ids import looks_like_id
 from dpeigen.sources.opening import open_if_known
 
 
@@ -83,21 +83,6 @@ def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
     rows = np.concatenate([np.empty((0, source.n_features)), *map(np.asarray, source.blocks())])
     places = [source.feature_names.index(feature) for feature in features] if source.feature_names else []
     return rows[:, places]
-
-
-_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
-_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
-_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
-
-
-def looks_like_id(name: str) -> bool:
-    """Whether the name of a column, which is public, says that it tells whose row it is.
-
-    >>> [name for name in ("patient_id", "PatientNo", "patient age", "width") if looks_like_id(name)]
-    ['patient_id', 'PatientNo']
-    """
-    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-    return bool(words & _MARKS) or bool(words & _PEOPLE and words <= _PEOPLE | _NUMBERS)
 
 
 def warn_of_ids(names: list[str]) -> None:

@@ -59,6 +59,7 @@ def ink(ax: Axes) -> Any:
 
 
 _LETTERS = 11  # of a caption for an inch of the figure's width
+_NARROW = 6.0  # inches
 
 
 class Display(ABC):
@@ -77,11 +78,12 @@ class Display(ABC):
             ax.spines[side].set_visible(False)
         caption = self._caption()
         if caption:
-            # From the right edge on, and no wider than the figure: otherwise the axes have to make room for it.
-            most = int(_LETTERS * ax.figure.get_figwidth())
+            # No wider than the figure, and in a narrow one from the right edge on: names on the left leave no room.
+            inches = ax.figure.get_window_extent().width / ax.figure.dpi
+            narrow, most = inches < _NARROW, int(_LETTERS * inches)
             ax.annotate(
                 "\n".join(fill(line, most) for line in caption.split("\n")),
-                (1, 0),
+                (int(narrow), 0),
                 (0, -44),
                 xycoords="axes fraction",
                 textcoords="offset points",
@@ -89,7 +91,7 @@ class Display(ABC):
                 fontsize=9,
                 color=colours(ax).grey,
                 va="top",
-                ha="right",
+                ha="right" if narrow else "left",
                 multialignment="left",
             )
         guarantee = self._guarantee()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
@@ -25,6 +26,21 @@ _BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
 
 class UnreadableIdsError(UnreadableRowsError):
     """What is given as ids of rows is none, by its type or shape. The message holds no id."""
+
+
+_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
+_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
+_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
+
+
+def looks_like_id(name: str) -> bool:
+    """Whether the name of a column, which is public, says that it tells whose row it is.
+
+    >>> [name for name in ("patient_id", "PatientNo", "patient age", "width") if looks_like_id(name)]
+    ['patient_id', 'PatientNo']
+    """
+    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
+    return bool(words & _MARKS) or bool(words & _PEOPLE and words <= _PEOPLE | _NUMBERS)
 
 
 def encoded(ids: Any) -> tuple[Codes, int]:

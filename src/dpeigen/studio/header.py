@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpeigen.cli.init import declared_type, look_at_header
-from dpeigen.estimators.mixed import looks_like_id
+from dpeigen.sources.ids import looks_like_id
 from dpeigen.studio.errors import words_for_the_page
 
 READING = (

@@ -94,7 +94,7 @@ def check_columns(project: Project) -> None:
         raise RefusedError("Declare the columns first.")
     with words_for_the_page(), said_before():
         study = read_study(project.settings_path)
-        given = {"reading": {}, "columns": None}
+        given: dict[str, Any] = {"reading": {}, "columns": None}
         _, known = open_columns(project.table_path, given, study, study.settings.get("unit"))
         declared_bounds(known, study)
 

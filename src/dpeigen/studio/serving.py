@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _LARGEST_FORM = 8 * 2**20
+_SETTLED = 1.0  # seconds in which the first page is shown
 _MISSING = "dpeigen studio needs a few packages more: pip install 'dpeigen[studio]'"
 Handler = Callable[..., Any]
 
@@ -157,13 +158,16 @@ def serve(
         server = uvicorn.Server(config)
         tell(f"dpeigen studio is at {address}")
         tell("Only this machine can open it, and only with the whole address. Ctrl-C ends it.")
-        threading.Thread(target=_warm, daemon=True).start()
+        warm = threading.Timer(_SETTLED, _warm)
+        warm.daemon = True
+        warm.start()
         if browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()
         server.run(sockets=[listener])
 
 
 def _warm() -> None:
-    """Load what the first prediction needs while the first page is read."""
+    """Load what dry runs and predictions need while the first page is read."""
     with contextlib.suppress(Exception):
+        import dpeigen.estimators
         import dpeigen.planner.planning  # noqa: F401
