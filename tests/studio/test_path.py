@@ -1,6 +1,7 @@
 """The steps one by one: what is filled in is what the settings say, and what is wrong is refused with a remedy."""
 
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -263,3 +264,27 @@ def test_predictions_match_what_the_simulated_curator_of_the_planner_says():
     chosen = plan(5000, 8, 2, epsilon=1.0, delta=1e-6).chosen
     assert refined(given).method == chosen.method
     assert np.isclose(refined(given).error, chosen.error, rtol=0.35)
+
+
+@pytest.mark.slow
+def test_first_requests_at_once_are_all_answered(tmp_path, messy):
+    """A fresh process, whose modules are still to be loaded: by several threads at a time they would be half loaded."""
+    (tmp_path / "visits.csv").write_bytes(messy)
+    code = f"""
+import sys, threading
+sys.path[:0] = {[*sys.path]!r}
+from pathlib import Path
+from studio_client import Client, declared
+from dpeigen.studio.serving import _warm
+client = Client(Path({str(tmp_path)!r}))
+threading.Thread(target=_warm).start()
+client.post("/open", {{"table": "visits.csv"}})
+page = client.get("/p/visits-study/columns")
+form, found = declared(page), []
+calls = [threading.Thread(target=lambda: found.append(client.post("/p/visits-study/columns", form))) for _ in range(4)]
+[call.start() for call in calls]
+[call.join() for call in calls]
+print([answer.status for answer in found])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[303, 303, 303, 303]"

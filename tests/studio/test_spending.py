@@ -193,13 +193,14 @@ def test_stopping_gives_back_what_was_not_drawn_and_keeps_what_was(tmp_path):
 
 
 SEEDED = """
-import dpeigen.privacy.randomness as r, dpeigen.estimators.base as b, dpeigen.estimators.score_map as s
+import dpeigen.estimators.base as b, dpeigen.estimators.score_map as s
+from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 
-class Fixed(r.SeededRandomness):
+class Fixed(SeededRandomness):
     seeded = False  # for this comparison alone
 
 def fixed(state):
-    return Fixed(r.made_up_generator(7))
+    return Fixed(made_up_generator(7))
 
 b.randomness = s.randomness = fixed
 """

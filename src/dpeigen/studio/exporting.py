@@ -11,7 +11,7 @@ from typing import Any
 
 from dpeigen.studio.errors import RefusedError, words_for_the_page
 from dpeigen.studio.header import READING
-from dpeigen.studio.jobs import arguments, command_text
+from dpeigen.studio.jobs import JOB, Job, arguments, command_text
 from dpeigen.studio.project import SETTINGS, STATE, Project
 from dpeigen.studio.rehearse import map_release, options_of, said_before
 
@@ -129,11 +129,13 @@ def _literal(value: Any, indent: int) -> str:
 
 
 def archive(files: Iterable[tuple[str, Path]]) -> bytes:
-    """A ZIP of files by their names in it."""
+    """A ZIP of files by their names in it, without their times: they would tell how long a fit took."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
         for name, path in files:
-            target.write(path, name)
+            entry = zipfile.ZipInfo(name)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            target.writestr(entry, path.read_bytes())
     return buffer.getvalue()
 
 
@@ -142,7 +144,7 @@ def project_files(project: Project) -> list[tuple[str, Path]]:
     found = [(f"{project.name}/{name}", project.folder / name) for name in (SETTINGS, STATE)]
     for number in project.numbers():
         folder = project.release_path(number)
-        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
-        inside = f"{project.name}/releases/{number}"
-        found += [(f"{inside}/{path.relative_to(folder).as_posix()}", path) for path in paths]
+        inside, job = f"{project.name}/releases/{number}", Job(project, number)
+        found += [(f"{inside}/{name}", folder / name) for name in (SETTINGS, JOB)]
+        found += [(f"{inside}/release/{name}", job.file(name)) for name in job.files()]
     return [(name, path) for name, path in found if path.is_file()]

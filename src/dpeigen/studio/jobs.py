@@ -28,6 +28,7 @@ from dpeigen.sources.progress import FILE
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.project import SETTINGS, Project
 from dpeigen.studio.runner import ENDED
+from dpeigen.studio.toml import render
 
 try:
     import fcntl
@@ -91,7 +92,7 @@ def begin(project: Project, number: str, digest: str, reads: int | None = None) 
 
 def _start(project: Project, folder: Path, number: str, digest: str, reads: int | None) -> None:
     within = f"{project.name}/releases/{number}"
-    replace_file(folder / SETTINGS, project.settings_path.read_bytes())
+    replace_file(folder / SETTINGS, render(project.content).encode())  # what the digest is of, whatever changes now
     words = arguments(project, _plain(f"{within}/{SETTINGS}"), _plain(f"{within}/release"))
     about = {
         "question": project.question,
@@ -101,7 +102,7 @@ def _start(project: Project, folder: Path, number: str, digest: str, reads: int 
         "arguments": words,
         "digest": digest,
         "passes": reads,
-        "begun": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "begun": datetime.now(timezone.utc).isoformat(timespec="minutes"),
     }
     replace_file(folder / JOB, json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
     with (

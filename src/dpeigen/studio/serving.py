@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _LARGEST_FORM = 8 * 2**20
+_loading = threading.Lock()
 _SETTLED = 1.0  # seconds in which the first page is shown
 _MISSING = "dpeigen studio needs a few packages more: pip install 'dpeigen[studio]'"
 Handler = Callable[..., Any]
@@ -83,6 +84,8 @@ def _handled(site: Any, handler: Handler) -> Handler:
     async def call(request: Request) -> Response:
         try:
             form = await _form(request) if request.method == "POST" else None
+            if "project" in request.path_params or form is not None:
+                await run_in_threadpool(_warm)
             return await run_in_threadpool(handler, site, request, form)
         except RefusedError as refused:
             return site.refusal(refused)
@@ -167,7 +170,14 @@ def serve(
 
 
 def _warm() -> None:
-    """Load what dry runs and predictions need while the first page is read."""
-    with contextlib.suppress(Exception):
+    """Load what the pages of a project need. One thread does it, and others wait.
+
+    Two threads that import modules which import each other may see one that is half loaded.
+    """
+    with _loading:
+        import dpeigen.cli._fit
+        import dpeigen.cli.score_map
         import dpeigen.estimators
-        import dpeigen.planner.planning  # noqa: F401
+        import dpeigen.methods.foreseen
+        import dpeigen.planner.planning
+        import dpeigen.sources.arrow  # noqa: F401
