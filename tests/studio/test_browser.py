@@ -46,8 +46,10 @@ def studio(tmp_path_factory, messy):
         address = re.search(r"http://127\.0\.0\.1:\d+/[0-9a-f]{32}/", server.stdout.readline())[0]
         yield folder, address
         server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=60)
-        assert said.strip() in ("", "dpeigen: Stopped. Nothing was reserved or spent.")  # no request is logged
+        told, said = server.communicate(timeout=60)
+        assert said == ""  # no request is logged
+        assert "has ended" in told
+        assert "/p/" not in told
 
 
 class Visitor:

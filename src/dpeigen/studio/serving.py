@@ -166,7 +166,9 @@ def serve(
         warm.start()
         if browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()
-        server.run(sockets=[listener])
+        with contextlib.suppress(KeyboardInterrupt):  # it has ended in order by then
+            server.run(sockets=[listener])
+        tell("dpeigen studio has ended. A release that was begun is finished all the same.")
 
 
 def _warm() -> None:
