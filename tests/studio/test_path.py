@@ -257,6 +257,7 @@ def test_a_prediction_without_hope_says_what_would_do():
     assert words_of(0.01, "angle")[1] == "good"
 
 
+@pytest.mark.slow
 def test_predictions_match_what_the_simulated_curator_of_the_planner_says():
     from dpeigen.planner import plan
 

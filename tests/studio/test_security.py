@@ -34,6 +34,13 @@ def test_another_name_that_points_here_is_refused(client, host):
     assert "visits" not in answer.text
 
 
+def test_it_is_the_guard_that_refuses(client):
+    """The planted fault: without it, a foreign host and a foreign site get what they ask for."""
+    client.app = client.app._app
+    assert client.get("/", host="evil.example").status == 200
+    assert client.post("/open", {"table": "visits.csv"}, origin="http://evil.example").status == 303
+
+
 @pytest.mark.parametrize(
     "origin", [None, "null", "http://evil.example", f"https://{HOST}", "http://127.0.0.1:80", f"http://{HOST}.evil"]
 )

@@ -1,5 +1,6 @@
 """A release is paid for once, whatever is clicked, reloaded or killed; and it is the one that the command makes."""
 
+import io
 import json
 import os
 import shlex
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -79,7 +81,11 @@ def test_double_clicks_tabs_reloads_and_the_back_button_spend_once(tmp_path):
         == (tmp_path / "small-study" / "releases" / "001" / "release" / "release.json").read_bytes()
     )
     assert client.get(f"{BASE}/releases/001/zip").body[:2] == b"PK"
-    assert client.get(f"{BASE}/export/project.zip").body[:2] == b"PK"
+    with zipfile.ZipFile(io.BytesIO(client.get(f"{BASE}/export/project.zip").body)) as packed:
+        names = packed.namelist()
+        assert "small-study/releases/001/release/card.html" in names
+        assert not [name for name in names if name.endswith((".ledger", ".csv", ".jsonl", ".lock"))]
+        assert {entry.date_time for entry in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}  # no time tells of the fit
     history = client.get(f"{BASE}/history").words
     assert "committed" in history
     assert "card of 001" in history
@@ -90,6 +96,7 @@ def test_double_clicks_tabs_reloads_and_the_back_button_spend_once(tmp_path):
     assert len(entries(client)) == 1
 
 
+@pytest.mark.slow
 def test_the_planted_fault_is_seen(tmp_path):
     """Two claims of two numbers are two releases: the count above would see them."""
     client = small(tmp_path, rows=3000)
