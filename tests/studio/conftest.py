@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("starlette", reason="the studio needs Starlette")
-pytest.importorskip("jinja2", reason="the studio needs Jinja2")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli")]
 import messy_table  # noqa: E402
 from studio_client import SECRET, Client  # noqa: E402

@@ -18,7 +18,8 @@ from dpeigen import Ledger, load_release
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe checks accessibility")
-pytest.importorskip("uvicorn", reason="the studio needs uvicorn")
+for package in ("starlette", "uvicorn", "jinja2"):
+    pytest.importorskip(package, reason="the studio needs it")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.slow,

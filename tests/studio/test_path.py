@@ -13,6 +13,9 @@ from dpeigen.studio.bounds import BoundsTemplates
 from dpeigen.studio.foresee import Facts, coarse, only_noise_words, refined, words_of
 from dpeigen.studio.toml import render
 
+for package in ("starlette", "jinja2"):
+    pytest.importorskip(package, reason="the studio needs it")
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

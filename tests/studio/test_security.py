@@ -8,6 +8,9 @@ from studio_client import HOST, SECRET, TOKEN, Client, confirmed, declared, prep
 
 from dpeigen.studio.guard import POLICY
 
+for package in ("starlette", "jinja2"):
+    pytest.importorskip(package, reason="the studio needs it")
+
 PAGES = ("columns", "question", "privacy", "check", "history", "export")
 
 

@@ -19,6 +19,9 @@ from dpeigen import Ledger, load_release
 from dpeigen.studio.jobs import Job
 from dpeigen.studio.project import Project
 
+for package in ("starlette", "jinja2"):
+    pytest.importorskip(package, reason="the studio needs it")
+
 BASE = "/p/small-study"
 
 
@@ -263,3 +266,14 @@ def test_everything_of_the_messy_table_is_prepared(client):
     page = client.get("/p/visits-study/check")
     assert "region=Übersee" in page.words
     assert "missing" in page.words
+
+
+def test_ordinary_and_robust_questions_have_a_dry_run(tmp_path):
+    client = small(tmp_path)
+    methods = set()
+    for question in ("pca", "covariance"):
+        for robust in ("yes", "no"):
+            for scale in ("private", "none"):
+                ready(client, question, robust=robust, scale=scale)
+                methods.add((robust, client.get(f"{BASE}/check").words.partition("Method: ")[2].split(".")[0]))
+    assert not {name for robust, name in methods if robust == "yes"} & {n for robust, n in methods if robust == "no"}

@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from dpeigen._text import clean
 from dpeigen._version import __version__
 
@@ -17,6 +14,8 @@ class Pages:
     """Renders templates; ``base`` is the path that every address begins with."""
 
     def __init__(self, base: str) -> None:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
         self.base = base
         self._environment = Environment(
             loader=FileSystemLoader(Path(__file__).with_name("pages")),
@@ -38,7 +37,7 @@ def _visible(value: Any) -> Any:
     """What is put into a page: text of visible characters; line ends stay, for fields of several lines."""
     if value is None:
         return ""
-    if isinstance(value, Markup):
+    if hasattr(value, "__html__"):  # text that is HTML already
         return value
     return "\n".join(map(clean, str(value).split("\n")))
 

@@ -31,6 +31,7 @@ Handler = Callable[..., Any]
 def studio_app(folder: Path, *, token: str, hosts: tuple[str, ...], start: str | None = None) -> Any:
     """The ASGI application over a folder. ``hosts`` are the values of Host that it answers to, ``start`` a table."""
     try:
+        import jinja2  # noqa: F401
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
         from starlette.staticfiles import StaticFiles
