@@ -32,7 +32,7 @@ LAYERS = [
     | {"regression", "release", "ridge", "score_map"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
-    {"cli", "__main__"},
+    {"cli", "studio", "__main__"},
 ]
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 HEAVY = ["dp_accounting", "matplotlib", "pyarrow", "opendp", "dask", "pyspark", "pandas", "polars", "psycopg"]

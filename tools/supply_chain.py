@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EPOCH = "1577836800"  # the date of every file in a wheel
-EXTRAS = ("accounting", "dask", "spark", "serve", "postgres")
+EXTRAS = ("accounting", "dask", "spark", "serve", "studio", "postgres")
 ALLOWED = re.compile(
     r"(apache(-2\.0| software license| license,? version 2\.0| 2\.0)?|mit( license|-cmu)?"
     r"|(new |modified )?bsd( license)?"

@@ -207,8 +207,8 @@ def _expected(plan: FitPlan) -> list[str]:
     return found
 
 
-def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
-    from dpeigen.cli import _show
+def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
+    """What a release would do and cost, and what the ledger has left; refuses where the ledger has no room."""
     from dpeigen.privacy.ledger import Ledger
 
     plan = fit.plan()
@@ -216,41 +216,48 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     if ledger is not None:
         ledger.require(plan.cost, split_unknown=True)
     left = None if ledger is None else ledger.remaining()
-    open_choice = fit.counts and rows is None
-    warnings = _expected(plan)
-    for warning in warnings:
+    return {
+        "method": plan.method,
+        "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta},
+        "split": [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split],
+        "passes": plan.passes,
+        "reads": plan.passes + fit.counts,
+        "columns": fit.source.feature_names,
+        "rows_known": not (fit.counts and rows is None),
+        "guarantee": plan.guarantee.to_dict(),
+        "warnings": _expected(plan),
+        "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
+    }
+
+
+def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
+    from dpeigen.cli import _show
+    from dpeigen.privacy import Guarantee
+    from dpeigen.privacy.ledger import Ledger
+
+    facts = plan_facts(fit, rows)
+    for warning in facts["warnings"]:
         tell(f"warning: {warning}")
     if as_json:
-        cost = {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta}
-        spends = [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split]
-        text = {
-            "method": plan.method,
-            "cost": cost,
-            "split": spends,
-            "passes": plan.passes,
-            "reads": plan.passes + fit.counts,
-            "columns": fit.source.feature_names,
-            "rows_known": not open_choice,
-            "guarantee": plan.guarantee.to_dict(),
-            "warnings": warnings,
-            "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
-        }
-        typer.echo(json_text(text))
+        typer.echo(json_text(facts))
         return
+    left = facts["ledger_left"]
     console = _show.console()
-    _show.show_guarantee(console, plan.guarantee, "What a release would promise", "What the budget would be spent on")
+    guarantee = Guarantee.from_dict(facts["guarantee"])
+    _show.show_guarantee(console, guarantee, "What a release would promise", "What the budget would be spent on")
     names = fit.source.feature_names or []
     if names:
         console.print(
             f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
-    unit = plan.guarantee.unit
+    unit = guarantee.unit
     what = "rows" if unit == "row" else f"different {unit!r}"
     counted = f", and one more to count the {what}" if fit.counts else ""
-    console.print(clean(f"passes     {plan.passes} over the data{counted}"), markup=False)
-    if left is not None and ledger is not None:
-        console.print(f"ledger     {ledger.place}: (ε, δ) = ({left.epsilon:g}, {left.delta:g}) left now", markup=False)
-    if open_choice:
+    console.print(clean(f"passes     {facts['passes']} over the data{counted}"), markup=False)
+    if left is not None:
+        place = Ledger.at(fit.estimator.ledger).place
+        console.print(f"ledger     {place}: (ε, δ) = ({left['epsilon']:g}, {left['delta']:g}) left now", markup=False)
+    if not facts["rows_known"]:
         of_whom = "" if unit == "row" else f" The number of {what} is meant, not that of rows, which is private."
         console.print(
             clean(

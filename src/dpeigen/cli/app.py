@@ -25,6 +25,7 @@ from dpeigen.cli.plan import plan
 from dpeigen.cli.reproduce import reproduce
 from dpeigen.cli.ridge import ridge
 from dpeigen.cli.score_map import scoremap
+from dpeigen.cli.studio import studio
 
 app = typer.Typer(
     name="dpeigen",
@@ -33,7 +34,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
 )
-for command in (init, plan, pca, covariance, ridge, scoremap, check, card, compare, audit, demo):
+for command in (init, plan, pca, covariance, ridge, scoremap, check, card, compare, audit, demo, studio):
     app.command(epilog=EXIT_CODES)(command)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")

@@ -108,7 +108,7 @@ def init(
         kind, said = "", []
         if file.suffix.lower() != ".npy":
             files, kind, _, _ = look(file, Layout.of(given) or PLAIN)
-            said = _look_at_header(files[0], given) if kind in ("csv", "tsv") else []
+            said = look_at_header(files[0], given) if kind in ("csv", "tsv") else []
         columns = columns_of(file, Layout.of(given) or PLAIN)
         text = render(columns, _file(_OF_CSV if kind in ("csv", "tsv") else _WRITTEN.get(kind, ()), given))
         try:
@@ -121,7 +121,7 @@ def init(
             typer.echo(line)
         if (whose := whose_row(columns)) is not None:
             typer.echo(
-                f"The name of column {clean(whose)!r} says whose row it is, so unit = {clean(_quoted(whose))} is "
+                f"The name of column {clean(whose)!r} says whose row it is, so unit = {clean(quoted(whose))} is "
                 "declared: all rows of one are protected together. Delete that line if it says something else."
             )
         typer.echo(
@@ -129,7 +129,7 @@ def init(
         )
 
 
-def _look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
+def look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
     """Adds what the header line says about how the file is written, and says so."""
     from dpeigen.sources.csv_rows import header_text, likely_encoding, likely_separator, names_in
     from dpeigen.sources.layout import PLAIN, Layout
@@ -174,22 +174,22 @@ def _file(names: tuple[str, ...], given: dict[str, Any]) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
-    return str(value) if isinstance(value, int) else _quoted(value)
+    return str(value) if isinstance(value, int) else quoted(value)
 
 
 def render(columns: dict[str, Any], file: str = "") -> str:
     """The text of the file; a type of None is that of a CSV column."""
     typed = any(kind is not None for kind in columns.values())
     whose = whose_row(columns)
-    line = f"unit = {_quoted(whose)}" if whose is not None else '# unit = "patient_id"'
+    line = f"unit = {quoted(whose)}" if whose is not None else '# unit = "patient_id"'
     unit = f"{line:<26} # the column that says whose row it is, if someone may have several: all their rows are\n"
-    tables = [f"\n[columns.{_quoted(name)}]\n{_body(name, kind, whose)}" for name, kind in columns.items()]
+    tables = [f"\n[columns.{quoted(name)}]\n{_body(name, kind, whose)}" for name, kind in columns.items()]
     return _HEAD.format(types=" and types" if typed else "", unit=unit, file=file) + "".join(tables)
 
 
 def whose_row(columns: Iterable[str]) -> str | None:
     """The first column whose name says that it tells whose row it is; None if there is none."""
-    from dpeigen.estimators.mixed import looks_like_id
+    from dpeigen.sources.ids import looks_like_id
 
     return next((name for name in columns if looks_like_id(name)), None)
 
@@ -199,7 +199,7 @@ def _body(name: str, kind: Any, whose: str | None = None) -> str:
         return "use = false  # its name says whose row it is: see unit, above; delete that line if it is not so\n"
     if not name.strip() or name.startswith("__index_level_") or name.strip().lower() in _ROW_NUMBERS:
         return "use = false  # looks like row numbers\n"
-    declared, text = _declared(kind)
+    declared, text = declared_type(kind)
     if text:
         return f"use = false  # {text}: list its categories and delete this line, or leave it out\n{_CATEGORIES}"
     lines = f'type = "{declared}"'
@@ -213,7 +213,7 @@ def _body(name: str, kind: Any, whose: str | None = None) -> str:
     return lines + (_CATEGORIES if kind is None else "")
 
 
-def _declared(kind: Any) -> tuple[str, str]:
+def declared_type(kind: Any) -> tuple[str, str]:
     """The type to declare, and for a column that is not a number, what it is."""
     if kind is None:
         return "number", ""
@@ -230,6 +230,6 @@ def _declared(kind: Any) -> tuple[str, str]:
     return "", f"{kind}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A TOML string: JSON's escapes are among TOML's."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

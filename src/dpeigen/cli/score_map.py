@@ -25,6 +25,7 @@ from dpeigen.cli._errors import (
 from dpeigen.cli._reading import reading_of, reads_files
 
 if TYPE_CHECKING:
+    from dpeigen import PrivateScoreMap
     from dpeigen.estimators.rehearsal import FitPlan
     from dpeigen.release import Release
     from dpeigen.score_map import ScoreMap
@@ -86,35 +87,10 @@ def scoremap(
 ) -> None:
     """Release a private map of the scores: a density, and with labels the centres of the classes."""
     with one_line_errors(), one_line_warnings():
-        from dpeigen import PrivateScoreMap, load_release
-        from dpeigen.privacy.ledger import ledger_for
-
-        study = read_study(config)
-        epsilon = study.settings.get("map_epsilon") if epsilon is None else epsilon
-        if epsilon is None:
-            beside = ", where 'epsilon' is that of the release" if "epsilon" in study.settings else ""
-            raise ValueError(
-                "--epsilon has no default: give the privacy loss of the map, which comes on top of that of the "
-                f"release, for example 1, here or as 'map_epsilon' in the file of --config{beside}."
-            )
-        ledger = study.settings.get("ledger") if ledger is None else ledger
-        insists = f"'require_ledger' in {config} says so" if study.settings.get("require_ledger") else ""
-        ledger_for(ledger, "dpeigen scoremap", insists)
-        plane = load_release(release)
-        listed = None if labels is None else [name.strip() for name in labels.split(",")]
-        unit = None if plane.unit == "row" else plane.unit
-        declared = {"category": category, "column_type": column_type, "reading": reading}
-        source = _in_units(_open(file, plane, declared, study, label, listed, unit), plane)
-        estimator = PrivateScoreMap(
-            plane,
-            epsilon=epsilon,
-            labels=listed,
-            label=label,
-            by_class=by_class,
-            ledger=ledger,
-            missing=missing or study.settings.get("missing", "refuse"),
-            on_bad_row=on_bad_row or study.settings.get("on_bad_row"),
-        )
+        given: dict[str, Any] = {"release": release, "file": file, "epsilon": epsilon, "label": label, "labels": labels}
+        given |= {"by_class": by_class, "category": category, "column_type": column_type, "config": config}
+        given |= {"ledger": ledger, "missing": missing, "on_bad_row": on_bad_row, "reading": reading}
+        estimator, source = prepare_map(given)
         if dry_run:
             _print_plan(estimator.explain(source), as_json)
             return
@@ -128,12 +104,45 @@ def scoremap(
             partial(estimator.fit, source),
             FolderKeeper(out),
             source.n_features,
-            ledger=ledger,
+            ledger=estimator.ledger,
             others=("map.svg", "map.png"),
             draw=_draw,
             again="Draw it again, for free, in Python: dpeigen.plotting.ScoreMapDisplay.",
             show=partial(_print, as_json=as_json),
         )
+
+
+def prepare_map(given: Mapping[str, Any]) -> tuple[PrivateScoreMap, Source]:
+    """The estimator and the table, from the command's options by their names; looks at no row."""
+    from dpeigen import PrivateScoreMap, load_release
+    from dpeigen.privacy.ledger import ledger_for
+
+    study, labels = read_study(given["config"]), given["labels"]
+    epsilon = study.settings.get("map_epsilon") if given["epsilon"] is None else given["epsilon"]
+    if epsilon is None:
+        beside = ", where 'epsilon' is that of the release" if "epsilon" in study.settings else ""
+        raise ValueError(
+            "--epsilon has no default: give the privacy loss of the map, which comes on top of that of the "
+            f"release, for example 1, here or as 'map_epsilon' in the file of --config{beside}."
+        )
+    ledger = study.settings.get("ledger") if given["ledger"] is None else given["ledger"]
+    insists = f"'require_ledger' in {given['config']} says so" if study.settings.get("require_ledger") else ""
+    ledger_for(ledger, "dpeigen scoremap", insists)
+    plane = load_release(given["release"])
+    listed = None if labels is None else [name.strip() for name in labels.split(",")]
+    unit = None if plane.unit == "row" else plane.unit
+    source = _in_units(_open(given["file"], plane, given, study, given["label"], listed, unit), plane)
+    estimator = PrivateScoreMap(
+        plane,
+        epsilon=epsilon,
+        labels=listed,
+        label=given["label"],
+        by_class=given["by_class"],
+        ledger=ledger,
+        missing=given["missing"] or study.settings.get("missing", "refuse"),
+        on_bad_row=given["on_bad_row"] or study.settings.get("on_bad_row"),
+    )
+    return estimator, source
 
 
 def _open(

@@ -5,7 +5,6 @@ All of it is public: declarations, and functions of single rows.
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from dpeigen._validate import complain
 from dpeigen.privacy.guarantee import UnitWarning
 from dpeigen.release import Release
 from dpeigen.sources import Source, open_source
+from dpeigen.sources.ids import looks_like_id
 from dpeigen.sources.opening import open_if_known
 
 
@@ -83,24 +83,6 @@ def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
     rows = np.concatenate([np.empty((0, source.n_features)), *map(np.asarray, source.blocks())])
     places = [source.feature_names.index(feature) for feature in features] if source.feature_names else []
     return rows[:, places]
-
-
-_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
-_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
-_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
-
-
-def looks_like_id(name: object) -> bool:
-    """Whether the name of a column, which is public, says that it tells whose row it is.
-
-    >>> [looks_like_id(name) for name in ("patient_id", "patientid", "PatNo", "Subject", "age", "paid")]
-    [True, True, False, True, False, False]
-    """
-    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-    joined = any(
-        word.removesuffix(end) in _PEOPLE for word in words for end in ("id", "no", "nr") if word.endswith(end)
-    )
-    return joined or bool(words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS))
 
 
 def warn_of_ids(names: list[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from decimal import Decimal
 from itertools import chain
@@ -27,6 +28,24 @@ _BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
 
 class UnreadableIdsError(UnreadableRowsError):
     """What is given as ids of rows is none, by its type or shape. The message holds no id."""
+
+
+_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
+_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
+_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
+
+
+def looks_like_id(name: object) -> bool:
+    """Whether the name of a column, which is public, says that it tells whose row it is.
+
+    >>> [looks_like_id(name) for name in ("patient_id", "patientid", "PatNo", "Subject", "age", "paid")]
+    [True, True, False, True, False, False]
+    """
+    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
+    joined = any(
+        word.removesuffix(end) in _PEOPLE for word in words for end in ("id", "no", "nr") if word.endswith(end)
+    )
+    return joined or bool(words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS))
 
 
 def encoded(ids: Any) -> tuple[Codes, int]:

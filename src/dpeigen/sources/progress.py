@@ -1,20 +1,53 @@
 """How far a pass has come: a bar on a terminal with rows per second and the time left; nothing elsewhere.
 
-Off unless asked for (`show_progress`; the command line asks). Where the number of rows is private no bar tells it: then
+Off unless asked for (`show_progress`; the command line asks). Programs that run a command may name a file in the
+environment variable ``DPEIGEN_PROGRESS``: it gets a line of JSON now and then, with the number of the pass and where
+public the rows read. Where the number of rows is private no bar tells it: then
 only the number of the pass and the time are shown.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 _bars: ContextVar[Any] = ContextVar("bars", default=None)  # rich's Progress, or None
 _rows_public: ContextVar[bool] = ContextVar("rows_public", default=True)
+FILE = "DPEIGEN_PROGRESS"
+_STEP = 0.2  # seconds between lines
+
+
+class _Lines:
+    """The part of rich's Progress that is used here, as lines in a file. Nothing fails if they cannot be written."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._last = path, 0.0
+        self.task_ids: list[int] = []
+        self._totals: list[int | None] = []
+
+    def add_task(self, _: str, *, total: int | None, number: int, **__: Any) -> int:
+        self.task_ids.append(number)
+        self._totals.append(total)
+        self._write(number, 0, total)
+        return len(self.task_ids) - 1
+
+    def update(self, task: int, *, completed: int, total: int | None = None, **__: Any) -> None:
+        ended = total is not None
+        if ended or time.monotonic() - self._last >= _STEP:
+            known = self._totals[task]
+            self._write(self.task_ids[task], None if ended else completed, known, ended)
+
+    def _write(self, number: int, rows: int | None, total: int | None, ended: bool = False) -> None:
+        self._last = time.monotonic()
+        line = json.dumps({"pass": number, "rows": rows, "of": total, "ended": ended})
+        with suppress(OSError), open(self._path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
 
 
 @contextmanager
@@ -34,6 +67,13 @@ def show_progress(console: Any = None) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    if path := os.environ.get(FILE):
+        token = _bars.set(_Lines(path))
+        try:
+            yield
+        finally:
+            _bars.reset(token)
+        return
     console = console if console is not None else Console(stderr=True)
     if not console.is_terminal:
         yield

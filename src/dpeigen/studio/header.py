@@ -1,0 +1,96 @@
+"""The columns of a table by its header line or schema, as `dpeigen init` finds them. No row is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpeigen.cli.init import declared_type, look_at_header
+from dpeigen.sources.ids import looks_like_id
+from dpeigen.studio.errors import words_for_the_page
+
+READING = (
+    "separator",
+    "decimal",
+    "thousands",
+    "encoding",
+    "quote",
+    "date_format",
+    "header",
+    "names",
+    "comment",
+    "sheet",
+)
+_OF_KIND = {
+    "csv": tuple(name for name in READING if name != "sheet"),
+    "tsv": tuple(name for name in READING if name != "sheet"),
+    "xlsx": ("sheet", "header", "names", "decimal", "date_format"),
+    "jsonl": ("names", "decimal", "date_format"),
+}
+
+
+@dataclass(frozen=True)
+class HeaderColumn:
+    """A column by its name, and by its type where the file states one."""
+
+    name: str
+    type: str  # that a declaration starts with; "" where it is text, or nothing that can be used
+    stated: bool  # whether the file says so
+    identifier: bool  # whether the name looks like one
+
+
+@dataclass(frozen=True)
+class TableHeader:
+    """What is known of a table before anything is declared."""
+
+    kind: str  # csv, xlsx, parquet, …
+    columns: tuple[HeaderColumn, ...]
+    reading: Mapping[str, Any]  # how the file is written: as declared, and what the header line says
+    said: tuple[str, ...]  # what was found in the header line, in words
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What may be declared about files of this kind."""
+        return _OF_KIND.get(self.kind, ())
+
+    @property
+    def counted(self) -> bool:
+        """Whether the file does not tell how many rows it has, so that a release counts them."""
+        return self.kind in _OF_KIND
+
+
+def header_of(path: Path, declared: Mapping[str, Any]) -> TableHeader:
+    """Names, and types where the file states them; ``declared`` is how the file is written."""
+    from dpeigen.sources.arrow import columns_of, look
+    from dpeigen.sources.layout import PLAIN, Layout
+
+    given = {name: declared[name] for name in READING if name in declared}
+    with words_for_the_page():
+        if _kind(path) == "jsonl":
+            names = given.pop("names", [])
+            layout = Layout.of(given) or PLAIN
+            layout.check_kind("jsonl", path.name)
+            kind, said, found = "jsonl", [], dict.fromkeys(names)
+            given["names"] = names
+        else:
+            files, kind, _, _ = look(path, Layout.of(given) or PLAIN)
+            said = look_at_header(files[0], given) if kind in ("csv", "tsv") and "names" not in given else []
+            found = columns_of(path, Layout.of(given) or PLAIN)
+    columns = []
+    for name, stated in found.items():
+        word = "" if not name.strip() or name.startswith("__index_level_") else declared_type(stated)[0]
+        columns.append(HeaderColumn(name, word, stated is not None, looks_like_id(name)))
+    return TableHeader(kind, tuple(columns), given, tuple(map(_for_the_page, said)))
+
+
+def _kind(path: Path) -> str:
+    return path.name.lower().partition(".jsonl")[1].removeprefix(".")
+
+
+def _for_the_page(text: str) -> str:
+    """What `init` says, without the options of the command line."""
+    text = re.sub(r"and if not give --encoding\.", "and if not choose another encoding below.", text)
+    return re.sub(r"declare decimal = \",\" in it\.", "choose the comma as decimal mark below.", text)

@@ -1,0 +1,115 @@
+"""The dry run of what a project asks for: the commands' own functions, called with the options that they would get.
+
+Reads no row and spends nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpeigen.studio.errors import RefusedError, words_for_the_page
+from dpeigen.studio.header import header_of
+from dpeigen.studio.project import Project
+
+_one_at_a_time = threading.RLock()  # warnings are caught for the whole process
+
+
+def options_of(project: Project, config: Path | None = None) -> dict[str, Any]:
+    """The options of the command of a project, by their names; paths as they are on this machine."""
+    from dpeigen.cli._options import FITTING
+
+    given: dict[str, Any] = dict.fromkeys(FITTING)
+    given |= {"file": project.table_path, "config": config or project.settings_path, "reading": {}}
+    given |= {"ledger": str(project.ledger_path), "dry_run": True, "as_json": True}
+    given |= dict.fromkeys(("components", "target", "alpha", "out"))
+    if project.question == "scoremap":
+        asked = project.map
+        given |= {"release": map_release(project), "epsilon": project.epsilon, "by_class": "centroids"}
+        given |= {"label": asked.get("label"), "labels": ",".join(asked["labels"]) if asked.get("labels") else None}
+    elif project.people is not None and rows_help(project):
+        given["rows"] = project.people
+    return given
+
+
+def map_release(project: Project) -> Path:
+    """The folder of the release whose plane a map is drawn on."""
+    number = project.map.get("release")
+    if not isinstance(number, str):
+        raise RefusedError("Choose the release whose components the map is drawn on.")
+    return project.release_path(number) / "release"
+
+
+def rows_help(project: Project) -> bool:
+    """Whether the dry run may be told how many rows there are: the file does not tell, and the number is public."""
+    if project.content.get("relation", "replace") != "replace":
+        return False
+    return header_of(project.table_path, project.content).counted
+
+
+def dry_run(project: Project) -> dict[str, Any]:
+    """What a release would promise, what it would measure at what cost, and what is said before it; else a refusal."""
+    from dpeigen.cli._fit import prepare
+    from dpeigen.cli._run import plan_facts
+    from dpeigen.cli.score_map import prepare_map
+    from dpeigen.privacy.ledger import Ledger
+
+    if project.epsilon is None:
+        raise RefusedError("Choose ε first, on the page about privacy.")
+    if not project.has_ledger:
+        raise RefusedError("Make a ledger first, on the page about privacy: it keeps the budget of this table.")
+    with words_for_the_page(), said_before() as said:
+        given = options_of(project)
+        if project.question == "scoremap":
+            estimator, source = prepare_map(given)
+            plan, ledger = estimator.explain(source), Ledger.at(given["ledger"])
+            ledger.require(plan.cost, split_unknown=True)
+            left = ledger.remaining()
+            facts: dict[str, Any] = {
+                "method": plan.method,
+                "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta},
+                "split": [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split],
+                "passes": plan.passes,
+                "reads": plan.passes,
+                "columns": source.feature_names,
+                "rows_known": True,
+                "guarantee": plan.guarantee.to_dict(),
+                "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
+            }
+        else:
+            facts = plan_facts(prepare(project.question, given), given["rows"])
+    return {**facts, "said": said}
+
+
+def check_columns(project: Project) -> None:
+    """Refuse declarations that no command would take, with the words of the commands."""
+    from dpeigen.cli._columns import declared_bounds, open_columns
+    from dpeigen.cli._config import read_study
+
+    if not project.settings_path.exists():
+        raise RefusedError("Declare the columns first.")
+    with words_for_the_page(), said_before():
+        study = read_study(project.settings_path)
+        given: dict[str, Any] = {"reading": {}, "columns": None}
+        _, known = open_columns(project.table_path, given, study, study.settings.get("unit"))
+        declared_bounds(known, study)
+
+
+@contextmanager
+def said_before() -> Iterator[list[str]]:
+    """What the library warns of, as the commands print it; warnings of other packages may quote values."""
+    from dpeigen.methods.foreseen import OnlyNoiseWarning
+    from dpeigen.privacy.guarantee import UnitWarning
+
+    said: list[str] = []
+    with _one_at_a_time, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield said
+        finally:
+            known = (OnlyNoiseWarning, UnitWarning)
+            said.extend(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, known)))

@@ -1,0 +1,46 @@
+"""Runs one command of dpeigen in a process of its own, and writes down how it ended.
+
+    python -c "from dpeigen.studio.runner import main; main()" FOLDER pca visits.csv --config … --out …
+
+It is the command itself: the same function that the script ``dpeigen`` calls, with the same arguments. The process does
+not depend on the server: what is paid for is saved and recorded although the server was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+ENDED = "ended.json"
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
+
+
+def main() -> None:
+    """Run ``sys.argv[2:]``; the exit code goes to a file in the folder ``sys.argv[1]``."""
+    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    signal.signal(signal.SIGTERM, _stop)  # until the command itself waits for signals
+    code = 1
+    try:
+        from dpeigen.cli.app import main as command
+
+        sys.argv = ["dpeigen", *arguments]
+        command()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except KeyboardInterrupt:
+        code = 130
+        print("dpeigen: Stopped. Nothing was reserved or spent.", file=sys.stderr)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        part = folder / f"{ENDED}.part"
+        part.write_text(json.dumps({"code": code}), encoding="utf-8")
+        os.replace(part, folder / ENDED)
+    sys.exit(code)
