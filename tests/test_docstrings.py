@@ -6,24 +6,33 @@ fields under "Attributes" instead of "Parameters".
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from dataclasses import is_dataclass
 from enum import Enum
+from pathlib import Path
 
 import pytest
+
+import dpeigen
 
 numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
 
 MODULES = [
     "dpeigen",
+    "dpeigen.auditing",
+    "dpeigen.datasets",
+    "dpeigen.evaluation",
+    "dpeigen.intervals",
+    "dpeigen.local",
+    "dpeigen.planner",
+    "dpeigen.plotting",
     "dpeigen.privacy",
     "dpeigen.privacy.ledger",
-    "dpeigen.datasets",
-    "dpeigen.planner",
-    "dpeigen.auditing",
-    "dpeigen.sources",
+    "dpeigen.regression",
     "dpeigen.report",
+    "dpeigen.sources",
 ]
 # No docstring, no summary; a parameter that is not described, not there, out of order, without a meaning; no returns.
 ERRORS = {"GL08", "SS01", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03"}
@@ -69,9 +78,18 @@ def test_public_name_is_documented(name):
 
 
 def test_a_missing_parameter_is_noticed(monkeypatch):
-    import dpeigen
-
     monkeypatch.setattr(
         dpeigen.load_release, "__doc__", "Read a saved release.\n\nReturns\n-------\nRelease\n    It.\n"
     )
     assert [text[:4] for text in problems("dpeigen.load_release")] == ["PR01"]
+
+
+def test_every_module_lists_its_public_names():
+    root = Path(dpeigen.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        if path.name == "__main__.py":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        targets = [t for node in tree.body if isinstance(node, ast.Assign) for t in node.targets]
+        targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+        assert any(getattr(t, "id", "") == "__all__" for t in targets), path.relative_to(root)

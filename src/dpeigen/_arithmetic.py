@@ -13,6 +13,8 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+__all__ = ["P", "T", "own_error_state"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -13,6 +13,8 @@ from html import escape as _escape
 
 from dpeigen._text import clean
 
+__all__ = ["box", "escape", "paragraph", "table"]
+
 _BOX = "border:1px solid rgba(128,128,128,.5);border-radius:.4em;padding:.6em .9em;max-width:60em;overflow-x:auto"
 _CELL = "text-align:left;vertical-align:top;padding:.15em .9em .15em 0;white-space:normal"
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+__all__ = ["clean", "json_text", "short", "table_text"]
+
 
 def clean(text: object) -> str:
     """One line of visible characters: control characters and those that turn the direction of text are replaced.

@@ -15,6 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_delta",
+    "check_epsilon",
+    "check_flag",
+    "check_fraction",
+    "check_positive",
+    "check_vector",
+    "complain",
+    "nearest",
+]
+
 
 def complain(name: str, owner: str, must: str, got: Any, remedy: str = "") -> str:
     """The one form of every parameter error.

@@ -18,6 +18,8 @@ from dpeigen.methods.holes import NEARLY_ALL
 from dpeigen.sources.declared import Declared
 from dpeigen.sources.wording import label, spread_text, value_text
 
+__all__ = ["DeclaredColumns"]
+
 _NO_CELLS = "nearly all of its cells are missing or do not fit the declared type"
 _NOTHING_SEEN = "constant, or too rare for this budget"
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.measured import Measured
 
+__all__ = ["CLEAR", "DECOMPOSED", "DRAWS", "Errors", "errors_of", "generator_of", "is_correlated", "most_draws"]
+
 DRAWS = 400  # of errors; a fraction of them for what takes a decomposition each
 DECOMPOSED = 160
 _MANY, _FEWEST = 60, 64  # columns from which on fewer draws are made, and so many at least

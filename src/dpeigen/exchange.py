@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.sources.declared import Declared
 
+__all__ = ["read_arrow", "to_arrow", "to_sklearn", "write_arrow"]
+
 _KEY = b"dpeigen"
 
 

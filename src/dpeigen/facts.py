@@ -15,6 +15,18 @@ from dpeigen._validate import complain
 from dpeigen._version import __version__
 from dpeigen.sources.declared import Declared, declared
 
+__all__ = [
+    "ABOUT",
+    "KINDS",
+    "Check",
+    "check_about",
+    "check_description",
+    "check_guarantee",
+    "columns_in",
+    "features_of",
+    "made_now",
+]
+
 ABOUT = {"title": 200, "author": 400, "contact": 400, "description": 4000, "population": 1000}  # most characters
 KINDS = ("pca", "covariance", "ridge")
 _LARGEST = 1e100  # of a number: its square is a number too

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.measured import Measured
 
+__all__ = ["Intervals", "check_level", "intervals", "measured_in"]
+
 _LONG = 0.8  # a loading from which on its own square takes part in its error
 _DETERMINED = 0.75  # mean squared cosine to draws of a direction: less, and it may as well be another one
 _ROUNDING = 1e-10  # of a variance that is 1 by definition

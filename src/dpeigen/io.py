@@ -18,6 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "ARRAYS",
+    "DESCRIPTION",
+    "FORMAT",
+    "DamagedReleaseError",
+    "digests",
+    "read_folder",
+    "replace_file",
+    "write_folder",
+]
+
 ARRAYS, DESCRIPTION = "release.safetensors", "release.json"
 FORMAT = 1
 _PARTS, _PART_NAMES = count(), 1000

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.measured import Measured
 
+__all__ = ["NoiseFloor", "noise_floor"]
+
 _DRAWS = 60
 _LEVEL = 0.95
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.intervals import Interval
 
+__all__ = ["NOISE", "intervals_html", "loadings_unknown", "regression_html", "release_html", "variance_intervals"]
+
 NOISE = "not distinguishable from noise"
 _COMPONENTS, _LOADINGS, _COEFFICIENTS = 20, 3, 60
 _MOST_COLUMNS = 60  # up to which intervals of variances take seconds; those of loadings are quick anyway

@@ -34,6 +34,8 @@ from dpeigen.stats.ridge import check_alphas
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
+__all__ = ["REFERENCE", "UNKNOWN", "Regression", "regression"]
+
 REFERENCE, UNKNOWN = "reference level", "not known"
 _FAINT = "its variance is not distinguishable from noise"
 _TARGET = "the variance of the target is not distinguishable from noise"

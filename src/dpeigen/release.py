@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dpeigen.noise_floor import NoiseFloor
     from dpeigen.regression import Regression
 
+__all__ = ["Release", "load_release"]
+
 _MOST_COLUMNS = 100  # up to which intervals of loadings take seconds
 
 

@@ -22,6 +22,8 @@ from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, choose_penalt
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
+__all__ = ["FAINT", "constants_among", "penalty_scales", "regression_columns", "ridge", "rows_known"]
+
 FAINT = 1e-100  # a penalty that only chooses among coefficients that predict alike
 _ROUNDING = 1e-9
 

@@ -23,6 +23,8 @@ from dpeigen.privacy import Budget, Guarantee
 from dpeigen.stats.areas import drawn_to_regression
 from dpeigen.stats.smoothing import smooth
 
+__all__ = ["CLIP", "REACH", "Centroids", "ScoreMap", "load_score_map"]
+
 CLIP = 2.5  # standard deviations: positions are summed inside |x|/2.5σ₁ + |y|/2.5σ₂ ≤ 1
 REACH = 3.0  # standard deviations: half of the window
 _FALSE_ALARM = 0.05  # the chance that any label without rows is taken for one with rows

@@ -21,6 +21,8 @@ from scipy.special import ndtri
 from dpeigen.privacy import ApproximateCost, Budget, ConcentratedCost, Cost, GaussianCost, PureCost, Spend
 from dpeigen.privacy.accounting import compose, compose_delta
 
+__all__ = ["Claim", "Finding"]
+
 _LARGEST_FACTOR, _STEPS, _GRID = 64.0, 40, 48
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from dpeigen._types import Integers
 from dpeigen.privacy.randomness import SystemRandomness
 
+__all__ = ["STOCK", "BufferedRandomness"]
+
 STOCK = 512  # integers drawn at a time
 
 

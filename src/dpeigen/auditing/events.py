@@ -36,6 +36,23 @@ from scipy.special import betainccinv, betaincinv, ive, ndtri
 from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_delta, check_fraction, complain
 
+__all__ = [
+    "AuditResult",
+    "Event",
+    "LogDensity",
+    "Mechanism",
+    "audit",
+    "bingham_circle_log_density",
+    "exact_epsilon_discrete",
+    "find_events",
+    "gaussian_log_density",
+    "hockey_stick",
+    "hockey_stick_density",
+    "laplace_log_density",
+    "repeat",
+    "scores",
+]
+
 Mechanism = Callable[[Any, int], ArrayLike]  # (data, runs) → runs outputs, one per row
 LogDensity = Callable[[float], float]
 _Score = Callable[[Floats], Floats]

@@ -31,6 +31,8 @@ from dpeigen.auditing.events import (
 )
 from dpeigen.privacy import gaussian_sigma
 
+__all__ = ["CHECKS", "ExactLoss", "bingham", "exact_losses", "gaussian", "laplace", "matrix_laplace"]
+
 _DELTA = 1e-6
 
 

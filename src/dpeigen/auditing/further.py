@@ -28,6 +28,8 @@ from dpeigen.sources.memory import Batch
 from dpeigen.stats import Frame
 from dpeigen.stats.cells import PlaneView
 
+__all__ = ["estimator_target", "map_target", "mean_target", "ridge_target", "shuffled_target", "top_eigenvalue_target"]
+
 _MAPPED_ROWS, _CELLS = 40, 2
 _CLIENTS, _SHUFFLED_DELTA = 60, 0.01
 

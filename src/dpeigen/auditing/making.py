@@ -22,6 +22,21 @@ from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
 from dpeigen.sources import ArraySource
 from dpeigen.sources.units import UnitsByPlace
 
+__all__ = [
+    "DELTA",
+    "NOISE",
+    "SIGNAL",
+    "VISITS",
+    "Kind",
+    "Target",
+    "make_task",
+    "method_target",
+    "model_rows",
+    "people_target",
+    "shown",
+    "whole",
+]
+
 DELTA = 1e-6
 _SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
 VISITS = 5  # rows of a person

@@ -18,6 +18,8 @@ from dpeigen.auditing.targets import Target, model_rows
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import made_up_generator
 
+__all__ = ["FAR", "Pair", "catalogue", "neighbours_of"]
+
 FAR = 1e6
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from dpeigen.auditing.exact import ExactLoss
 from dpeigen.auditing.runner import Result
 
+__all__ = ["audit_picture"]
+
 
 def audit_picture(results: Sequence[Result], losses: Sequence[ExactLoss] = ()) -> Any:
     """A Matplotlib figure: for each mechanism the audited lower bound on ε and the stated ε."""

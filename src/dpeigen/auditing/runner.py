@@ -40,6 +40,21 @@ from dpeigen.io import replace_file
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import SeededRandomness, SystemRandomness, made_up_generator
 
+__all__ = [
+    "FEWEST",
+    "FINALISTS",
+    "PIECES",
+    "PILOT",
+    "READINGS",
+    "SLOW",
+    "STAGES",
+    "AuditPlan",
+    "Result",
+    "run_audits",
+    "separation",
+    "work",
+]
+
 PIECES = 8  # of the fresh runs on one data set; readings after a fourth, a half and all of them
 PILOT, FEWEST = 2000, 400  # runs that are enough to choose an event; that a slow mechanism gets, unless quick
 FINALISTS, SLOW = 6, 5  # pairs looked at twice in a search; the cost from which on the catalogue is the short one

@@ -14,6 +14,8 @@ from dpeigen.sources.declared import Declared, declared
 if TYPE_CHECKING:
     from dpeigen.sources import Source
 
+__all__ = ["chosen", "declared_bounds", "open_columns", "pairs", "with_label", "with_options"]
+
 
 def open_columns(
     path: Path, given: Mapping[str, Any], study: Study, unit: str | None = None

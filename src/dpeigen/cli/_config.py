@@ -15,6 +15,8 @@ from typing import Any
 
 from dpeigen.sources.declared import Declared
 
+__all__ = ["COLUMN_KEYS", "SETTINGS", "Study", "read_study"]
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

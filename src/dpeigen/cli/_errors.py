@@ -17,6 +17,22 @@ import typer
 
 from dpeigen._text import clean
 
+__all__ = [
+    "BUG",
+    "EXIT_CODES",
+    "REFUSED",
+    "STOPPED",
+    "UNREADABLE",
+    "UNWRITTEN",
+    "USAGE",
+    "UnreadableError",
+    "fail",
+    "one_line_errors",
+    "one_line_warnings",
+    "say_if_unrecorded",
+    "tell",
+]
+
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
 STOPPED = 128  # and the number of the signal
 EXIT_CODES = (

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.sources import Source
 
+__all__ = ["Box", "Fit", "number", "prepare", "rescaled_source"]
+
 _DEFAULTS: dict[str, Any] = {
     "delta": 0.0,
     "center": "private",

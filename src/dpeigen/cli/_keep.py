@@ -25,6 +25,8 @@ from dpeigen.cli._errors import tell
 from dpeigen.estimators.course import Keeper
 from dpeigen.privacy import Guarantee
 
+__all__ = ["FolderKeeper", "Stopped", "signals_wait"]
+
 _WAITS = b"dpeigen: stopping waits until the release is saved: noise was drawn, so its budget is spent.\n"
 
 

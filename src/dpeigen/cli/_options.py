@@ -11,6 +11,46 @@ from typing import Annotated, Any
 
 import typer
 
+__all__ = [
+    "FITTING",
+    "Author",
+    "Bound",
+    "Category",
+    "Center",
+    "ColumnType",
+    "Columns",
+    "Config",
+    "Contact",
+    "Delta",
+    "Description",
+    "DryRun",
+    "Epsilon",
+    "File",
+    "Json",
+    "LedgerFile",
+    "Limits",
+    "Lower",
+    "MaxRows",
+    "Measure",
+    "Method",
+    "Missing",
+    "OnBadRow",
+    "Ordinal",
+    "Out",
+    "Outside",
+    "Population",
+    "Relation",
+    "Rescale",
+    "Robust",
+    "Rows",
+    "Scale",
+    "Title",
+    "Transform",
+    "Unit",
+    "Units",
+    "Upper",
+]
+
 _BUDGET, _DATA, _OUTPUT, _CARD = "Privacy", "Data", "Output", "Card"
 
 

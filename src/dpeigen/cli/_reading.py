@@ -16,6 +16,8 @@ import typer
 from dpeigen.cli._config import Study
 from dpeigen.cli._options import FITTING
 
+__all__ = ["READING", "fits_files", "reading_of", "reads_files", "without_skipped"]
+
 _PANEL = "File"
 
 

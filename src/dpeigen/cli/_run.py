@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from dpeigen.estimators.rehearsal import FitPlan
     from dpeigen.release import Release
 
+__all__ = ["pay_and_write", "plan_facts", "run"]
+
 _RELEASE = ("release.json", "release.safetensors")
 
 

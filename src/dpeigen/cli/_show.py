@@ -20,6 +20,17 @@ from dpeigen.report import blocks, matrices, regressions
 from dpeigen.report.regressions import asked_regression, regression_errors
 from dpeigen.report.results import interval, loadings_unknown, named_remarks, share_interval, unknown_columns
 
+__all__ = [
+    "as_json",
+    "components_table",
+    "console",
+    "contents_tables",
+    "error_console",
+    "show_guarantee",
+    "show_release",
+    "visible",
+]
+
 _LARGEST_LOADINGS = 6
 _MOST_ROWS = 20
 

@@ -27,6 +27,8 @@ from dpeigen.cli.ridge import ridge
 from dpeigen.cli.score_map import scoremap
 from dpeigen.cli.studio import studio
 
+__all__ = ["app", "main"]
+
 app = typer.Typer(
     name="dpeigen",
     help="Differentially private PCA and covariance estimation.",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dpeigen.auditing.exact import ExactLoss
     from dpeigen.auditing.runner import AuditPlan, Result
 
+__all__ = ["audit"]
+
 _QUICK, _USUAL, _FULL = 1000, 4000, 10_000
 
 

@@ -15,6 +15,8 @@ from dpeigen.facts import ABOUT
 if TYPE_CHECKING:
     from rich.console import Console
 
+__all__ = ["Folder", "card", "check"]
+
 _COMPLETE = "Complete, and unchanged since it was written"
 Folder = Annotated[Path, typer.Argument(help="The folder of a release.")]
 

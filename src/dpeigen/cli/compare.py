@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from dpeigen.evaluation import Comparison
 
+__all__ = ["compare"]
+
 
 @reads_files()
 def compare(

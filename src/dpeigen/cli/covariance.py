@@ -8,6 +8,8 @@ from dpeigen.cli import _options as option
 from dpeigen.cli._reading import fits_files
 from dpeigen.cli._run import run
 
+__all__ = ["covariance"]
+
 
 @fits_files
 def covariance(

@@ -28,6 +28,33 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+__all__ = [
+    "COVARIANCE_BUDGET",
+    "COVARIANCE_COLUMNS",
+    "LABELS",
+    "LEDGER_BUDGET",
+    "LOCAL_COLUMNS",
+    "LOCAL_EPSILON",
+    "LOCAL_PEOPLE",
+    "MAP_EPSILON",
+    "PCA_BUDGET",
+    "STEPS",
+    "Tour",
+    "card",
+    "compare",
+    "components",
+    "covariance",
+    "demo",
+    "files",
+    "introduce",
+    "ledger",
+    "local_collection",
+    "plan",
+    "regressions",
+    "score_map",
+    "total",
+]
+
 # 569 rows are few. Accuracy depends on rows × ε, so a small table needs a large ε; the text printed says so.
 PCA_BUDGET = (2.0, 1e-6)
 COVARIANCE_BUDGET = (2.0, 1e-6)

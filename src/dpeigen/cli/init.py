@@ -20,6 +20,8 @@ from dpeigen.cli._config import Study
 from dpeigen.cli._errors import UnreadableError, one_line_errors
 from dpeigen.cli._reading import reading_of, reads_files
 
+__all__ = ["declared_type", "init", "look_at_header", "quoted", "render", "whose_row"]
+
 _HEAD = """\
 # Settings for: dpeigen pca|covariance|ridge FILE --config THIS --out FOLDER
 # Made from the names{types} of the columns. No value was read, and none may be used to fill this in:

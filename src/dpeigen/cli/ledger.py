@@ -18,6 +18,8 @@ from dpeigen.cli._errors import REFUSED, USAGE, fail, one_line_errors, one_line_
 if TYPE_CHECKING:
     from dpeigen.privacy.ledger import Ledger
 
+__all__ = ["By", "Json", "Place", "app", "export", "history", "init", "resolve", "show", "verify"]
+
 app = typer.Typer(help="The privacy budget of a data set, shared by everyone who uses it.", no_args_is_help=True)
 
 Place = Annotated[str, typer.Argument(metavar="PATH", help="The ledger's file, or its postgresql:// URL.")]

@@ -20,6 +20,26 @@ if TYPE_CHECKING:
     from dpeigen.local.client import LocalParameters, LocalRandomizer
     from dpeigen.local.server import LocalAggregator
 
+__all__ = [
+    "PARAMETERS",
+    "TOKEN",
+    "Agreed",
+    "Bound",
+    "Delta",
+    "Epsilon",
+    "Features",
+    "Mechanism",
+    "MostRows",
+    "Rows",
+    "TokenFile",
+    "aggregate",
+    "app",
+    "parameters",
+    "post",
+    "randomize",
+    "serve",
+]
+
 app = typer.Typer(help="Local privacy: clients randomise their own rows.", no_args_is_help=True)
 PARAMETERS = "parameters.json"
 _PER_FILE = 5000

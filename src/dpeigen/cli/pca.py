@@ -10,6 +10,8 @@ from dpeigen.cli import _options as option
 from dpeigen.cli._reading import fits_files
 from dpeigen.cli._run import run
 
+__all__ = ["pca"]
+
 
 @fits_files
 def pca(

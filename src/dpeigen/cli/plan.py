@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dpeigen.planner import Plan
     from dpeigen.sources import Source
 
+__all__ = ["plan"]
+
 _FAILED = 3.0  # times the end of the interval
 
 

@@ -21,6 +21,17 @@ import typer
 
 from dpeigen.cli._errors import USAGE, fail, one_line_errors
 
+__all__ = [
+    "Shown",
+    "find_papers",
+    "load_main",
+    "own_papers",
+    "reproduce",
+    "reproductions",
+    "shown",
+    "table_of_contents",
+]
+
 
 def reproduce(
     key: Annotated[str | None, typer.Argument(help="Which one; without it, list them.")] = None,

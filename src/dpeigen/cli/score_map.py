@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dpeigen.score_map import ScoreMap
     from dpeigen.sources import Source
 
+__all__ = ["prepare_map", "scoremap"]
+
 
 _TWO_SIDED = 1.96  # deviations: 95% of a normal law
 

@@ -9,6 +9,8 @@ import typer
 
 from dpeigen.cli._errors import one_line_errors
 
+__all__ = ["studio"]
+
 
 def studio(
     file: Annotated[

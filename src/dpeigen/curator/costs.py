@@ -7,6 +7,8 @@ import math
 from dpeigen.privacy import ApproximateCost, Budget, ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 
+__all__ = ["NotPaidForError", "covers", "part_of", "rest_of", "sum_of", "worth"]
+
 _SLACK = 1 + 1e-12  # of sums in floating point
 
 

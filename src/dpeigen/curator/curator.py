@@ -40,6 +40,8 @@ from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import RowView
 
+__all__ = ["Answer", "C", "Curator", "DataCurator"]
+
 Answer = TypeVar("Answer")
 C = TypeVar("C", bound="Curator")
 

@@ -24,6 +24,8 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen.stats import BadRowsError, Frame
 
+__all__ = ["BatchStream", "Feed"]
+
 
 class BatchStream(Protocol):
     """What asks batch after batch. It holds numbers that are public or released, and no rows."""

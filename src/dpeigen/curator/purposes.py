@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+__all__ = ["Purpose"]
+
 
 class Purpose(str, Enum):
     """A purpose that something is measured for."""

@@ -21,6 +21,8 @@ from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.questions.base import Question
 from dpeigen.stats.frame import RowView
 
+__all__ = ["Answer", "Nobody", "Rehearsal"]
+
 Answer = TypeVar("Answer")
 _ROWS = 1000  # where their number is private
 _BATCHES = 500

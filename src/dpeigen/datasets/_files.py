@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["Dataset", "DatasetError", "File", "arrays", "cache_folder", "of_shape", "rows_only"]
+
 _TIMEOUT = 60  # seconds
 
 

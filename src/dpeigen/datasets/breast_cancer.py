@@ -13,6 +13,8 @@ import numpy as np
 
 from dpeigen.datasets._files import Dataset
 
+__all__ = ["load_breast_cancer"]
+
 _BOUNDS = {
     "mean radius": (6.0, 29.0),
     "mean texture": (9.0, 40.0),

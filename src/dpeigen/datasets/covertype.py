@@ -9,6 +9,8 @@ import numpy as np
 
 from dpeigen.datasets._files import Dataset, File, of_shape
 
+__all__ = ["load_covertype"]
+
 _WHEEL = "scikit_multiflow-0.4.1-cp37-cp37m-manylinux1_x86_64.whl"
 _MEMBER = "skmultiflow/data/datasets/covtype.csv"
 

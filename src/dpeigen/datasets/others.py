@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from dpeigen.datasets._files import Dataset, File, arrays, of_shape
 
+__all__ = ["EUROPE_CAPITALS", "load_colon", "load_europe", "load_isolet", "load_leukemia", "load_mnist"]
+
 _MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist"
 _MNIST_CONTENT = {  # SHA-256 of the unzipped files; zipped copies differ between mirrors
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",

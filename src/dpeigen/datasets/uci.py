@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from dpeigen.datasets._files import Dataset, File, of_shape, rows_only
 
+__all__ = ["load_adult", "load_adult_numeric", "load_airfoil", "load_wine"]
+
 _GITHUB = "https://raw.githubusercontent.com"
 _ADULT = f"{_GITHUB}/j2kun/boosting/342ad93fd0d898761f309b4c1986405c9e79b41c/data"
 _AIRFOIL = f"{_GITHUB}/zielarz25/AirfoilSelf-NoiseRegression/c4b4b0185982e0b4c23f1837ee4e71e26148b5b0"

@@ -50,6 +50,8 @@ from dpeigen.stats import BadRowsError
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.together import MOST_CAPPED
 
+__all__ = ["Finish", "PrivateEstimator", "check_robust", "per_unit", "unit_fact", "unit_of"]
+
 Finish = Callable[[Release, Method], Release]
 
 

@@ -14,6 +14,8 @@ from dpeigen.methods.rank import FREE, NOTHING, PrivateRank
 from dpeigen.release import Release
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["counted"]
+
 
 def counted(release: Release, method: Method) -> Release:
     """The release with as many components as are resolved, where they are counted in a released covariance."""

@@ -17,6 +17,8 @@ from dpeigen.privacy.ledger import DamagedLedgerError, Ledger, LedgerUnavailable
 from dpeigen.sources import Source, UnreadableRowsError
 from dpeigen.stats import BadRowsError
 
+__all__ = ["LEDGER_FAILS", "D", "Keeper", "PaidCourse", "PaidError", "T", "kept_by", "refusal", "withdrawal"]
+
 D = TypeVar("D")
 T = TypeVar("T")
 LEDGER_FAILS = (LedgerUnavailableError, DamagedLedgerError, RepeatedReleaseError, OSError, KeyError)

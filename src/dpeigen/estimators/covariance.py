@@ -21,6 +21,8 @@ from dpeigen.release import Release
 from dpeigen.sources import Source
 from dpeigen.sources.sparse import by_blocks
 
+__all__ = ["PrivateCovariance"]
+
 
 class PrivateCovariance(PrivateEstimator):
     """Covariance estimation under differential privacy.

@@ -12,6 +12,8 @@ from dpeigen._validate import check_choice, complain
 from dpeigen.estimators.mixed import encoded
 from dpeigen.stats.frame import Missing
 
+__all__ = ["MissingCells"]
+
 
 class MissingCells:
     """For estimators with the parameters ``missing`` and ``on_bad_row``."""

@@ -19,6 +19,8 @@ from dpeigen.sources import Source, open_source
 from dpeigen.sources.ids import looks_like_id
 from dpeigen.sources.opening import open_if_known
 
+__all__ = ["MixedColumns", "columns_fact", "encoded", "warn_of_ids"]
+
 
 class MixedColumns:
     """For estimators of tables whose columns are not all numbers."""

@@ -22,6 +22,8 @@ from dpeigen.release import Release
 from dpeigen.sources import Source
 from dpeigen.sources.sparse import by_blocks
 
+__all__ = ["PrivatePCA"]
+
 
 class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     """Principal component analysis under differential privacy.

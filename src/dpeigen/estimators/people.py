@@ -16,6 +16,8 @@ from dpeigen.sources.ids import Codes, told_apart, with_missing
 from dpeigen.sources.memory import ArraySource
 from dpeigen.sources.units import LENGTHS, UnitsByPlace
 
+__all__ = ["Roll"]
+
 
 class Roll:
     """Everyone whose rows were fed so far."""

@@ -20,6 +20,8 @@ from dpeigen.privacy import Budget, Guarantee, Spend
 from dpeigen.privacy.randomness import made_up_randomness
 from dpeigen.sources import ArraySource
 
+__all__ = ["TRUNCATED", "FitPlan", "missing_notes", "promise", "rehearse", "unit_notes"]
+
 TRUNCATED = (
     "Noise that is continuous is drawn in floating point. A Gaussian ends at 9.155 standard deviations: beyond them "
     "lies a probability of 5.4e-20 for each number drawn, which δ does not include."

@@ -43,6 +43,8 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.ridge import check_alphas
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["PrivateRidge", "column_factors"]
+
 
 class PrivateRidge(RegressorMixin, PrivateEstimator):
     """Linear least squares with an l2 penalty, under differential privacy.

@@ -31,6 +31,8 @@ from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["PrivateScoreMap"]
+
 _DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
 _FILLED = "A missing or unreadable cell was put at the released centre of its column."
 

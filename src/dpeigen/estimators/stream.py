@@ -31,6 +31,8 @@ from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.opening import name_of_ids, taken_out
 from dpeigen.stats import BadRowsError, Frame
 
+__all__ = ["Running", "StreamMixin"]
+
 _ORDER = (
     "Batches hold the rows in the order in which the caller fed them: one row replaced means in its place. If that "
     "order follows private values (a table sorted by one of them), shuffle the rows first."

@@ -12,6 +12,8 @@ from typing import Any
 
 from dpeigen.privacy.randomness import NotPrivateWarning
 
+__all__ = ["RepeatedFitsWarning", "learnt", "look_around"]
+
 # Fitted attributes that follow from the names and the number of columns.
 _OF_COLUMNS = {"n_features_in_", "feature_names_in_", "n_output_features_", "n_features_out_"}
 _said: set[str] = set()  # once in a process is enough

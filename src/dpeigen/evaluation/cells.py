@@ -28,6 +28,8 @@ from dpeigen.stats.spectrum import (
 )
 from dpeigen.stats.threads import single_blas
 
+__all__ = ["FLOOR", "Cell", "Result", "Work", "run_cell", "second_moment"]
+
 Result = dict[str, Any]
 FLOOR = "non-private"  # the label of the answer without privacy
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
+__all__ = ["METRICS", "OUT_FORMATS", "Comparison", "check_file"]
+
 METRICS = ("sin_theta", "projection_distance", "captured_variance", "relative_frobenius")
 _WORDS = ("mechanism", "basis", "status", "reason")
 _NUMBERS = ("spent_epsilon", "spent_delta", *METRICS)
@@ -36,9 +38,14 @@ def check_file(path: str | Path) -> Path:
 class Comparison:
     """What `compare` found.
 
-    ``table`` is an Arrow table with a row for each cell: method, epsilon (null without privacy), repetition, the
-    mechanism that ran (what "auto" chose), the basis of its guarantee, the ε and δ it really spends, whether it was
-    "done", "refused" or "failed" and why, and the errors. ``setting`` is everything else that the numbers depend on.
+    Attributes
+    ----------
+    table : pyarrow.Table
+        A row for each cell: method, epsilon (null without privacy), repetition, the mechanism that ran (what "auto"
+        chose), the basis of its guarantee, the ε and δ it really spends, whether it was "done", "refused" or "failed"
+        and why, and the errors.
+    setting : dict
+        Everything else that the numbers depend on.
     """
 
     table: pa.Table = field(repr=False)
@@ -46,7 +53,20 @@ class Comparison:
 
     @classmethod
     def of(cls, results: Mapping[Cell, Result], setting: Mapping[str, Any]) -> Comparison:
-        """From finished cells; rows are in the order of methods, ε and repetitions."""
+        """Make a comparison from finished cells; rows are in the order of methods, ε and repetitions.
+
+        Parameters
+        ----------
+        results : dict of Cell to Result
+            What was found.
+        setting : dict
+            What it depends on.
+
+        Returns
+        -------
+        Comparison
+            The comparison.
+        """
         import pyarrow as pa
 
         labels = list(dict.fromkeys(cell.label for cell in results))
@@ -68,7 +88,13 @@ class Comparison:
         return METRICS if self.setting["n_components"] is not None else ("relative_frobenius",)
 
     def summary(self) -> list[dict[str, Any]]:
-        """For each method and ε: how many cells are done, median and quartiles of each metric, and why some are not."""
+        """Summarise each method and ε.
+
+        Returns
+        -------
+        list of dict
+            How many cells are done, median and quartiles of each metric, and why some are not done.
+        """
         groups: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
         for row in self.table.to_pylist():
             groups.setdefault((row["method"], row["epsilon"]), []).append(row)
@@ -90,7 +116,18 @@ class Comparison:
         return found
 
     def save(self, path: str | Path) -> Path:
-        """Write the table as Parquet, Feather or CSV, whole or not at all."""
+        """Write the table, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Ends in .parquet, .feather or .csv.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         import pyarrow as pa
 
         path, sink = check_file(path), pa.BufferOutputStream()
@@ -110,11 +147,35 @@ class Comparison:
         return path
 
     def check_metric(self, metric: str | None) -> str:
-        """A metric of this comparison; sin_theta, or relative_frobenius for covariances, by default."""
+        """Check the name of a metric.
+
+        Parameters
+        ----------
+        metric : str or None
+            None: sin_theta, or relative_frobenius for covariances.
+
+        Returns
+        -------
+        str
+            A metric of this comparison.
+        """
         return self.metrics[0] if metric is None else check_choice("metric", metric, self.metrics, "Comparison")
 
     def plot(self, ax: Axes | None = None, *, metric: str | None = None) -> Axes:
-        """Draw the median error of every method against ε with its quartiles, and the error without privacy."""
+        """Draw the median error of every method against ε with its quartiles, and the error without privacy.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+        metric : str, default=None
+            As for `check_metric`.
+
+        Returns
+        -------
+        matplotlib Axes
+            Where it was drawn.
+        """
         from dpeigen.evaluation.figure import draw
 
         return draw(self, self.check_metric(metric), ax)

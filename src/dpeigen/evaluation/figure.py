@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from dpeigen.evaluation.comparison import Comparison
 
+__all__ = ["draw"]
+
 # Okabe and Ito's palette, which colour-blind readers can tell apart; markers and dashes tell what comes after.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

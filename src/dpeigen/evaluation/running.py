@@ -25,6 +25,8 @@ from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import open_source
 
+__all__ = ["USUAL", "compare"]
+
 USUAL = ("auto", "gaussian", "matrix-laplace", "spatial-sign", "refined", "eigenvector-sampling")
 _OWNER = "compare"
 

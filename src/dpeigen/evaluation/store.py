@@ -14,6 +14,8 @@ from typing import Any
 
 from dpeigen.evaluation.cells import Cell, Result
 
+__all__ = ["CellStore", "OtherSettingError"]
+
 _FORMAT = 1
 _TABLES = """
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);

@@ -20,6 +20,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_positive, complain
 from dpeigen.privacy.randomness import derived_generator
 
+__all__ = ["KINDS", "Synthetic"]
+
 _OWNER = "Synthetic"
 KINDS = ("cluster", "symmetric", "scatter", "ray")
 _SPREAD = 0.05  # of a cluster, in units of the smallest variances

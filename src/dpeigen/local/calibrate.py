@@ -14,6 +14,18 @@ from dataclasses import dataclass
 
 from dpeigen._validate import complain
 
+__all__ = [
+    "LEAST_DELTA",
+    "LEAST_EPSILON",
+    "MOST_EPSILON",
+    "CapParameters",
+    "check_range",
+    "gaussian_epsilon",
+    "gaussian_share",
+    "least_cap",
+    "upper_tail",
+]
+
 LEAST_EPSILON, MOST_EPSILON, LEAST_DELTA = 1e-4, 50.0, 1e-30
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
 _TAIL = 64.0

@@ -62,6 +62,16 @@ from dpeigen.stats.products import exact_product
 if TYPE_CHECKING:
     from dpeigen.privacy.guarantee import Guarantee
 
+__all__ = [
+    "AT_MOST",
+    "MOST_FEATURES",
+    "MOST_ROWS_OF_A_REPORT",
+    "REFERENCES",
+    "LocalParameters",
+    "LocalRandomizer",
+    "check_consent",
+]
+
 MOST_ROWS_OF_A_REPORT = 2**20  # behind one report: sums stay in 64-bit integers
 MOST_FEATURES = 8192
 _REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37
@@ -204,7 +214,18 @@ class LocalParameters:
         return self.lattice.step**2 if self.mechanism == "gaussian" else self.bound**2 / (SCALE * self.cap.gain)
 
     def limits(self, rows: int) -> Limits:
-        """What the numbers of a report of this many rows stay within."""
+        """Say what the numbers of a report stay within.
+
+        Parameters
+        ----------
+        rows : int
+            How many rows it stands for.
+
+        Returns
+        -------
+        Limits
+            The limits.
+        """
         whole, m = float(rows * LEVELS**2), self.entries
         spread = math.sqrt(m + 2 * math.sqrt(60.0 * m) + 120.0)  # Laurent and Massart 2000: exceeded with chance e^−60
         if self.mechanism == "gaussian":
@@ -212,7 +233,13 @@ class LocalParameters:
         return Limits(_REACH * SCALE, 1.001 * (spread + _REACH) * SCALE, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``seeded_test`` and ``constants`` only where they are not the default."""
+        """Return plain values for JSON; ``seeded_test`` only where it is true.
+
+        Returns
+        -------
+        dict
+            The values.
+        """
         names = ("n_features", "epsilon", "delta", "bound", "mechanism", "rows", "most_rows")
         said = {name: getattr(self, name) for name in names}
         if self.published:
@@ -313,6 +340,7 @@ class LocalRandomizer:
 
     @property
     def n_features(self) -> int:
+        """The number of columns d."""
         return self.parameters.n_features
 
     @property
@@ -329,7 +357,18 @@ class LocalRandomizer:
 
     @own_error_state
     def report(self, x: ArrayLike) -> bytes:
-        """The report of one row."""
+        """Randomise one row.
+
+        Parameters
+        ----------
+        x : (d,) array
+            The row.
+
+        Returns
+        -------
+        bytes
+            The report, which may be shown to anyone.
+        """
         row = self._table(np.atleast_2d(np.asarray(x)), "x")
         if len(row) != 1:
             raise ValueError(complain("x", "report", "one row", f"{len(row)} rows", "Use report_rows for a site's."))
@@ -339,10 +378,20 @@ class LocalRandomizer:
 
     @own_error_state
     def report_rows(self, X: ArrayLike) -> bytes:
-        """One report for all rows of a site: their sum with the noise of a single row. The number of rows is public.
+        """Make one report for all rows of a site: their sum with the noise of one row. Their number is public.
 
-        The site sees its rows, and nobody else has to be trusted; the guarantee is for replacing one of them. (If one
-        person has rows at several sites, what the sites report composes.)
+        The site sees its rows, and nobody else has to be trusted; the guarantee is for replacing one of them. If one
+        person has rows at several sites, what the sites report composes.
+
+        Parameters
+        ----------
+        X : (m, d) array
+            The rows.
+
+        Returns
+        -------
+        bytes
+            The report, which may be shown to anyone.
         """
         if self.parameters.mechanism != "gaussian":
             must = "'gaussian' for the sum of a site: the pure randomiser reports directions of single rows"

@@ -27,6 +27,8 @@ from dpeigen.local.client import LocalParameters
 from dpeigen.local.privunit import SCALE
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["CHANCE", "Clip", "longest_honest"]
+
 CHANCE = 1e-3  # that an honest report is shortened, at most
 _STEPS = 2.0**20  # of the factor, which is rounded down
 

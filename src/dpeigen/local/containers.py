@@ -16,6 +16,8 @@ from typing import Any
 
 from dpeigen.local.wire import RefusedReportError
 
+__all__ = ["COLUMN", "FORMATS", "reports_in"]
+
 COLUMN = "report"
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 _BATCH = 4096  # rows

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from dpeigen._validate import complain
 
+__all__ = ["CONTENT", "LOOPBACK", "Gate", "RateLimit", "check_token", "host_of", "sender_of"]
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CONTENT = "application/octet-stream"
 _SENDERS = 10_000  # whose rates are remembered

@@ -25,6 +25,8 @@ from dpeigen.local.client import LocalParameters
 from dpeigen.local.containers import reports_in
 from dpeigen.local.store import replace_file, sync_folder, write_reports
 
+__all__ = ["PARAMETERS", "Journal", "pack", "read_parameters", "unfinished", "unpack", "write_parameters"]
+
 _LENGTH = struct.Struct("<I")
 PARAMETERS = "parameters.json"
 _LOGGER = logging.getLogger(__name__)

@@ -16,6 +16,8 @@ from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.local.client import AT_MOST, LocalParameters, check_consent
 from dpeigen.local.gate import check_token
 
+__all__ = ["ServiceError", "fetch_parameters", "post_reports"]
+
 _LARGEST_ANSWER = 2**20
 _LARGEST_POST = 2**21  # bytes; below what the service takes by default
 
@@ -32,12 +34,28 @@ def fetch_parameters(
     timeout: float = 30.0,
     allow_http: bool = False,
 ) -> LocalParameters:
-    """What the service asks clients to use, computed anew from its values.
+    """Ask a service for its parameters, and compute what follows from them anew.
 
-    ``digest`` is what was approved: other parameters are refused. ``at_most`` is the largest (ε, δ) that is consented
-    to; with neither it is (8, 1e-5), since whoever answers could otherwise ask for reports that hide nothing. A
-    randomizer made from the parameters works the noise out by itself. The address must be https://, or one of this
-    machine, unless ``allow_http``: on the way anyone can change what http:// answers.
+    A randomizer made from the parameters works the noise out by itself.
+
+    Parameters
+    ----------
+    url : str
+        The address: https://, or one of this machine, unless ``allow_http``.
+    digest : str, default=None
+        That of the parameters that were approved: others are refused.
+    at_most : (float, float), default=None
+        The largest (ε, δ) that is consented to; without it and without a digest (8, 1e-5), since whoever answers could
+        otherwise ask for reports that hide nothing.
+    timeout : float, default=30.0
+        In seconds.
+    allow_http : bool, default=False
+        Allow http:// to other machines, where anyone on the way can change the answer.
+
+    Returns
+    -------
+    LocalParameters
+        The parameters.
     """
     said = _call(f"{url.rstrip('/')}/parameters", None, timeout, allow_http=allow_http)
     try:
@@ -61,11 +79,32 @@ def post_reports(
     token: str | None = None,
     allow_http: bool = False,
 ) -> dict[str, Any]:
-    """Send reports and say how many were accepted and refused. Sending again is safe: a report is counted once.
+    """Send reports. Sending again is safe: a report is counted once.
 
     A batch that gets no answer is sent again, with growing pauses; reports that had arrived are then refused as
-    duplicates, and are counted as accepted here. ``token`` is the one that the study gave to its senders. The address
-    must be https://, or one of this machine, unless ``allow_http``.
+    duplicates, and are counted as accepted here.
+
+    Parameters
+    ----------
+    url : str
+        The address: https://, or one of this machine, unless ``allow_http``.
+    reports : iterable of bytes
+        The reports.
+    batch : int, default=500
+        Reports in one request.
+    timeout : float, default=30.0
+        In seconds.
+    tries : int, default=5
+        How often a batch is sent.
+    token : str, default=None
+        The one that the study gave to its senders.
+    allow_http : bool, default=False
+        Allow http:// to other machines.
+
+    Returns
+    -------
+    dict
+        How many were accepted and refused.
     """
     check_token(token, "post_reports")
     check_count("batch", batch, "post_reports")

@@ -40,6 +40,8 @@ from dpeigen._types import Floats, Integers
 from dpeigen.local.calibrate import CapParameters, upper_tail
 from dpeigen.privacy.randomness import Randomness
 
+__all__ = ["LARGEST", "LENGTH", "SCALE", "direction", "randomise"]
+
 SCALE = 2**27
 LENGTH = 2**20  # of w, about
 LARGEST = 2.0**62 / (2 * LENGTH)  # norm of a draw: scores stay in 64 bits, and √m·SCALE is far below for 8192 columns

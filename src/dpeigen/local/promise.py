@@ -7,6 +7,8 @@ from dpeigen.privacy.budget import ApproximateCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.privacy.shuffling import shuffled_epsilon
 
+__all__ = ["local_cost", "local_guarantee", "shuffled_guarantee"]
+
 
 def local_cost(parameters: LocalParameters) -> Cost:
     """What one report really costs."""

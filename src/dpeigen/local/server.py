@@ -46,6 +46,8 @@ from dpeigen.release import Release
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.spectrum import fix_signs, gaussian_r_transform, project_eigenvalues, shrink_eigenvalues
 
+__all__ = ["LocalAggregator"]
+
 
 class LocalAggregator:
     """The sum of local reports.
@@ -98,7 +100,18 @@ class LocalAggregator:
     # --- taking reports in -----------------------------------------------------------------------------------------
 
     def add(self, report: Any) -> bool:
-        """Take one report; False if it was refused (the reason is counted in ``refused``)."""
+        """Take one report.
+
+        Parameters
+        ----------
+        report : bytes
+            What `LocalRandomizer.report` returned.
+
+        Returns
+        -------
+        bool
+            False if it was refused; the reason is counted in ``refused``.
+        """
         try:
             self.take(self.read(report))
         except RefusedReportError as refusal:
@@ -107,7 +120,18 @@ class LocalAggregator:
         return True
 
     def add_many(self, reports: Iterable[Any]) -> LocalAggregator:
-        """Take reports one by one; those that are refused are counted."""
+        """Take reports one by one; those that are refused are counted.
+
+        Parameters
+        ----------
+        reports : iterable of bytes
+            The reports.
+
+        Returns
+        -------
+        LocalAggregator
+            The aggregator itself.
+        """
         for report in reports:
             self.add(report)
         return self
@@ -115,8 +139,20 @@ class LocalAggregator:
     def add_files(self, path: str | Path, progress: Callable[[int, int], None] | None = None) -> LocalAggregator:
         """Take the reports of a Parquet or Arrow file, or of all such files in a folder.
 
-        In the folder of a service, running or not, also those that it acknowledged and has in a log so far.
-        ``progress(done, total)`` is called after each file. A file that cannot be read counts as one refusal.
+        In the folder of a service, running or not, also those that it acknowledged and has in a log so far. A file that
+        cannot be read counts as one refusal.
+
+        Parameters
+        ----------
+        path : path
+            The file or the folder.
+        progress : function of (int, int), default=None
+            Called with the number of finished files and of all files.
+
+        Returns
+        -------
+        LocalAggregator
+            The aggregator itself.
         """
         logs = unfinished(Path(path), 2 * size_of(self.n_features)) if Path(path).is_dir() else iter(())
         files = report_files(path)
@@ -134,7 +170,23 @@ class LocalAggregator:
         return self
 
     def read(self, report: Any) -> Report:
-        """Decode and check one report without taking it; `RefusedReportError` if it is not good or not new."""
+        """Decode and check one report without taking it.
+
+        Parameters
+        ----------
+        report : bytes
+            The report.
+
+        Returns
+        -------
+        Report
+            What `take` takes.
+
+        Raises
+        ------
+        RefusedReportError
+            It is not good, or not new.
+        """
         if not isinstance(report, bytes):
             raise RefusedReportError("not bytes")
         rows = peek_rows(report)
@@ -154,11 +206,28 @@ class LocalAggregator:
         return found
 
     def holds(self, report: Report) -> bool:
-        """Whether this report was taken already."""
+        """Say whether this report was taken already.
+
+        Parameters
+        ----------
+        report : Report
+            What `read` returned.
+
+        Returns
+        -------
+        bool
+            True if it was.
+        """
         return report.identity in self._seen
 
     def take(self, report: Report) -> None:
-        """Add what `read` returned."""
+        """Add a report that was read.
+
+        Parameters
+        ----------
+        report : Report
+            What `read` returned.
+        """
         steps = report.steps
         if self._clip is not None:
             steps, short = self._clip(steps, report.rows)
@@ -174,6 +243,16 @@ class LocalAggregator:
 
         Two batches that were shuffled apart hide nobody of one among the other: n of the shuffled guarantee is that of
         the smaller one, and unless both were shuffled there is none.
+
+        Parameters
+        ----------
+        other : LocalAggregator
+            With the same parameters.
+
+        Returns
+        -------
+        LocalAggregator
+            The aggregator itself.
         """
         if other.parameters != self.parameters or other.aggregate != self.aggregate:
             raise ValueError("Aggregators of different parameters or kinds ('aggregate') cannot be merged.")
@@ -208,7 +287,18 @@ class LocalAggregator:
     # --- on disk ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write the state into one file (safetensors, with a digest), complete or not at all."""
+        """Write the state into one file (safetensors, with a digest), complete or not at all.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         high, low = self._sum.limbs
         seen = np.frombuffer(b"".join(sorted(self._seen)), dtype=np.uint8).reshape(-1, 16)
         description = {
@@ -226,7 +316,23 @@ class LocalAggregator:
 
     @classmethod
     def load(cls, path: str | Path) -> LocalAggregator:
-        """Resume from a saved state; `DamagedReleaseError` if the file is damaged, truncated or edited."""
+        """Resume from a saved state.
+
+        Parameters
+        ----------
+        path : path
+            The file that `save` wrote.
+
+        Returns
+        -------
+        LocalAggregator
+            The aggregator.
+
+        Raises
+        ------
+        DamagedReleaseError
+            The file is damaged, truncated or edited.
+        """
         arrays, said = read_state(path)
         try:
             known, kind = LocalParameters(**said["parameters"]), said.get("aggregate", "mean")
@@ -283,6 +389,7 @@ class LocalAggregator:
 
     @property
     def n_features(self) -> int:
+        """The number of columns d."""
         return self.parameters.n_features
 
     @property
@@ -292,18 +399,52 @@ class LocalAggregator:
         return self.parameters.noise / math.sqrt(2) * math.sqrt(self.n_reports) / self.n_rows
 
     def covariance(self, *, shrink: bool = True) -> Release:
-        """The second moment about 0: shrunk for the known noise and projected on {PSD, trace ≤ bound²}."""
+        """Estimate the second moment about 0: shrunk for the known noise and projected on {PSD, trace ≤ bound²}.
+
+        Parameters
+        ----------
+        shrink : bool, default=True
+            Remove the known inflation of the noisy eigenvalues.
+
+        Returns
+        -------
+        Release
+            It may be published.
+        """
         return self._release("covariance", self.n_features, shrink)
 
     def pca(self, k: int) -> Release:
-        """The first ``k`` principal components about 0."""
+        """Estimate the first principal components about 0.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+
+        Returns
+        -------
+        Release
+            It may be published.
+        """
         return self._release("pca", check_count("k", k, "LocalAggregator.pca", high=self.n_features), True)
 
     def sparse_pca(self, k: int, penalty: float | None = None) -> Release:
-        """``k`` components that share few columns: Fantope projection and selection (Vu, Cho, Lei, Rohe 2013).
+        """Estimate components that share few columns: Fantope projection and selection (Vu, Cho, Lei, Rohe 2013).
 
-        ``penalty`` is in units of `moment`; by default it is chosen from the noise level of the average and the
-        number of columns, which are public. The eigenvalues are those of the moment along the components.
+        The eigenvalues are those of the moment along the components.
+
+        Parameters
+        ----------
+        k : int
+            How many.
+        penalty : float, default=None
+            In units of `moment`; None: chosen from the noise level of the average and the number of columns, which are
+            public.
+
+        Returns
+        -------
+        Release
+            It may be published.
         """
         k = check_count("k", k, "LocalAggregator.sparse_pca", high=self.n_features)
         moment = self.moment

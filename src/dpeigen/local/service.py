@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import JSONResponse
 
+__all__ = ["REPORTS_PER_REQUEST", "REPORTS_PER_SECOND", "Ingestion", "ingestion_app"]
+
 REPORTS_PER_SECOND = 10.0  # from one address, unless told otherwise; ten times as many from all together
 REPORTS_PER_REQUEST = 500
 
@@ -131,13 +133,39 @@ def ingestion_app(
     token: str | None = None,
     hosts: Iterable[str] = (),
 ) -> Starlette:
-    """The application. ``approved`` is the digest of the parameters that were signed off; others are not served.
+    """Make the application that takes reports.
 
-    ``largest_body`` in bytes (by default 4 MiB, or one report if that is more), ``reports_per_request``,
-    ``reports_per_second`` (for one address) and ``reports_per_second_in_all`` (by default ten times that) are the
-    limits of requests, ``most_reports`` that of the study: beyond it nothing is taken. A body that takes longer than
-    ``seconds_per_body`` is refused. With a ``token``, only those who send it as "Authorization: Bearer TOKEN" may
-    report. ``hosts`` are the names of the service beside those of the own machine: others are refused.
+    Parameters
+    ----------
+    folder : path
+        Where reports are kept.
+    parameters : LocalParameters
+        What clients are asked to use.
+    approved : str
+        The digest of the parameters that were signed off; others are not served.
+    largest_body : int, default=None
+        In bytes; None: 4 MiB, or one report if that is more.
+    reports_per_second : float, default=10.0
+        For one address.
+    reports_per_second_in_all : float, default=None
+        For all; None: ten times that of one address.
+    reports_per_request : int, default=500
+        At most.
+    reports_per_file : int, default=20000
+        In one Parquet file.
+    most_reports : int, default=None
+        Of the study: beyond it nothing is taken.
+    seconds_per_body : float, default=30.0
+        A body that takes longer is refused.
+    token : str, default=None
+        Only those who send it as "Authorization: Bearer TOKEN" may report.
+    hosts : iterable of str, default=()
+        Names of the service beside those of the own machine: others are refused.
+
+    Returns
+    -------
+    starlette.applications.Starlette
+        The application.
     """
     try:
         from starlette.applications import Starlette

@@ -15,6 +15,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_positive
 from dpeigen.stats.fantope import fantope_admm
 
+__all__ = ["CONSTANT", "TOLERANCE", "SparseFit", "default_penalty", "sparse_components"]
+
 CONSTANT = 0.5
 TOLERANCE = 2e-3  # of ADMM: far below what the noise leaves of the subspace
 

@@ -16,6 +16,8 @@ from dpeigen import io
 from dpeigen.io import DamagedReleaseError
 from dpeigen.local.containers import COLUMN, FORMATS
 
+__all__ = ["read_state", "replace_file", "report_files", "sync_folder", "write_reports", "write_state"]
+
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file that is complete or not there, and on the disk when this returns."""
@@ -35,7 +37,20 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_reports(path: str | Path, reports: Iterable[bytes]) -> Path:
-    """Write reports as one Parquet file, complete or not at all."""
+    """Write reports as one Parquet file, complete or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    reports : iterable of bytes
+        The reports.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -27,6 +27,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "MAGIC",
+    "MECHANISMS",
+    "PUBLISHED",
+    "REASONS",
+    "SCALED",
+    "SEEDED",
+    "VERSION",
+    "Header",
+    "Limits",
+    "RefusedReportError",
+    "Report",
+    "decode",
+    "encode",
+    "peek_rows",
+    "size_of",
+]
+
 MAGIC, VERSION = b"DPEL", 1
 MECHANISMS = {"gaussian": 1, "privunit": 2}
 PUBLISHED = 3  # gaussian, with the constants of Wang and Xu 2019
@@ -53,7 +71,13 @@ REASONS = (
 
 
 class RefusedReportError(ValueError):
-    """A report that is not taken; ``reason`` is one of `REASONS`."""
+    """A report that is not taken.
+
+    Parameters
+    ----------
+    reason : str
+        One of `REASONS`.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The report is refused: {reason}.")

@@ -51,6 +51,19 @@ from dpeigen.methods.standardised import Standardised
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import PureCost
 
+__all__ = [
+    "ASSUMED_LEVELS",
+    "METHODS",
+    "REDESCENDING_SIGNS",
+    "Choice",
+    "check_method",
+    "choose",
+    "explain",
+    "resolve",
+    "resolve_with_reasons",
+    "too_little",
+]
+
 METHODS: dict[str, type[Method]] = {
     m.name: m
     for m in (

@@ -30,6 +30,23 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = [
+    "LEAST_DELTA",
+    "C",
+    "Estimate",
+    "Method",
+    "check_bound",
+    "check_center",
+    "check_scale_of_columns",
+    "check_tail",
+    "estimand_of",
+    "first_shares",
+    "run_method",
+    "standardised",
+    "unprotected",
+    "with_rows_paid",
+]
+
 C = TypeVar("C", bound=Curator)
 # Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.

@@ -36,6 +36,34 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.tails import PairCounts
 from dpeigen.stats.whitening import shrunk_mean
 
+__all__ = [
+    "NORMAL_SCALE",
+    "NOTHING_SEEN",
+    "NO_CELLS",
+    "REACHED",
+    "Bools",
+    "ColumnFrame",
+    "Integers",
+    "Weights",
+    "alike",
+    "ask_columns",
+    "ask_one_scale",
+    "ask_places",
+    "ask_scales",
+    "column_integers",
+    "column_shares",
+    "finds_places",
+    "own_units",
+    "place_integers",
+    "places_share",
+    "rows_for_columns",
+    "scale_integers",
+    "scales",
+    "scales_share",
+    "share_unit",
+    "unknown_note",
+]
+
 Weights = dict[Purpose, float]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.intp]

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+__all__ = ["more_epsilon", "more_rows", "rounded_up"]
+
 _STEP, _STRIDE = 1.1, 1.25  # up to twice what was given, and beyond
 _MOST = 1e3  # times what was given: more is no remedy
 _BEYOND = (1.0, 1.1, 1.25, 1.6)  # times a value: these are accepted, too

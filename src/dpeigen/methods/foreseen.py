@@ -15,6 +15,8 @@ from dpeigen.methods.enough import more_epsilon, more_rows
 from dpeigen.methods.prediction import World, expected_error
 from dpeigen.methods.wrapped import itself
 
+__all__ = ["OnlyNoiseWarning", "only_noise", "warn_of_noise"]
+
 _LEVEL = 16.0  # of one variance beside the others: standardised tables rarely have a larger one
 _ONLY_NOISE, _WOULD_DO = 0.8, 0.5  # sinΘ of its direction
 

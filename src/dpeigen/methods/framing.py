@@ -22,6 +22,19 @@ from dpeigen.privacy import Cost
 from dpeigen.questions import RadiusHolding, RadiusLeaving
 from dpeigen.stats import Frame
 
+__all__ = [
+    "BARE",
+    "NO_CENTER",
+    "PAIRED",
+    "RADIUS_SHARE",
+    "RELATIVE",
+    "ask_centered_frame",
+    "ask_frame",
+    "frame_rows",
+    "framing_shares",
+    "location",
+]
+
 RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
 PAIRED, BARE = 1.1, 1.3  # reluctance to take differences for rows, and directions alone for everything
 # Notes of releases that pay for directions alone.

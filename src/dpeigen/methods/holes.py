@@ -34,6 +34,18 @@ from dpeigen.privacy import Cost
 from dpeigen.questions import HoleShares
 from dpeigen.stats import Frame
 
+__all__ = [
+    "ASSUMPTION",
+    "NEARLY_ALL",
+    "SHARE",
+    "Holes",
+    "ask_holes",
+    "hole_integers",
+    "hole_shares",
+    "known_shares",
+    "shrunk",
+]
+
 SHARE = 0.06  # beside a main share of 1
 _CLEAR = 4.0  # deviations by which two columns' holes must differ from independent ones to be taken as they are
 NEARLY_ALL = 0.9  # share of missing cells from which on that is why nothing is known of a column

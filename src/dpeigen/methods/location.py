@@ -33,6 +33,8 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.pairs import winsorized_redescending
 
+__all__ = ["CUTOFF", "Weights", "ask_center", "center_integers", "center_shares", "within"]
+
 Weights = dict[Purpose, float]
 _ROUNDS = (
     (Purpose.FIRST_CENTER_RADIUS, Purpose.FIRST_CENTER),

@@ -16,6 +16,8 @@ from dpeigen.privacy import Cost, GaussianCost, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import law_for
 
+__all__ = ["Outline", "Planned", "entry_noise", "outline_of_signs"]
+
 
 @dataclass(frozen=True)
 class Outline:

@@ -28,6 +28,8 @@ from dpeigen.methods.outline import Outline
 from dpeigen.stats.next_look import predicted_variance
 from dpeigen.stats.signs import sign_gap, stretches
 
+__all__ = ["World", "expected_error"]
+
 _PAID_REACH = 1.6  # the squared radius that holds 95% of rows, relative to their mean square
 
 

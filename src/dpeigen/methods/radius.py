@@ -15,6 +15,8 @@ from dpeigen.privacy import Cost, PureCost, Relation
 from dpeigen.questions.radius import KEEP, OUT_OF, holding_scale, slack
 from dpeigen.stats.norms import GRID
 
+__all__ = ["PLENTY", "check_enough_rows", "check_radii", "radius_share", "rows_needed"]
+
 PLENTY = 24  # times the rows that a radius needs: from there on its share shrinks, and 1.2% of rows are its slack
 
 

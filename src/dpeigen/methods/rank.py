@@ -48,6 +48,8 @@ from dpeigen.stats import Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spiked import count_spikes, spikes_in_noise
 
+__all__ = ["FREE", "NOTHING", "PREFIX", "PrivateRank"]
+
 PREFIX = "number of components: "
 _SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
 FREE = "The number of components is how many stand out of the noise of the released covariance; it cost nothing."

@@ -37,6 +37,19 @@ from dpeigen.sources import Source
 from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView, cell_sensitivity, class_sensitivity
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = [
+    "CLASSES",
+    "DENSITY",
+    "FEWEST_CELLS",
+    "MOST_CELLS",
+    "ROWS",
+    "MapEstimate",
+    "MapTask",
+    "cells_for",
+    "estimate_map",
+    "run_map",
+]
+
 DENSITY, CLASSES, ROWS = Purpose.DENSITY, Purpose.CLASSES, Purpose.ROWS
 FEWEST_CELLS, MOST_CELLS = 8, 64
 _COUNT_SHARE = 0.05

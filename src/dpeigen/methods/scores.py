@@ -5,6 +5,8 @@ from __future__ import annotations
 from dpeigen.methods.base import Task
 from dpeigen.privacy import gaussian_mu
 
+__all__ = ["variance_share"]
+
 
 def variance_share(task: Task) -> float:
     """The weight of the variances beside one of 1 for everything: less where rows are plenty; public.

@@ -34,6 +34,8 @@ from dpeigen.methods.wrapped import Wrapped, left_for
 from dpeigen.privacy import Budget, Cost, allocate
 from dpeigen.stats.measured import Measured
 
+__all__ = ["PREFIX", "Standardised"]
+
 PREFIX = "units: "
 
 

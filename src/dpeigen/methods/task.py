@@ -12,6 +12,8 @@ from dpeigen._types import Floats
 from dpeigen.privacy import Budget, Relation
 from dpeigen.stats.frame import Missing, RowView
 
+__all__ = ["Box", "Task", "once_a_task"]
+
 Box = tuple[Floats, Floats]
 
 

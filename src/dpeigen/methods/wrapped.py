@@ -13,6 +13,8 @@ from dpeigen.methods.outline import Planned
 from dpeigen.privacy import Budget, Cost, Spend, compose_delta
 from dpeigen.privacy.guarantee import Basis
 
+__all__ = ["Wrapped", "itself", "left_for", "spends"]
+
 _TIMES = 40  # steps of bisection
 
 

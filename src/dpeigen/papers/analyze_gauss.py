@@ -22,6 +22,8 @@ from dpeigen.privacy.noise import symmetric_gaussian
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["AnalyzeGaussPrinted"]
+
 _GRID = 2.0**40
 
 

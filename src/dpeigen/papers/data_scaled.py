@@ -17,6 +17,8 @@ from dpeigen.methods.moment.gaussian import Gaussian
 from dpeigen.sources import PairedSource
 from dpeigen.stats.raw import RawMoment
 
+__all__ = ["DataScaledGaussian"]
+
 
 @dataclass(frozen=True)
 class DataScaledGaussian(Gaussian):

@@ -28,6 +28,8 @@ from dpeigen.privacy.shuffling import shuffled_epsilon
 from dpeigen.questions import Matrix, OjaSteps
 from dpeigen.stats.spectrum import fix_signs, orthonormal
 
+__all__ = ["OjaPrinted"]
+
 _UP = 1 + 1e-6
 
 

@@ -25,6 +25,18 @@ from dpeigen._validate import check_count, check_delta, check_epsilon, check_pos
 from dpeigen.stats.elliptical import pair_lengths, sign_eigenvalues, tau_eigenvalues
 from dpeigen.stats.pairs import Transform
 
+__all__ = [
+    "Rate",
+    "Winsorized",
+    "condition_3_5",
+    "proposition_3_5",
+    "proposition_3_6",
+    "remark_3_1",
+    "theorem_3_2",
+    "theorem_3_3",
+    "theorem_3_4",
+]
+
 _OWNER = "kim_jung"
 
 

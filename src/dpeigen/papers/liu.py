@@ -15,6 +15,19 @@ from dataclasses import dataclass
 
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
 
+__all__ = [
+    "Spread",
+    "dp_pca_rate",
+    "dp_pca_rows",
+    "exponential_rate",
+    "gaussian_constants",
+    "gaussian_rate",
+    "oja_clip",
+    "oja_noise",
+    "oja_rows",
+    "printed_xi",
+]
+
 _OWNER = "rates of Liu et al."
 
 

@@ -20,6 +20,15 @@ from dataclasses import dataclass
 
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
 
+__all__ = [
+    "Rate",
+    "local_lower_rate",
+    "local_upper_rate",
+    "printed_penalty",
+    "sparse_local_lower_rate",
+    "sparse_local_upper_rate",
+]
+
 _OWNER = "rates of Wang and Xu"
 
 

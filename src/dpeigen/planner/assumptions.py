@@ -17,6 +17,8 @@ from dpeigen._validate import check_count, check_positive, complain
 from dpeigen.privacy.randomness import Generator
 from dpeigen.release import Release
 
+__all__ = ["SIGNAL", "Rows", "assumed_rows", "from_covariance", "power_law", "spiked"]
+
 SIGNAL = 10.0  # assumed where nothing is said: leading variances stand out by ten times the others
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from dpeigen.stats.threads import cores, single_blas
 
+__all__ = ["InTurn", "beside"]
+
 
 class InTurn(Executor):
     """One after the other, in this process, when the answer is asked for."""

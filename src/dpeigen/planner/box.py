@@ -18,6 +18,8 @@ from dpeigen._types import Floats
 from dpeigen.methods.base import Task
 from dpeigen.privacy.randomness import Generator, made_up_generator
 
+__all__ = ["BoxedAxes"]
+
 _RANDOM = (1.0, 0.6, 0.4, 0.25, 0.15, 0.1, 0.05, 0.0)
 
 

@@ -15,6 +15,18 @@ from dpeigen.methods.auto import explain
 from dpeigen.planner.planning import Problem, Simulator, modelled_method, planned
 from dpeigen.planner.simulation import by_columns
 
+__all__ = [
+    "Error",
+    "OutOfReachError",
+    "check_target",
+    "epsilon_for",
+    "high_quantile",
+    "needed_epsilon",
+    "needed_rows",
+    "rows_for",
+    "search",
+]
+
 _DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of many runs: 95% of runs are below both
 _MANY = 40
 _CAUTION = 0.95  # of the target is aimed at: predictions may be off by a little

@@ -37,6 +37,8 @@ from dpeigen.planner.simulation import DIRECTION_METRICS, by_columns
 from dpeigen.privacy import GaussianCost, best_guess
 from dpeigen.privacy.randomness import Generator, made_up_generator
 
+__all__ = ["LocalPlan", "needed_local_epsilon", "needed_local_rows", "plan_local", "symmetric"]
+
 _POPULATION, _SAMPLE = 40_000, 2000  # drawn rows that stand for the population, and for the error of a sample
 _RUNS = 60, 40, 16  # by columns
 _MOST_EPSILON, _MOST_ROWS = 50.0, 10**10

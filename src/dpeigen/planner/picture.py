@@ -14,6 +14,8 @@ import numpy as np
 from dpeigen.planner.beside import InTurn
 from dpeigen.planner.planning import Plan, Problem, Simulator, plan_problem
 
+__all__ = ["METRIC_NAMES", "PARTS", "Curves", "curves", "draw", "start_curves", "wanted"]
+
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#44AA99", "#595959",
             "#999933", "#332288", "#AA7744")  # fmt: skip
 _MARKERS = "os^Dv<>PX*ph"

@@ -37,6 +37,20 @@ from dpeigen.privacy.accounting import compose_delta
 from dpeigen.stats.rates import subspace_lower_rate
 from dpeigen.stats.threads import single_blas
 
+__all__ = [
+    "MODELLED",
+    "Plan",
+    "Prediction",
+    "Problem",
+    "Progress",
+    "Simulator",
+    "adversary_success",
+    "modelled_method",
+    "plan",
+    "plan_problem",
+    "planned",
+]
+
 MODELLED = tuple(name for name, method in METHODS.items() if method.planned and method.basis == "worst-case")
 _QUANTILES = (0.05, 0.95)
 _MANY = 20  # runs from which on their own quantiles are the interval

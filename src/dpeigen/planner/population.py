@@ -23,6 +23,8 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.pairs import Transform
 from dpeigen.stats.signs import compression
 
+__all__ = ["Population", "View"]
+
 _FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
 _PARTNERS = 8  # of a row among differences, to either side
 _PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more

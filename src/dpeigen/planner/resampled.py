@@ -28,6 +28,8 @@ from dpeigen.stats.frame import RowView, row_norms
 from dpeigen.stats.pairs import n_pairs, pair_sum
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["Counts", "Resampled", "TableSamples"]
+
 _FEWEST, _MOST, _NUMBERS = 5000, 50_000, 1_000_000  # rows and pairs that are looked at, about so many numbers of them
 _COUNTED = 20_000  # terms up to which lengths are listed as often as they were drawn
 _TAU_ROWS, _TAU_TABLE = 1000, 4000  # rows all pairs of which are summed: of a sample, and of the table

@@ -22,6 +22,8 @@ from dpeigen.planner.simulated import Assumed, origin_of
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions import People
 
+__all__ = ["EllipticalSamples", "Sample", "Samples"]
+
 
 class Sample(People, Protocol):
     """One sample of a population, and how its coordinates lie to the truth."""

@@ -29,6 +29,8 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.stretch import Stretched, WhitenedRows
 
+__all__ = ["Answer", "Assumed", "SimulatedCurator", "origin_of", "simulate"]
+
 Answer = TypeVar("Answer")
 # Every look at pairs pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
 # independent samples have as much of them left as four looks at such pairings.

@@ -20,6 +20,16 @@ from dpeigen.stats import Frame
 from dpeigen.stats.pairs import Transform
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
 
+__all__ = [
+    "COVARIANCE_METRICS",
+    "DIRECTION_METRICS",
+    "Found",
+    "by_columns",
+    "floor_errors",
+    "simulated_errors",
+    "simulated_runs",
+]
+
 _SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
 DIRECTION_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,

@@ -14,6 +14,8 @@ from dpeigen.methods import Method
 from dpeigen.planner.planning import Problem, Simulator, modelled_method, planned
 from dpeigen.planner.simulation import Found
 
+__all__ = ["best_split", "split_loss"]
+
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
 _MAIN = Purpose.MOMENT, Purpose.DIRECTIONS, Purpose.TAU, Purpose.EIGENVECTORS
 _WORTH = 0.97  # of the loss: not for less than runs can tell

@@ -25,6 +25,8 @@ from dpeigen.privacy import Budget, gaussian_epsilon, gaussian_mu
 from dpeigen.privacy.randomness import SeededRandomness, made_up_generator
 from dpeigen.sources import ArraySource
 
+__all__ = ["table_errors"]
+
 _FEWEST, _MOST, _NUMBERS = 2000, 20_000, 300_000  # rows of a table, about so many numbers of them
 _WITHOUT_NOISE = 30.0  # times the μ of a run
 _MOST_MU = 20.0  # noise of more is nothing beside a table, and budgets end there

@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = [
+    "CAPTION",
+    "MARKERS",
+    "Colours",
+    "D",
+    "Display",
+    "characters",
+    "colours",
+    "ink",
+    "must_be",
+    "neighbours",
+    "never_formulas",
+]
+
 D = TypeVar("D", bound="Display")
 
 CAPTION = "dpeigen-caption"  # by which the caption is found among the texts of a picture

@@ -16,6 +16,8 @@ from dpeigen.privacy.randomness import made_up_randomness
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["BiplotDisplay"]
+
 _MOST_LABELS = 10
 _LABEL = 9.0  # points
 _SIDE, _PLACE = 1.85, 1.12  # where the side ends that belongs to labels, and where they begin, in halves of the cloud
@@ -25,10 +27,15 @@ _CLOUD = 400  # synthetic rows behind a biplot
 class BiplotDisplay(ReleaseDisplay):
     """Loadings of the first two released components, over synthetic rows drawn from the release.
 
-    Arrows are components times the square root of their variance, stretched together to fill the cloud; the longest
-    are labelled, and crosses at their tips are the 95% intervals of their loadings. With a single component that can be
+    Arrows are components times the square root of their variance, stretched together to fill the cloud; the longest are
+    labelled, and crosses at their tips are the 95% intervals of their loadings. With a single component that can be
     distinguished from noise, the picture is a bar chart of its loadings; with none it says so. Where the release has a
     scale, loadings and scores are those of the divided columns.
+
+    Parameters
+    ----------
+    release : Release
+        What is drawn.
     """
 
     def _draw(self, ax: Axes) -> None:

@@ -17,6 +17,8 @@ from dpeigen.privacy.ledger import Ledger
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["LedgerDisplay", "PrivacyUtilityDisplay"]
+
 _MOST_ENTRIES = 40
 
 
@@ -25,9 +27,14 @@ class PrivacyUtilityDisplay(Display):
 
     Parameters
     ----------
-    results : tidy results, one line for each run: a data frame, an Arrow table, a list of dicts or a dict of columns.
-        The errors must be public: measured on public or synthetic data.
-    x, y, by : names of the columns with ε, the error and the method.
+    results : data frame, Arrow table, list of dict or dict of columns
+        Tidy results, one line for each run. The errors must be public: measured on public or synthetic data.
+    x : str, default="epsilon"
+        The column with ε.
+    y : str, default="error"
+        The column with the error.
+    by : str, default="method"
+        The column with the method.
     """
 
     def __init__(self, results: Any, *, x: str = "epsilon", y: str = "error", by: str = "method") -> None:
@@ -38,7 +45,26 @@ class PrivacyUtilityDisplay(Display):
     def from_results(
         cls, results: Any, *, x: str = "epsilon", y: str = "error", by: str = "method", ax: Axes | None = None
     ) -> PrivacyUtilityDisplay:
-        """Draw tidy results."""
+        """Draw tidy results.
+
+        Parameters
+        ----------
+        results : data frame, Arrow table, list of dict or dict of columns
+            One line for each run, on public or synthetic data.
+        x : str, default="epsilon"
+            The column with ε.
+        y : str, default="error"
+            The column with the error.
+        by : str, default="method"
+            The column with the method.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+            The display, with ``ax_`` and ``figure_``.
+        """
         return cls(results, x=x, y=y, by=by).plot(ax)
 
     @classmethod
@@ -47,8 +73,23 @@ class PrivacyUtilityDisplay(Display):
     ) -> PrivacyUtilityDisplay:
         """Fit clones at every ε and draw the relative Frobenius error of their covariances.
 
-        X must be public or synthetic (`Release.sample`): errors on private rows are private data, and every run spends.
-        An estimator with a ledger is refused for that reason.
+        Parameters
+        ----------
+        estimator : estimator
+            Without a ledger: every run would spend.
+        X : array or table
+            Public or synthetic rows (`Release.sample`): errors on private rows are private data.
+        epsilons : list of float
+            The ε to try.
+        runs : int, default=5
+            Fits at each ε.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+            The display, with ``ax_`` and ``figure_``.
         """
         from sklearn.base import clone
 
@@ -140,6 +181,13 @@ class LedgerDisplay(Display):
     """What was spent when: one bar for each entry, from what had been spent before it, oldest at the top.
 
     Hollow bars are cancelled: they cost nothing. Hatched ones are reserved and not yet committed: they count.
+
+    Parameters
+    ----------
+    history : list of dict
+        `Ledger.history`.
+    remaining : Budget or None
+        `Ledger.remaining`.
     """
 
     def __init__(self, history: Sequence[Mapping[str, Any]], remaining: Budget | None) -> None:
@@ -147,7 +195,20 @@ class LedgerDisplay(Display):
 
     @classmethod
     def from_ledger(cls, ledger: Any, ax: Axes | None = None) -> LedgerDisplay:
-        """Draw a ledger, or the one at a path."""
+        """Draw a ledger.
+
+        Parameters
+        ----------
+        ledger : Ledger, path or str
+            The ledger, its path or its URL.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        LedgerDisplay
+            The display, with ``ax_`` and ``figure_``.
+        """
         if not isinstance(ledger, (str, Path)):
             must_be(ledger, Ledger, "ledger", cls.__name__)
         found = Ledger.at(ledger)
@@ -155,7 +216,20 @@ class LedgerDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, ax: Axes | None = None) -> LedgerDisplay:
-        """Draw the ledger of an estimator."""
+        """Draw the ledger of an estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            One with a ``ledger``.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        LedgerDisplay
+            The display, with ``ax_`` and ``figure_``.
+        """
         if estimator.ledger is None:
             raise ValueError(complain("ledger", type(estimator).__name__, "a ledger or its path", None))
         return cls.from_ledger(estimator.ledger, ax)

@@ -21,6 +21,20 @@ from dpeigen.stats.intervals import Interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = [
+    "NO_INTERVALS",
+    "LoadingsDisplay",
+    "R",
+    "ReleaseDisplay",
+    "ScreeBars",
+    "ScreeDisplay",
+    "draw_loadings",
+    "say",
+    "spectrum",
+    "unit_of_variances",
+    "whiskers",
+]
+
 R = TypeVar("R", bound="ReleaseDisplay")
 _MOST_BARS = 30
 _MOST_AXES = 12  # beyond the components: their intervals take time
@@ -117,10 +131,15 @@ def _with_axes(release: Release, wanted: int) -> Release:
 class ScreeDisplay(ReleaseDisplay):
     """Variances along the principal axes with their 95% intervals, and the noise floor.
 
-    Bars of strong colour are the released components. Weak ones follow from the same measurement and cost nothing more;
-    they are drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is
-    the largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share
-    of the whole variance.
+    Dark bars are the released components. Light ones follow from the same measurement and cost nothing more; they are
+    drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is the
+    largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share of
+    the whole variance.
+
+    Parameters
+    ----------
+    release : Release
+        What is drawn.
     """
 
     def _draw(self, ax: Axes) -> None:
@@ -176,8 +195,10 @@ class LoadingsDisplay(ReleaseDisplay):
 
     Parameters
     ----------
-    release : a `Release`.
-    component : counted from 0, default=0.
+    release : Release
+        What is drawn.
+    component : int, default=0
+        Counted from 0.
     """
 
     _caption_share = 0.6

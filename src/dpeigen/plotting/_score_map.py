@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["ScoreMapDisplay"]
+
 _MOST_LOADINGS = 12
 _FONT = 9.0  # points
 _FINER = 4  # times the cells, for lines
@@ -36,8 +38,12 @@ class ScoreMapDisplay(Display):
     """A score map: the density of all rows in shades, centres of the classes that stand out of the noise by name.
 
     A cross at a centre is one deviation of its noise. With a density for each class the line around a name holds half
-    of that class. On a new figure the loadings of both components are drawn beside the map with their 95% intervals. A
-    loading whose interval holds 0 has no bar, and a component that cannot be told from noise has none at all.
+    of that class. On a new figure the loadings of both components are drawn beside the map.
+
+    Parameters
+    ----------
+    score_map : ScoreMap
+        What is drawn.
     """
 
     _size = (10.5, 5.6)
@@ -48,7 +54,20 @@ class ScoreMapDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, ax: Axes | None = None) -> ScoreMapDisplay:
-        """Draw the map of a fitted `PrivateScoreMap`."""
+        """Draw the map of a fitted `PrivateScoreMap`.
+
+        Parameters
+        ----------
+        estimator : PrivateScoreMap
+            Fitted.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        ScoreMapDisplay
+            The display, with ``ax_`` and ``figure_``.
+        """
         check_is_fitted(estimator, "map_")
         return cls(estimator.map_).plot(ax)
 
@@ -65,7 +84,18 @@ class ScoreMapDisplay(Display):
         return f"map: ε = {g.epsilon:g}, {neighbours(g)}; with the release of the axes: {self.score_map.total_words}"
 
     def axes_on(self, figure: Figure) -> Axes:
-        """Two panels on a figure: draws the loadings on the right one and returns the left one, for `plot`."""
+        """Divide a figure in two panels, and draw the loadings on the right one.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure
+            An empty one.
+
+        Returns
+        -------
+        matplotlib Axes
+            The left panel, for `plot`.
+        """
         left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": (2.4, 1)})
         self._draw_loadings(right)
         never_formulas(right)

@@ -38,6 +38,17 @@ from dpeigen.privacy.budget import (
 )
 from dpeigen.privacy.calibration import discrete_allowance, largest_mu, log_gaussian_delta
 
+__all__ = [
+    "LEAST_SENSITIVITY",
+    "K",
+    "allocate",
+    "compose",
+    "compose_delta",
+    "compose_pld",
+    "log_concentrated_delta",
+    "log_mixed_delta",
+]
+
 _MAX_SIGNS = 12  # 2^12 sign patterns at most; longer lists of pure spends are summed pairwise-safely (basic) instead
 
 

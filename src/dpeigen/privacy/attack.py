@@ -10,6 +10,8 @@ import math
 
 from dpeigen._validate import complain
 
+__all__ = ["best_guess"]
+
 
 def best_guess(epsilon: float, delta: float, prior: float = 0.5) -> float:
     """Compute the highest probability of guessing right which of two neighbouring data sets was used, under (ε, δ)-DP.

@@ -19,6 +19,19 @@ from typing import Any
 
 from dpeigen._validate import check_delta, check_positive, complain, nearest
 
+__all__ = [
+    "ApproximateCost",
+    "Budget",
+    "ConcentratedCost",
+    "Cost",
+    "GaussianCost",
+    "PureCost",
+    "Relation",
+    "Spend",
+    "gaussian_share",
+    "pure_epsilon",
+]
+
 
 class Relation(str, Enum):
     """When two data sets are neighbours.

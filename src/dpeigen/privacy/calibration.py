@@ -22,6 +22,16 @@ from scipy.special import erfcx, log_ndtr
 
 from dpeigen._validate import check_delta, check_epsilon, check_positive, complain
 
+__all__ = [
+    "discrete_allowance",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_sigma",
+    "largest_mu",
+    "log_gaussian_delta",
+]
+
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
 # Relative safety on every solved-for μ: far above the solver's tolerance and the rounding of the profile (≤ 1e-9
 # over the supported range, see tests), far below anything a user could notice.

@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Integers
 
+__all__ = ["LARGEST_SCALE", "MARGIN", "Source", "Words", "sample"]
+
 Words = NDArray[np.uint64]
 Source = Callable[[int], Words]  # how many words → that many, uniform and independent
 

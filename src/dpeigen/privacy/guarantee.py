@@ -20,6 +20,18 @@ from dpeigen.privacy.accounting import compose, compose_delta
 from dpeigen.privacy.attack import best_guess
 from dpeigen.privacy.budget import Relation, Spend
 
+__all__ = [
+    "LARGEST_USUAL",
+    "MIXED",
+    "Basis",
+    "Guarantee",
+    "Numerics",
+    "Trust",
+    "UnitWarning",
+    "WeakBudgetWarning",
+    "weak_budget",
+]
+
 Trust = Literal["central", "local", "shuffled"]
 Basis = Literal["worst-case", "distributional", "none"]
 Numerics = Literal["exact", "idealised", "seeded"]

@@ -46,6 +46,8 @@ from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import ApproximateCost, Cost, GaussianCost, PureCost, Relation, Spend, pure_epsilon
 from dpeigen.privacy.randomness import Randomness
 
+__all__ = ["failure_of", "most_popular", "noise_scale", "stable_histograms", "tail_delta", "tail_spend", "threshold"]
+
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps per item where the noise is Gaussian
 _MOST_ITEMS = 2**29  # counts in grid steps, with noise, stay inside 64-bit integers
 _AT_ONCE = 4096  # items

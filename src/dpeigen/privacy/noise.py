@@ -27,6 +27,19 @@ from dpeigen._types import Floats, Integers
 from dpeigen.privacy.budget import Cost, GaussianCost, pure_epsilon
 from dpeigen.privacy.randomness import Randomness, check_scale
 
+__all__ = [
+    "T",
+    "continuous_grid",
+    "draw_ahead",
+    "matrix_laplace",
+    "noise_scale",
+    "perturb",
+    "perturb_with_count",
+    "round_to_grid",
+    "symmetric_gaussian",
+    "symmetric_laplace",
+]
+
 T = TypeVar("T")
 _FEW = 128  # columns of which the places above the diagonal are kept
 

@@ -30,6 +30,22 @@ from dpeigen._types import Floats, Integers
 from dpeigen._validate import complain
 from dpeigen.privacy.discrete import sample
 
+__all__ = [
+    "DeviceRandomness",
+    "Generator",
+    "NotPrivateWarning",
+    "Randomness",
+    "SeededRandomness",
+    "Shape",
+    "SystemRandomness",
+    "check_scale",
+    "choosing",
+    "derived_generator",
+    "made_up_generator",
+    "made_up_randomness",
+    "randomness",
+]
+
 Shape = int | tuple[int, ...]
 _LARGEST_SCALE = 2.0**56
 _WHOLE_STEPS = 2.0**20  # from here on a scale may go up to the next integer: that is a millionth

@@ -34,6 +34,8 @@ from dpeigen._validate import check_count, check_delta, complain
 from dpeigen.privacy.budget import ApproximateCost, ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon
 
+__all__ = ["shuffled_delta", "shuffled_epsilon"]
+
 _LARGEST = 700.0  # e^ε is a number up to here; nothing is claimed beyond
 _TAIL = 14.0  # standard deviations of C that are summed; what is left out counts as δ
 _POINTS = 24  # of a Gaussian's curve

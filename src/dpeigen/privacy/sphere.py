@@ -32,6 +32,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_count, complain
 from dpeigen.privacy.randomness import Randomness, randomness
 
+__all__ = ["acceptance", "envelope", "sample_bingham", "sample_orthonormal"]
+
 _GRID = 2.0**26  # grid steps per unit: far above rounding errors, far below anything a direction could show
 _BATCH_NUMBERS = 2**18  # proposals are drawn in batches of about this many numbers
 

@@ -11,6 +11,8 @@ import math
 from functools import lru_cache
 from typing import Any
 
+__all__ = ["subsampled_epsilon", "subsampled_noise"]
+
 _ORDERS = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128]  # any order gives a bound
 _LEAST_NOISE = 1e-100  # below, the accountant's sums overflow, and it answers that nothing is lost
 

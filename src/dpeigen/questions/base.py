@@ -29,6 +29,8 @@ from dpeigen.privacy.randomness import Generator
 from dpeigen.stats import BadRowsError, Lattice, Statistic
 from dpeigen.stats.frame import RowView
 
+__all__ = ["Answer", "LatticeSum", "People", "Question", "noisy_sums", "plain_noise", "public_count", "simulated_sums"]
+
 Answer = TypeVar("Answer")
 
 

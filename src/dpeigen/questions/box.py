@@ -23,6 +23,8 @@ from dpeigen.questions.mean import NoisyMean
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["BoxMean"]
+
 _ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
 
 

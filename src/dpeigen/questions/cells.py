@@ -21,6 +21,8 @@ from dpeigen.questions.base import Answer, People, Question, plain_noise
 from dpeigen.stats.cells import PlaneCells, PlaneView, cell_sensitivity, class_sensitivity
 from dpeigen.stats.frame import RowView
 
+__all__ = ["CellCounts", "ClassSums", "NoisyCells"]
+
 
 @dataclass(frozen=True)
 class _OfPlane(Question[Answer]):

@@ -28,6 +28,8 @@ from dpeigen.questions.base import People, Question, plain_noise
 from dpeigen.stats.columns import ColumnHistogram, Octaves, Sizes, Stretch
 from dpeigen.stats.frame import Frame
 
+__all__ = ["ColumnCounts", "NoisyCounts"]
+
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row where the noise is Gaussian
 _STATISTICS: dict[str, type[ColumnHistogram]] = {"sizes": Sizes, "octaves": Octaves, "stretch": Stretch}
 _SAMPLE, _FEW = 20_000, 2000  # simulated rows: for sizes, of which the far end counts, and for places

@@ -21,6 +21,8 @@ from dpeigen.questions.base import People, Question, plain_noise
 from dpeigen.stats import Statistic
 from dpeigen.stats.frame import RowView
 
+__all__ = ["Count"]
+
 _UNIT = int(LEAST_SENSITIVITY)
 
 

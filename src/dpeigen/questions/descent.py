@@ -29,6 +29,8 @@ from dpeigen.stats import Lattice
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["UNIT", "Descent", "gradient_reach", "noisy_gradient"]
+
 _FLAT = 2.0**-10  # residuals shorter than this count as so long: the gradient is then continuous in the row
 UNIT = 2**32  # grid steps per unit of the gradient
 _SLACK = 1 + 1e-9

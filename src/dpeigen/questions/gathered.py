@@ -14,6 +14,8 @@ from dpeigen.questions.base import Answer, Question
 from dpeigen.stats import Lattice, Statistic
 from dpeigen.stats.frame import RowView
 
+__all__ = ["Gathered", "OfAllRows"]
+
 
 class OfAllRows(Question[Answer]):
     """A question that is answered from all rows as they are looked at, in one array."""

@@ -23,6 +23,8 @@ from dpeigen.questions.base import People, Question, noisy_sums, plain_noise, si
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.holes import WHOLE, HoleCounts
 
+__all__ = ["HoleShares", "NoisyShares"]
+
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row
 
 

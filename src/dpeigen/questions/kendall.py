@@ -21,6 +21,8 @@ from dpeigen.stats import Frame, KendallTau, Statistic
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.pairs import Transform, n_pairs, pairs_per_row
 
+__all__ = ["PART", "NoisyTau", "Tau"]
+
 PART = 8192  # rows of a part of a random order
 
 

@@ -26,6 +26,8 @@ from dpeigen.stats.base import SymmetricSum
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import RTransform, gaussian_r_transform, wishart_difference_r_transform
 
+__all__ = ["GaussianLaw", "LaplaceLaw", "SymmetricLaw", "SymmetricNoise", "WishartLaw", "law_for", "law_named"]
+
 
 @dataclass(frozen=True)
 class SymmetricNoise:

@@ -20,6 +20,8 @@ from dpeigen.stats import RowSums
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.moments import FINER
 
+__all__ = ["ClippedMean", "NoisyMean"]
+
 _COUNT_UNIT = int(LEAST_SENSITIVITY) // 4
 
 

@@ -22,6 +22,8 @@ from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["Moment", "NoisyMoment"]
+
 
 @dataclass(frozen=True)
 class NoisyMoment:

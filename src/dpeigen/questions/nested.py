@@ -26,6 +26,8 @@ from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.nested import NestedMoment, ShortenedMoment, levels_of
 from dpeigen.stats.norms import GRID
 
+__all__ = ["MomentWithin", "RadiusFrom", "grid_from", "lattice_from", "moment_within", "radius_from"]
+
 _CELLS = 8  # of the grid, above the first radius: a factor of 4
 
 

@@ -25,6 +25,8 @@ from dpeigen.questions.scale import _OfGroups, log_spectra
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.gradients import Bins
 
+__all__ = ["PrintedRanges", "PrintedTopEigenvalue"]
+
 _PER_DOUBLING = 4.0
 _SAMPLE = 10_000  # rows that stand for all of them in simulations
 

@@ -33,6 +33,8 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID, NormHistograms
 from dpeigen.stats.stretch import WhitenedRows
 
+__all__ = ["KEEP", "MECHANISM", "OUT_OF", "RadiusHolding", "RadiusLeaving", "first_passed", "holding_scale", "slack"]
+
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
 MECHANISM = "sparse vector, discrete Laplace"
 

@@ -22,6 +22,8 @@ from dpeigen.questions.gathered import OfAllRows
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.gradients import Bins
 
+__all__ = ["Ranges"]
+
 _SAMPLE = 10_000  # rows that stand for all of them in simulations
 
 

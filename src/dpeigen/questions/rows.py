@@ -19,6 +19,8 @@ from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question, plain_noise
 from dpeigen.stats import Frame, Statistic
 
+__all__ = ["RowCount", "RowsUsed"]
+
 
 @dataclass(frozen=True)
 class RowsUsed(Question[float]):

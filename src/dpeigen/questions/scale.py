@@ -30,6 +30,8 @@ from dpeigen.questions.gathered import OfAllRows
 from dpeigen.stats.frame import RowView, exact_bits
 from dpeigen.stats.products import exact_product
 
+__all__ = ["EigenvalueRatios", "TopEigenvalue", "bins_per_doubling", "log_slopes", "log_spectra"]
+
 _ZERO = -1e6  # the label of the bin that holds 0 alone
 _NOT_SEEN = -20.0  # log₂ of the slope of groups that show no eigenvalue above those of chance
 _LARGEST_EXPONENT = 900.0

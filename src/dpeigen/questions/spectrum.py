@@ -33,6 +33,8 @@ from dpeigen.stats import Lattice, SecondMoment
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["VALUE_GRID", "Directions", "Eigenvalues", "NoisyEigenvalues", "RankOne", "Rayleigh", "check_draws"]
+
 VALUE_GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
 _SLACK = 1 + 1e-9  # of sums of shares in floating point
 

@@ -29,6 +29,8 @@ from dpeigen.stats.raw import RawMoment
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.spiked import printed_bulk_variance
 
+__all__ = ["BulkVariance", "LeadingEigenvalues", "LeadingProjector", "ProjectedMoment"]
+
 
 @dataclass(frozen=True)
 class _OfRawMoment(Question[Floats]):

@@ -19,6 +19,8 @@ from dpeigen.questions.base import LatticeSum, People, noisy_sums, simulated_sum
 from dpeigen.stats import SquareSums
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["MeanSquares", "NoisySquares"]
+
 _COUNT_UNIT = LEVELS**2 // 4
 
 

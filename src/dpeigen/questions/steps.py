@@ -41,6 +41,8 @@ from dpeigen.stats.gradients import Clipped, deflated
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.spectrum import orthonormal
 
+__all__ = ["ROW_UNIT", "OjaSteps", "inside", "with_noise"]
+
 ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
 _AT_A_TIME = 2**17  # numbers of noise drawn at once
 _TOGETHER, _GROUPS = 0.15, 300  # how far the simulated steps of a group go, and how many groups there are at most

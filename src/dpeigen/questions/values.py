@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["Matrix"]
+
 
 @dataclass(frozen=True, eq=False)
 class Matrix:

@@ -12,6 +12,25 @@ from typing import Any, Literal
 from dpeigen._text import clean as clean  # what renderers put all text through
 from dpeigen._text import short as short
 
+__all__ = [
+    "Block",
+    "Card",
+    "Cell",
+    "Code",
+    "Formula",
+    "Gallery",
+    "Items",
+    "Level",
+    "Links",
+    "More",
+    "Notice",
+    "Picture",
+    "Section",
+    "Table",
+    "Text",
+    "count",
+]
+
 Level = Literal["danger", "warning", "note"]
 Cell = str | tuple[str, str]  # a text, or a number and its interval
 

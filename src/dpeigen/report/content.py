@@ -24,6 +24,8 @@ from dpeigen.report.results import (
     without_loadings,
 )
 
+__all__ = ["make_card"]
+
 _KINDS = {
     "pca": "Principal components of {}",
     "covariance": "{}, with variances and correlations",

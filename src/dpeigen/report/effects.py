@@ -6,6 +6,8 @@ from dpeigen.methods.auto import METHODS
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Items, clean
 
+__all__ = ["effects"]
+
 _ELLIPTICAL = "rows are distributed like a normal distribution, perhaps with longer tails (elliptical)"
 
 

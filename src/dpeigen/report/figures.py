@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["Drawn", "draw"]
+
 _INK, _BLUE, _ORANGE, _VERMILLION = "#1f2328", "#0072b2", "#e69f00", "#d55e00"
 # What a colour is called in the page, where it changes in the dark.
 _IN_PAGE = {

@@ -13,6 +13,8 @@ from dpeigen.report.metadata import authors
 from dpeigen.report.promise import facts_rows, plain
 from dpeigen.report.results import unknown_columns
 
+__all__ = ["check", "cite", "data", "terms"]
+
 _KNOWN = {
     "n_rows": "rows",
     "max_rows": "rows of one unit that are used, at most",

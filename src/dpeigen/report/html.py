@@ -32,6 +32,8 @@ from dpeigen.report.blocks import (
 )
 from dpeigen.report.style import CSS
 
+__all__ = ["render", "text"]
+
 _MANY = 6  # columns of a table beside whose numbers no interval fits on paper
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 

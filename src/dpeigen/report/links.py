@@ -11,6 +11,8 @@ from dpeigen._version import __version__
 from dpeigen.methods.auto import METHODS
 from dpeigen.privacy import Guarantee
 
+__all__ = ["DOIS", "documentation", "papers", "proof_page", "software"]
+
 # Names of authors as `reference` has them, and the DOI of the paper. (Amin et al. 2019 has none.)
 DOIS = {
     "Asi, Feldman, Talwar 2022": "10.48550/arXiv.2205.02466",

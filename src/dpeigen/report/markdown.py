@@ -21,6 +21,8 @@ from dpeigen.report.blocks import (
     clean,
 )
 
+__all__ = ["render", "text"]
+
 
 def render(card: Card) -> str:
     """The whole file."""

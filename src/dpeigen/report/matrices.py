@@ -20,6 +20,16 @@ from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Te
 from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.stats.intervals import Interval
 
+__all__ = [
+    "UNKNOWN",
+    "clear",
+    "correlation_blocks",
+    "correlation_intervals",
+    "covariance_blocks",
+    "covariance_tables",
+    "strongest",
+]
+
 _MATRIX = 12  # columns up to which a whole matrix is a readable table
 _STRONGEST = 10
 UNKNOWN = "not known"

@@ -10,6 +10,8 @@ from dpeigen._version import __version__
 from dpeigen.release import Release
 from dpeigen.report.links import papers
 
+__all__ = ["authors", "dataset"]
+
 _MOST_COLUMNS = 500
 _FORMATS = {"release.json": "application/json", "release.safetensors": "application/octet-stream"}
 

@@ -8,6 +8,8 @@ from dpeigen._text import clean
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Table, Text, count, short
 
+__all__ = ["SHOWN_ROWS", "about_missing"]
+
 SHOWN_ROWS = 40  # of a table
 _IN_WORDS = 30  # columns up to which a sentence does
 

@@ -11,6 +11,8 @@ from dpeigen.privacy import Guarantee, Relation
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Formula, Items, More, Notice, Table, Text, clean
 
+__all__ = ["budget", "facts_rows", "notices", "plain", "privacy_unit", "promise"]
+
 _TRUST = {
     "central": "Whoever ran the computation saw the rows and is trusted with them. Readers of this release are not.",
     "local": "Nobody is trusted: each person randomised their own row before it left their device.",

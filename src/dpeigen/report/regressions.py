@@ -17,6 +17,15 @@ from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.ridge import FAINT
 from dpeigen.stats.ridge import RidgeFit
 
+__all__ = [
+    "asked_regression",
+    "regression_errors",
+    "ridge_blocks",
+    "ridge_tables",
+    "standardised",
+    "standing_coefficients",
+]
+
 
 def ridge_tables(release: Release) -> list[Table]:
     """The table of a regression, for a terminal."""

@@ -18,6 +18,28 @@ from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Cell, Gallery, Picture, Table, Text, clean, count, short
 from dpeigen.report.missing import SHOWN_ROWS, about_missing
 
+__all__ = [
+    "KIND_TITLES",
+    "MOST_CELLS",
+    "MOST_COMPONENTS",
+    "MOST_PICTURES",
+    "about_columns",
+    "correlations",
+    "interval",
+    "largest_columns",
+    "loadings_unknown",
+    "named_remarks",
+    "names_of",
+    "result_blocks",
+    "scree",
+    "share_interval",
+    "standing",
+    "unknown_columns",
+    "unknown_names",
+    "widest_columns",
+    "without_loadings",
+]
+
 KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 MOST_COMPONENTS = 8  # in a table or a heat map
 MOST_CELLS = 30  # columns of a heat map

@@ -1,5 +1,7 @@
 """The looks of a card: readable on a phone, in the dark, on paper, and to colour-blind readers."""
 
+__all__ = ["CSS"]
+
 CSS = """
 :root{color-scheme:light dark;--bg:#ffffff;--panel:#f4f6f8;--fg:#1f2328;--muted:#57606a;--line:#c9d1d9;--link:#005a8c;
 --blue:#0072b2;--orange:#b87900;--red:#c24a00;--lightblue:#b8d4e8;

@@ -29,6 +29,8 @@ from dpeigen.sources.schemas import of_arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["ArrowSource", "T", "columns_of", "look", "open_dataset", "open_files"]
+
 _FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",

@@ -22,6 +22,8 @@ from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas, workers
 from dpeigen.stats.units import terms_of
 
+__all__ = ["S", "Source", "UnreadableRowsError"]
+
 S = TypeVar("S", bound=Statistic)
 _SMALL = 2**17  # below this many numbers a second thread costs more than it saves
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["is_written", "number_written", "truth_written", "written"]
+
 _TRUTH = {"true": 1.0, "false": 0.0}
 _EXACT = 2**53  # whole numbers below are doubles
 

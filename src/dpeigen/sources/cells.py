@@ -21,6 +21,8 @@ from dpeigen._types import Floats
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["arrow_type", "as_text", "fitting", "from_text", "is_text", "numbers", "truth", "without"]
+
 _BLANKS = " \t"
 _DAY = r"[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
 # Every text that Arrow reads as the type, and hardly another one: what these leave out need not be looked for.

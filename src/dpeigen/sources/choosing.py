@@ -20,6 +20,8 @@ from dpeigen.privacy.randomness import choosing
 from dpeigen.sources.ids import Codes
 from dpeigen.stats.units import MOST_SHARED, UnitBlock
 
+__all__ = ["Chooser", "UnitLimits", "chosen", "enough_rows", "first_of_each", "placed", "ranks"]
+
 _COIN_BITS = 32
 _DRAWN, _DRAWS = 2**20, 16  # rows that are drawn from at a time, at least; and draws, at most
 _ENOUGH_ROWS = 50_000  # of people, in a sample: more would tell little that is new beside its noise

@@ -21,6 +21,8 @@ from dpeigen.sources.declared import LISTED, TYPES, Declared, declared
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["AllBut", "Categories", "Columns", "Types", "Wanted", "as_wanted", "by_schema", "check_unit"]
+
 Categories = Mapping[str, Sequence[Any]]
 Types = Mapping[str, str]
 Wanted = Any  # names, AllBut, "schema", or a declaration for each name

@@ -21,6 +21,8 @@ from typing import Any
 
 from dpeigen.sources.layout import PLAIN, Layout
 
+__all__ = ["PACKED", "are_records", "header_line", "mended", "opened", "pieces"]
+
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _PIECE = 2**22
 _LONGEST = 2**26  # bytes of a line; longer ones are bad rows, and are not kept in memory

@@ -27,6 +27,8 @@ from dpeigen.sources.columns import Columns
 from dpeigen.sources.csv_lines import PACKED, are_records, header_line, mended, opened, pieces
 from dpeigen.sources.layout import PLAIN, Layout
 
+__all__ = ["CsvSource", "csv_header", "header_text", "likely_encoding", "likely_separator", "names_in"]
+
 _AHEAD = 2  # pieces parsed ahead
 _BETWEEN = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _LINES = (

@@ -31,6 +31,8 @@ from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.threads import single_blas
 
+__all__ = ["DaskSource", "DaskUnits", "S"]
+
 S = TypeVar("S", bound=Statistic)
 _FAN = 16  # measurements added up by one task
 

@@ -33,6 +33,8 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 
+__all__ = ["LISTED", "TRANSFORMS", "TYPES", "Declared", "declared", "number_of"]
+
 TYPES = ("number", "bool", "date", "timestamp")  # dates are days, times are seconds, since 1970-01-01
 LISTED = {"category": "categories", "ordinal": "levels"}
 _EPOCH = date(1970, 1, 1)

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
+__all__ = ["files_in", "partition_keys", "partition_of"]
+
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows that have no value
 
 

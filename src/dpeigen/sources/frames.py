@@ -15,6 +15,8 @@ from dpeigen.sources import cells
 from dpeigen.sources.category_names import is_written, number_written, truth_written
 from dpeigen.sources.objects import is_real, numbers_of
 
+__all__ = ["column_is", "column_numbers", "is_text_type", "plain_frame"]
+
 
 def column_numbers(column: Any, kind: str | None = None) -> NDArray[np.float64]:
     """A column as doubles, by its declared type; NaN where a cell is missing or does not fit."""

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from dpeigen.sources.base import UnreadableRowsError
 
+__all__ = ["Codes", "UnreadableIdsError", "as_text", "encoded", "joined", "looks_like_id", "told_apart", "with_missing"]
+
 Codes = NDArray[Any]  # integers
 _AT_ONCE = 2**20  # rows whose ids are compared at a time, at least
 _BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them

@@ -18,6 +18,8 @@ from dpeigen.sources.units import UnitsByPlace
 from dpeigen.stats import BadRowsError
 from dpeigen.stats.frame import LARGEST_FLOAT
 
+__all__ = ["joined"]
+
 
 def joined(rows: Source, target: Floats | int, names: list[str], factors: Floats) -> Source:
     """Rows with the target (numbers, or the index of its column) last, each column multiplied by a public factor."""

@@ -21,6 +21,8 @@ from dpeigen.stats import Statistic
 from dpeigen.stats.together import JointLengths, joint_lengths, norms_of
 from dpeigen.stats.units import UnitBlock
 
+__all__ = ["NOTHING_KNOWN", "Lengths", "Norms", "WholePeople", "lengths_of"]
+
 
 class WholePeople:
     """Hands on rows of `placed` blocks when all rows of their person are there; the engine sorts rows by person.

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from dpeigen.sources.base import Source
 
+__all__ = ["Labelled"]
+
 
 class Labelled(Source):
     """Rows of a source in memory with one column of 0 and 1 for each label.

@@ -16,6 +16,8 @@ from typing import Any
 from dpeigen._validate import check_choice, complain
 from dpeigen.sources import cells
 
+__all__ = ["PLAIN", "Layout"]
+
 _OWNER = "open_source"
 _BLANKS = " \u00a0\u202f"  # blanks between thousands look alike, and files have any of them
 _PARTS = {"%Y": "[0-9]{4}", **dict.fromkeys(("%y", "%m", "%d", "%H", "%M", "%S"), "[0-9]{1,2}")}

@@ -17,6 +17,8 @@ from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.schemas import of_polars
 from dpeigen.sources.units import RowMap, UnitSource
 
+__all__ = ["LazySource", "LazyUnits", "T", "schema_of"]
+
 T = TypeVar("T")
 
 

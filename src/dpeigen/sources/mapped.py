@@ -13,6 +13,8 @@ from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.frame import LARGEST_FLOAT
 
+__all__ = ["MappedSource", "S", "divided", "mapped"]
+
 S = TypeVar("S", bound=Statistic)
 
 

@@ -16,6 +16,19 @@ from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.objects import numbers_of, table_of
 from dpeigen.stats import Statistic
 
+__all__ = [
+    "ArraySource",
+    "Batch",
+    "BlockSource",
+    "FrameSource",
+    "MisfitError",
+    "PartSource",
+    "RefusedSource",
+    "S",
+    "T",
+    "block_rows",
+]
+
 S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread

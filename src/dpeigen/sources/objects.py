@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen.sources import cells
 
+__all__ = ["is_real", "numbers_of", "table_of"]
+
 _PLAIN = frozenset({bool, int, float, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_})
 
 

@@ -18,6 +18,8 @@ from dpeigen.sources.objects import is_real, table_of
 from dpeigen.sources.schemas import of_pandas, of_polars
 from dpeigen.sources.units import UnitsByPlace, UnitSource
 
+__all__ = ["as_table", "name_of_ids", "open_if_known", "open_source", "open_units", "taken_out"]
+
 
 def open_source(
     data: Any,

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+__all__ = ["FILE", "meter", "rows_are_public", "show_progress"]
+
 _bars: ContextVar[Any] = ContextVar("bars", default=None)  # rich's Progress, or None
 _rows_public: ContextVar[bool] = ContextVar("rows_public", default=True)
 FILE = "DPEIGEN_PROGRESS"

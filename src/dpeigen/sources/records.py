@@ -26,6 +26,8 @@ from dpeigen.sources.ids import as_text
 from dpeigen.sources.layout import PLAIN, Layout
 from dpeigen.sources.objects import numbers_of
 
+__all__ = ["Cells", "RecordSource", "sheet_header"]
+
 _ROWS = 2**13  # at a time
 Cells = list[Any]
 _DAMAGED = "The data could not be read: a file is damaged or gone. Nothing was spent."

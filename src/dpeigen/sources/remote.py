@@ -20,6 +20,8 @@ from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas
 from dpeigen.stats.units import terms_of
 
+__all__ = ["Measurement", "S", "T", "combine", "measure", "quietly", "result", "size_of"]
+
 S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from dpeigen.sources.declared import Declared
 
+__all__ = ["of_arrow", "of_pandas", "of_polars"]
+
 
 def of_pandas(frame: Any) -> dict[str, Declared]:
     """By the types of a pandas frame, or of the example of a Dask one."""

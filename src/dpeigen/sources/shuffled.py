@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source
 
+__all__ = ["PairedSource", "ShuffledSource", "shuffled"]
+
 _BLOCK_ROWS = 8192  # an even number, so that no block cuts a pair
 _MEMORY = 2**28  # bytes of rows that are put in order at a time
 _MOST_FILES = 512

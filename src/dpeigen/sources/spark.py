@@ -29,6 +29,8 @@ from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
 from dpeigen.stats.units import UnitBlock
 
+__all__ = ["S", "SparkSource", "SparkUnits"]
+
 S = TypeVar("S", bound=Statistic)
 _LARGE = 2**20  # bytes of a statistic from which on measurements are added up by executors before they come here,
 _GROUPS = 8  # in so many partitions

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from dpeigen.sources.base import Source
 from dpeigen.sources.memory import block_rows
 
+__all__ = ["SparseSource", "by_blocks", "dense_blocks", "is_sparse"]
+
 
 def is_sparse(X: Any) -> bool:
     """Whether it is a sparse matrix or array of SciPy, without loading SciPy for anything else."""

@@ -30,6 +30,8 @@ from dpeigen.sources.memory import ArraySource, block_rows
 from dpeigen.stats import Statistic
 from dpeigen.stats.units import UnitBlock
 
+__all__ = ["LENGTHS", "OneEach", "RowMap", "S", "UnitSource", "UnitsByPlace"]
+
 S = TypeVar("S", bound=Statistic)
 RowMap = Callable[[Any], Any]
 

@@ -15,6 +15,8 @@ from datetime import datetime, timedelta
 
 from dpeigen.sources.declared import Declared
 
+__all__ = ["label", "spread_text", "value_text"]
+
 _START = datetime(1970, 1, 1)
 _DAY = 86_400.0
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from dpeigen._types import Floats
 
+__all__ = ["drawn_to_regression"]
+
 _TURNS = 50
 _LEAST = 0.01  # of the usual variance: groups differ by more than public facts say
 

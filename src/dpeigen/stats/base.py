@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from dpeigen.privacy.budget import Relation
 
+__all__ = ["S", "Statistic", "SymmetricSum"]
+
 S = TypeVar("S", bound="Statistic")
 
 

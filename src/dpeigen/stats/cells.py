@@ -30,6 +30,8 @@ from dpeigen.stats.frame import Frame, exact_scores
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.moments import MOST_ROWS, chunk_rows
 
+__all__ = ["COUNT_WEIGHT", "PlaneCells", "PlaneView", "cell_sensitivity", "class_sensitivity"]
+
 COUNT_WEIGHT = LEVELS // 2
 _FAR = 1e100  # positions beyond this many clip lengths are taken to be there: their quotients cannot overflow
 

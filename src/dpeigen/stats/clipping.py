@@ -17,6 +17,8 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import normal_squares
 
+__all__ = ["Clipping", "clipping", "whole_rows"]
+
 _LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
 _SPREAD = 0.6  # of their deviation, relative to that of normal rows
 _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)

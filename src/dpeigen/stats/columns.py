@@ -19,6 +19,8 @@ from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.moments import chunk_rows
 
+__all__ = ["CELLS", "OCTAVES", "REACH", "ColumnHistogram", "Octaves", "Sizes", "Stretch"]
+
 REACH = 200  # half octaves: sizes from 2^−100 to 2^100 have cells of their own
 OCTAVES = 64  # to either side of zero: places up to 2^64 units away
 CELLS = 256  # that a stretch of a column is divided into

@@ -22,6 +22,18 @@ import numpy as np
 
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
 
+__all__ = [
+    "lower_bound_gaussian",
+    "lower_bound_heavy",
+    "lower_bound_without_tails",
+    "rate_gaussian",
+    "rate_heavy",
+    "rate_of_dp_pca",
+    "rate_of_oja",
+    "rate_without_tails",
+    "rows_for",
+]
+
 _PACKING = 0.0233  # ln of the number of directions per column in the packing of Lemma C.3, for more than 10 columns
 
 

@@ -24,6 +24,18 @@ from scipy.special import chdtri, ndtri
 from dpeigen._types import Floats
 from dpeigen.stats.pairs import Transform
 
+__all__ = [
+    "breakdown_bound",
+    "normal_squares",
+    "pair_lengths",
+    "relative_variances",
+    "sign_eigenvalues",
+    "subspace_error_bound",
+    "tau_eigenvalues",
+    "winsorized_eigenvalues",
+    "winsorized_variances",
+]
+
 _ROUNDS = 500
 _POINTS = np.exp(np.arange(-30.0, 60.0, 0.1))
 

@@ -37,6 +37,8 @@ import numpy as np
 
 from dpeigen._types import Floats
 
+__all__ = ["MOST_UNCLEAR", "Constant", "NoisyRegression", "regress"]
+
 MOST_UNCLEAR = 0.025
 _PART = 0.02  # of the largest square in a combination, from which on a feature has part in it
 _FULLY = 0.5  # of a combination of features that is told

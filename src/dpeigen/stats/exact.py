@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Integers
 
+__all__ = ["ExactSum"]
+
 _LIMB = 32
 
 

@@ -41,6 +41,8 @@ from threadpoolctl import threadpool_limits
 from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_positive, complain
 
+__all__ = ["SparseProjector", "fantope_admm", "fantope_threshold", "project_fantope"]
+
 _DENSE = 256  # up to this many columns a full eigendecomposition is the fastest
 _NARROW = 12  # an iterative eigensolver pays where less than this share of the eigenvectors is wanted
 _ROUGH = 1e-4  # down to this tolerance large eigenproblems are solved in single precision, at half the cost

@@ -18,6 +18,23 @@ from numpy.typing import NDArray
 from dpeigen._types import Bools, Floats
 from dpeigen.stats.products import exact_product
 
+__all__ = [
+    "LARGEST_FACT",
+    "LARGEST_FLOAT",
+    "BadRowsError",
+    "Frame",
+    "Missing",
+    "RowView",
+    "ScoreFrame",
+    "bounded_norms",
+    "bounded_unit",
+    "exact_bits",
+    "exact_scores",
+    "finite",
+    "normalised",
+    "row_norms",
+]
+
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _NARROW = 16  # columns

@@ -26,6 +26,8 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView, exact_bits, normalised
 from dpeigen.stats.lattice import Lattice
 from dpeigen.stats.pairs import SMALLEST_FLOAT, Transform
 
+__all__ = ["SignFrame"]
+
 
 @dataclass(frozen=True)
 class SignFrame:

@@ -15,6 +15,8 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.stats.frame import LARGEST_FLOAT, RowView, exact_scores, finite, row_norms
 
+__all__ = ["Bins", "Clipped", "Gradients", "SquaredScores", "deflated"]
+
 _CHUNK = 2048  # rows: parts that stay in the processor's cache
 
 

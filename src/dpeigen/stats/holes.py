@@ -18,6 +18,8 @@ from dpeigen.stats.moments import chunk_rows
 from dpeigen.stats.products import exact_product
 from dpeigen.stats.units import UnitBlock, terms_of
 
+__all__ = ["WHOLE", "HoleCounts"]
+
 WHOLE = 2**20  # W: what a row, or a person, adds to a count; sums of 2^40 rows fit 64 bits
 
 

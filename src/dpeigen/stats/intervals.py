@@ -29,6 +29,8 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats.spectrum import isotonic_decreasing
 
+__all__ = ["Interval", "Spectrum", "entry_intervals", "gaussian_errors", "quantiles", "sampling_errors"]
+
 Interval = tuple[Floats, Floats]
 _ROUNDS = 12  # of the fixed point for eigenvalues
 _OF_VALUES = (

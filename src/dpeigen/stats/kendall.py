@@ -31,6 +31,8 @@ from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.pairs import Scale, Transform, allowance, n_pairs, pair_sum, pairs_per_row
 
+__all__ = ["KendallTau", "kendall_tau"]
+
 
 class KendallTau(Statistic):
     """Σ g·gᵀ/b² over the pairs inside parts of at most ``rows`` rows each, in integers.

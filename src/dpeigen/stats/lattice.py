@@ -25,6 +25,8 @@ from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import UnitBlock, root_shares, squared_limits
 
+__all__ = ["EXACT_ROWS", "LEVELS", "Lattice", "limits_of", "unit_lattice"]
+
 LEVELS = 2**20
 _EXACT = 2.0**53  # sums of integers below this are exact in doubles
 EXACT_ROWS = 2**53 // LEVELS**2  # sums of this many products of lattice integers are exact in doubles

@@ -15,6 +15,8 @@ import numpy as np
 
 from dpeigen._types import Floats, freeze_arrays
 
+__all__ = ["KINDS", "LAWS", "Measured", "MeasuredWhenAsked"]
+
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
 _ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails")

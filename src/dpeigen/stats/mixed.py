@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 
+__all__ = ["divided_errors"]
+
 
 def divided_errors(
     seen: Floats, deviations: Floats, draws: Floats, mean: Floats | None, roots: Floats, indicators: NDArray[np.bool_]

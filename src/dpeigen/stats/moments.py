@@ -36,6 +36,8 @@ from dpeigen.stats.sums import RowTotals
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import UnitBlock, terms_of
 
+__all__ = ["FINER", "MOST_ROWS", "RowSums", "SecondMoment", "SquareSums", "chunk_rows", "second_moment"]
+
 FINER = 2**12  # steps in which sums of rows are given, for each of the grid
 MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
 

@@ -26,6 +26,8 @@ from dpeigen.stats.moments import SecondMoment
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.units import UnitBlock, slack_of, terms_of
 
+__all__ = ["NestedMoment", "ShortenedMoment", "levels_of"]
+
 
 def levels_of(radius: float, lattice: Lattice) -> int:
     """The grid steps of a row of this length, no more than the lattice has."""

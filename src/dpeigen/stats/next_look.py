@@ -27,6 +27,8 @@ from dpeigen._types import Floats
 from dpeigen.stats.refinement import SignModel
 from dpeigen.stats.signs import compression, stretches
 
+__all__ = ["choose_stretch", "predicted_variance"]
+
 _WORTH = 0.5  # of the squared error: stretched rows must promise less than this
 _RESOLVED = 0.75  # rows are stretched along a wanted direction when so much of it has been found
 _MOST_FACTOR = 3.0  # its logarithm

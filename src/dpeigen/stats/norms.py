@@ -20,6 +20,8 @@ from dpeigen.stats.stretch import WhitenedRows, lengths_of
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import Together, UnitBlock
 
+__all__ = ["GRID", "NormHistogram", "NormHistograms"]
+
 GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 4, 48 * 4 + 1) / 4)
 
 

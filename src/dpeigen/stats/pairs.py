@@ -20,6 +20,20 @@ from dpeigen._validate import check_positive, complain
 from dpeigen.stats.frame import LARGEST_FACT, LARGEST_FLOAT
 from dpeigen.stats.threads import in_threads
 
+__all__ = [
+    "REDESCENDING",
+    "SMALLEST_FLOAT",
+    "Scale",
+    "Tabulated",
+    "Transform",
+    "allowance",
+    "n_pairs",
+    "pair_sum",
+    "pairs_per_row",
+    "redescending",
+    "winsorized_redescending",
+]
+
 Scale = Callable[[Floats], ArrayLike]
 _TILE = 256  # rows: a tile of weights is half a MiB
 _GROUPS = 16  # partial sums, added in a fixed order whatever the number of threads

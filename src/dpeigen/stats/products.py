@@ -20,6 +20,8 @@ import numpy as np
 
 from dpeigen._types import Floats
 
+__all__ = ["blas_is_exact", "check_blas", "exact_product", "passes"]
+
 _BITS = 53  # of a double's significand
 _INEXACT = (
     "The BLAS library that NumPy uses on this machine does not sum products of integers exactly, as the proofs need."

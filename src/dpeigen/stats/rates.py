@@ -25,6 +25,14 @@ from dpeigen._validate import check_count, check_delta, check_epsilon, check_pos
 from dpeigen.privacy.calibration import gaussian_mu
 from dpeigen.stats.next_look import predicted_variance
 
+__all__ = [
+    "covariance_lower_rate",
+    "covariance_upper_rate",
+    "refined_error",
+    "subspace_lower_rate",
+    "subspace_upper_rate",
+]
+
 
 def subspace_upper_rate(
     n: int,

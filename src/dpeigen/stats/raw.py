@@ -15,6 +15,8 @@ from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import RowView, row_norms
 from dpeigen.stats.moments import chunk_rows
 
+__all__ = ["LARGEST_ENTRY", "RawMoment"]
+
 LARGEST_ENTRY = 1e140  # squares of what is longer would overflow
 
 

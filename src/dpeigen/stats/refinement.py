@@ -35,6 +35,8 @@ from dpeigen._types import Floats
 from dpeigen.stats.signs import compression, solve_levels
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["SignModel", "SignRelease", "fit_model", "unrestricted"]
+
 _LEAST_VARIANCE, _MOST_VARIANCE = 1.001, 1e12
 _EXTRA = 8  # directions beyond the wanted ones that may stand out
 _CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out

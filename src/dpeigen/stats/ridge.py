@@ -31,6 +31,18 @@ from scipy.linalg import eigh
 from dpeigen._types import Floats
 from dpeigen._validate import complain
 
+__all__ = [
+    "RidgeFit",
+    "RidgePath",
+    "check_alphas",
+    "choose_penalty",
+    "expected_error",
+    "lemma_one_bound",
+    "orthogonal_to",
+    "prediction_variance",
+    "ridge_coefficients",
+]
+
 _GRID = 100  # penalties tried by `choose_penalty`
 
 

@@ -33,6 +33,8 @@ from scipy.special import gammainc, gammaln
 
 from dpeigen._types import Floats
 
+__all__ = ["direction_loss", "sampled_error"]
+
 
 def direction_loss(m: int, top: float, concentration: float, failure: float) -> float:
     """λ − uᵀCu of a draw in m columns is at most this, but for the probability ``failure``; never more than λ."""

@@ -19,6 +19,8 @@ import numpy as np
 
 from dpeigen._types import Floats
 
+__all__ = ["compression", "sign_gap", "solve_levels", "stretches"]
+
 # Of log t. The trapezoidal rule errs by about e^(−2π²/step), singularities being πi away from the axis; far less than
 # what is cut off at the ends, 10⁻⁷ of the whole.
 _STEP = 0.4

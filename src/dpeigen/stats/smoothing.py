@@ -19,6 +19,8 @@ import numpy as np
 
 from dpeigen._types import Floats
 
+__all__ = ["onto_total", "smooth"]
+
 _WIDTHS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 2.8, 3.4, 4.0, 4.8, 5.6, 6.8, 8.0)  # in cells
 
 

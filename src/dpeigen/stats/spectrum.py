@@ -26,6 +26,25 @@ from scipy.optimize import isotonic_regression
 from dpeigen._types import Floats
 from dpeigen.privacy.sphere import envelope
 
+__all__ = [
+    "Complexes",
+    "RTransform",
+    "captured_variance",
+    "expected_rayleigh",
+    "fix_signs",
+    "gaussian_r_transform",
+    "isotonic_decreasing",
+    "orthonormal",
+    "principal_angles",
+    "project_eigenvalues",
+    "projection_distance",
+    "relative_frobenius",
+    "shrink_eigenvalues",
+    "sin_theta",
+    "symmetric_eigh",
+    "wishart_difference_r_transform",
+]
+
 Complexes = NDArray[np.complex128]
 _SMALL = 64  # columns
 _VANISHING = 1e-140  # relative to the largest entry, many times smaller than the rounding error of eigenvalues
@@ -130,7 +149,20 @@ def orthonormal(directions: Floats) -> Floats:
 
 
 def principal_angles(first: Floats, second: Floats) -> Floats:
-    """Principal angles between two row spaces, ascending; accurate for small and for right angles."""
+    """Compute the principal angles between two row spaces; accurate for small and for right angles.
+
+    Parameters
+    ----------
+    first : (k, d) array
+        Orthonormal rows.
+    second : (m, d) array
+        Orthonormal rows.
+
+    Returns
+    -------
+    (min(k, m),) array
+        Angles in radians, ascending.
+    """
     a = np.linalg.qr(np.atleast_2d(np.asarray(first, dtype=float)).T)[0]
     b = np.linalg.qr(np.atleast_2d(np.asarray(second, dtype=float)).T)[0]
     if b.shape[1] > a.shape[1]:
@@ -141,12 +173,40 @@ def principal_angles(first: Floats, second: Floats) -> Floats:
 
 
 def sin_theta(first: Floats, second: Floats) -> float:
-    """The sine of the largest principal angle: 0 when one row space holds the other, 1 when some direction is lost."""
+    """Compute the sine of the largest principal angle between two row spaces.
+
+    Parameters
+    ----------
+    first : (k, d) array
+        Orthonormal rows.
+    second : (m, d) array
+        Orthonormal rows.
+
+    Returns
+    -------
+    float
+        0 when one row space holds the other, 1 when some direction is lost.
+    """
     return float(np.sin(principal_angles(first, second)[-1]))
 
 
 def projection_distance(first: Floats, second: Floats, order: float = 2.0) -> float:
-    """‖P₁ − P₂‖ in the Schatten norm of the given order (2: Frobenius, inf: spectral) between two projectors."""
+    """Compute the distance ‖P₁ − P₂‖ between the projectors on two row spaces.
+
+    Parameters
+    ----------
+    first : (k, d) array
+        Orthonormal rows.
+    second : (m, d) array
+        Orthonormal rows.
+    order : float, default=2.0
+        Of the Schatten norm: 2 is Frobenius, inf is spectral.
+
+    Returns
+    -------
+    float
+        The distance; 0 is perfect.
+    """
     a = np.linalg.qr(np.atleast_2d(np.asarray(first, dtype=float)).T)[0]
     b = np.linalg.qr(np.atleast_2d(np.asarray(second, dtype=float)).T)[0]
     values = svdvals(a @ a.T - b @ b.T)
@@ -154,12 +214,39 @@ def projection_distance(first: Floats, second: Floats, order: float = 2.0) -> fl
 
 
 def captured_variance(components: Floats, covariance: Floats) -> float:
-    """tr(VΣVᵀ) relative to the best possible with as many components."""
+    """Compute the variance along components, relative to the best possible with as many: tr(VΣVᵀ) over the sum of the
+    largest eigenvalues.
+
+    Parameters
+    ----------
+    components : (k, d) array
+        Orthonormal rows.
+    covariance : (d, d) array
+        The true covariance matrix.
+
+    Returns
+    -------
+    float
+        1 is perfect.
+    """
     rows = np.linalg.qr(np.atleast_2d(np.asarray(components, dtype=float)).T)[0].T
     values = np.sort(np.linalg.eigvalsh(covariance))[::-1][: len(rows)]
     return float(np.trace(rows @ covariance @ rows.T) / values.sum())
 
 
 def relative_frobenius(estimate: Floats, truth: Floats) -> float:
-    """‖Ĉ − C‖_F / ‖C‖_F."""
+    """Compute ‖Ĉ − C‖_F / ‖C‖_F.
+
+    Parameters
+    ----------
+    estimate : (d, d) array
+        Ĉ.
+    truth : (d, d) array
+        C.
+
+    Returns
+    -------
+    float
+        0 is perfect.
+    """
     return float(np.linalg.norm(np.asarray(estimate) - truth) / np.linalg.norm(truth))

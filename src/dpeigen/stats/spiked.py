@@ -27,6 +27,21 @@ from scipy.special import chdtrc, chdtri, ndtri
 from dpeigen._types import Floats
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = [
+    "CLEAR",
+    "Model",
+    "bulk_variance",
+    "count_spikes",
+    "dp_gauss_radius",
+    "marchenko_pastur_quantiles",
+    "printed_bulk_variance",
+    "printed_rank",
+    "published_bulk_sensitivity",
+    "published_sensitivities",
+    "sharp_sensitivities",
+    "spikes_in_noise",
+]
+
 CLEAR = 3.0  # how many times the threshold of detection a signal must be for first-order sensitivities
 
 

@@ -26,6 +26,8 @@ from dpeigen.stats.frame import (
 )
 from dpeigen.stats.products import exact_product
 
+__all__ = ["Stretched", "WhitenedRows", "lengths_of"]
+
 _NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
 
 

@@ -16,6 +16,8 @@ from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.products import exact_product
 from dpeigen.stats.units import ROOT_LEVELS, UnitBlock, root_weights
 
+__all__ = ["RowTotals"]
+
 
 class RowTotals:
     """Σ c·z (`rows`) and Σ c² (`squares`), where every person counts c² unless their rows are capped."""

@@ -24,6 +24,8 @@ from scipy.special import ndtr
 from dpeigen._types import Floats
 from dpeigen.stats.columns import REACH
 
+__all__ = ["PairCounts", "lost_tails"]
+
 _MOST_KURTOSIS = 200.0  # that of an indicator of one row in 200
 _SURE = 2.0  # deviations of noise on the number of rows outside the radius
 

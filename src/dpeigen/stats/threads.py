@@ -14,6 +14,8 @@ from threadpoolctl import ThreadpoolController
 
 from dpeigen._arithmetic import own_error_state
 
+__all__ = ["R", "T", "cores", "in_threads", "single_blas", "workers"]
+
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -28,6 +28,8 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView, row_norms
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import Together, UnitBlock
 
+__all__ = ["MOST_CAPPED", "JointLengths", "joint_lengths", "norms_of", "with_joint_lengths"]
+
 _STEPS = 2.0**40
 _ROWS = 2**16  # summed at a time
 MOST_CAPPED = 2**20  # rows of one person: of more, a row would be less than 2^10 grid steps long

@@ -25,6 +25,18 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 
+__all__ = [
+    "MOST_SHARED",
+    "ROOT_LEVELS",
+    "Together",
+    "UnitBlock",
+    "root_shares",
+    "root_weights",
+    "slack_of",
+    "squared_limits",
+    "terms_of",
+]
+
 MOST_SHARED = 4096  # rows of one person that are used; of more, so many are drawn at random
 ROOT_LEVELS = 2**20  # W
 _SLACK = 2**10  # times √d: covers what sums are rounded by when W is taken out

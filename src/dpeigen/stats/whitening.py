@@ -9,6 +9,8 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["noise_across", "noise_left", "quadratic_forms", "shrunk_mean", "whitening"]
+
 _LEAST_GAP = 0.2  # of a leading variance: rough ones tell no more
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from dpeigen.studio.errors import RefusedError
 
+__all__ = ["OWN", "BoundsTemplate", "BoundsTemplates"]
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

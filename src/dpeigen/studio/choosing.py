@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+__all__ = ["features_of", "foreseen", "ledger", "ledger_left", "privacy"]
+
 
 def privacy(site: Site, request: Request, form: Form) -> Response:
     """ε and δ, the predicted error beside them, and the ledger."""

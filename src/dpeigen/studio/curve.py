@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from dpeigen.studio.foresee import HIGHEST, LOWEST
 
+__all__ = ["curve_svg"]
+
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 320, 160, 44, 26
 _NAMES = {"angle": "sine of the angle", "correlation": "error of a correlation", "cell": "people in a cell"}
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+__all__ = ["RefusedError", "plain_remedies", "words_for_the_page"]
+
 
 class RefusedError(Exception):
     """Something that cannot be done as asked for: the message has the remedy, ``status`` is that of the answer."""

@@ -15,6 +15,8 @@ from dpeigen.studio.jobs import JOB, Job, arguments, command_text
 from dpeigen.studio.project import SETTINGS, STATE, Project
 from dpeigen.studio.rehearse import map_release, options_of, said_before
 
+__all__ = ["archive", "command", "out_name", "project_files", "script"]
+
 
 def out_name(project: Project) -> str:
     """A folder for a release that is made by hand."""

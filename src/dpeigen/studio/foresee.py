@@ -25,6 +25,8 @@ from dpeigen.studio.errors import plain_remedies, words_for_the_page
 from dpeigen.studio.project import Project
 from dpeigen.studio.rehearse import said_before
 
+__all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined", "words_of"]
+
 LOWEST, HIGHEST = 0.05, 10.0
 _EPSILONS = (LOWEST, HIGHEST, 0.5, 0.1, 2.0, 0.2, 1.0, 5.0, 0.07, 0.3, 0.15, 0.7, 1.5, 3.0, 7.0)  # ends first
 _QUICK, _ALL = 0.12, 60.0  # seconds for a curve

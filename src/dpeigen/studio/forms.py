@@ -10,6 +10,20 @@ from dpeigen.sources.declared import TRANSFORMS
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.header import READING, TableHeader
 
+__all__ = [
+    "ABOUT",
+    "KINDS",
+    "MISSING",
+    "Form",
+    "choice",
+    "columns_in",
+    "names_listed",
+    "number",
+    "reading_in",
+    "texts_in",
+    "whole",
+]
+
 KINDS = {
     "number": "number",
     "bool": "true or false",

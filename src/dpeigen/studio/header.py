@@ -12,6 +12,8 @@ from dpeigen.cli.init import declared_type, look_at_header
 from dpeigen.sources.ids import looks_like_id
 from dpeigen.studio.errors import words_for_the_page
 
+__all__ = ["READING", "HeaderColumn", "TableHeader", "header_of"]
+
 READING = (
     "separator",
     "decimal",

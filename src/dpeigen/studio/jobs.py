@@ -30,6 +30,8 @@ from dpeigen.studio.project import SETTINGS, Project
 from dpeigen.studio.runner import ENDED
 from dpeigen.studio.toml import render
 
+__all__ = ["JOB", "LOCK", "MESSAGES", "OUTPUT", "PROGRESS", "Job", "arguments", "begin", "command_text"]
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: whether a process runs is then known to the server that started it

@@ -23,6 +23,8 @@ from dpeigen.io import replace_file
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.toml import render
 
+__all__ = ["LEDGER", "QUESTIONS", "RELEASES", "SETTINGS", "STATE", "Project"]
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

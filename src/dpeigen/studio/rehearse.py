@@ -16,6 +16,8 @@ from dpeigen.studio.errors import RefusedError, words_for_the_page
 from dpeigen.studio.header import header_of
 from dpeigen.studio.project import Project
 
+__all__ = ["check_columns", "dry_run", "map_release", "options_of", "rows_help", "said_before"]
+
 _one_at_a_time = threading.RLock()  # warnings are caught for the whole process
 
 

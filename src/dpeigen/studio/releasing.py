@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+__all__ = [
+    "card",
+    "check",
+    "export",
+    "exported",
+    "history",
+    "progress",
+    "release",
+    "released_file",
+    "released_zip",
+    "spend",
+    "stop",
+]
+
 _CARD_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; sandbox"
 )

@@ -9,6 +9,8 @@ from urllib.parse import quote
 from dpeigen._text import clean
 from dpeigen._version import __version__
 
+__all__ = ["Pages", "short"]
+
 
 class Pages:
     """Renders templates; ``base`` is the path that every address begins with."""

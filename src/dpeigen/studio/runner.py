@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+__all__ = ["ENDED", "main"]
+
 ENDED = "ended.json"
 
 

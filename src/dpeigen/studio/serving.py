@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+__all__ = ["LOOPBACK", "Handler", "serve", "studio_app"]
+
 LOOPBACK = "127.0.0.1"
 _LARGEST_FORM = 8 * 2**20
 _loading = threading.Lock()

@@ -8,6 +8,8 @@ from typing import Any
 
 from dpeigen.cli.init import quoted
 
+__all__ = ["render", "value_text"]
+
 _HEAD = """\
 # Settings for: dpeigen pca|covariance|ridge|scoremap --config THIS
 # Written by dpeigen studio from what was filled in on its pages. No value of the table was read for it.

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from dpeigen.studio.rendering import Pages
     from dpeigen.studio.workspace import Workspace
 
+__all__ = [
+    "ORDER",
+    "STEPS",
+    "Form",
+    "Site",
+    "columns",
+    "help_page",
+    "names_digest",
+    "open_table",
+    "question",
+    "read_settings",
+    "start",
+]
+
 Form = dict[str, str] | None
 STEPS = {"columns": "Columns", "question": "Question", "privacy": "Privacy", "check": "Dry run and release"}
 ORDER = [*STEPS]

@@ -13,6 +13,8 @@ from pathlib import Path
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.project import STATE, Project
 
+__all__ = ["TABLES", "Workspace", "is_table"]
+
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather", ".arrow", ".orc", ".jsonl")
 _PACKED = (".gz", ".bz2", ".zst")
 _LONGEST_NAME = 120

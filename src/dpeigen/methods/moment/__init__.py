@@ -1,1 +1,3 @@
 """Methods that release a noisy second moment."""
+
+__all__: list[str] = []

@@ -21,6 +21,8 @@ from dpeigen.privacy import Budget, Cost, GaussianCost, Relation, gaussian_epsil
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.questions import GaussianLaw
 
+__all__ = ["Gaussian"]
+
 
 @dataclass(frozen=True)
 class Gaussian(MomentMethod):

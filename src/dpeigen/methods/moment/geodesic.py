@@ -37,6 +37,8 @@ from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.products import check_blas
 from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
+__all__ = ["Geodesic"]
+
 
 @dataclass(frozen=True)
 class Geodesic(Method):

@@ -19,6 +19,8 @@ from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import LaplaceLaw
 from dpeigen.stats import Frame, Lattice, SecondMoment
 
+__all__ = ["Laplace"]
+
 
 @dataclass(frozen=True)
 class Laplace(MomentMethod):

@@ -17,6 +17,8 @@ from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.privacy import Budget, PureCost, Relation
 from dpeigen.questions import LaplaceLaw, WishartLaw
 
+__all__ = ["MatrixLaplace"]
+
 
 @dataclass(frozen=True)
 class MatrixLaplace(MomentMethod):

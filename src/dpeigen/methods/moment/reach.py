@@ -15,6 +15,8 @@ from dpeigen._types import Floats
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.whitening import quadratic_forms
 
+__all__ = ["grid_for", "row_length", "widened"]
+
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
 _SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
 

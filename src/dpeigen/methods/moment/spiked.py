@@ -59,6 +59,8 @@ from dpeigen.stats.spiked import (
     sharp_sensitivities,
 )
 
+__all__ = ["Spiked"]
+
 _WEIGHTS = {Purpose.DIRECTIONS: 0.8, Purpose.EIGENVALUES: 0.2, Purpose.MODEL: 0.4}
 _RADIUS_SHARE = 0.05  # of ε
 _AS_PRINTED = "Eigenvalues are as the noise left them, as published: they, and the covariance, may be negative."

@@ -23,6 +23,8 @@ from dpeigen.stats.measured import Measured
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.whitening import shrunk_mean
 
+__all__ = ["SeenMoment", "ask_moment", "law_of", "turned_by"]
+
 _OFFSET = 0.1  # of the centre that is left, in radii, for the weight of the mean in the last moment
 _SHORTEST = 2.0**-24  # of a direction, relative to the longest: scores of rows are no finer (`stats.frame`)
 

@@ -68,6 +68,8 @@ from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.tails import lost_tails
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
+__all__ = ["Whitened", "denoised", "expected_noise", "judge", "last_outside", "leading"]
+
 _RADIUS_SHARES = 0.04, 0.06  # of ε
 _LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on, if δ > 0, noise is small beside what radii clip
 _ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share of each

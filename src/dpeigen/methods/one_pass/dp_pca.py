@@ -47,6 +47,8 @@ from dpeigen.privacy import GaussianCost, gaussian_mu
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.randomness import check_scale
 
+__all__ = ["DPPCA", "FEWEST_STEPS", "LARGEST_RATIO", "UNKNOWN_RATIO"]
+
 FEWEST_STEPS = 8  # of each direction, where the number of rows is known
 _PAIRS_PER_GROUP = 4  # at least, for the scale of a batch
 _SCALE_SHARE, _MOST_PER_GROUP = 6, 24  # one part in so many of a batch is for the scale, and vectors of a group

@@ -25,6 +25,8 @@ from dpeigen.stats.frame import LARGEST_FACT, RowView
 from dpeigen.stats.gradients import Clipped, Gradients, SquaredScores
 from dpeigen.stats.spectrum import orthonormal
 
+__all__ = ["NOTES", "WEAK", "DPPCAStream"]
+
 _SCALE_OF_CONSTANTS = 2.0**-80  # for vectors that do not vary at all
 
 

@@ -53,6 +53,19 @@ from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.norms import GRID
 
+__all__ = [
+    "ROUNDS",
+    "MeanRelease",
+    "MeanShares",
+    "NearShares",
+    "ask_mean",
+    "ask_near_mean",
+    "least_look",
+    "mean_of",
+    "private_mean",
+    "vectors_needed",
+]
+
 ROUNDS = ((Purpose.FIRST_MEAN_RADIUS, Purpose.FIRST_MEAN), (Purpose.RADIUS, Purpose.MEAN))
 _TAIL_SHARE = 0.1  # of δ, for the threshold of the histograms
 _RADIUS_SHARE = 0.06  # of ε, twice

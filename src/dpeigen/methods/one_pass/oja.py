@@ -61,6 +61,8 @@ from dpeigen.privacy.shuffling import shuffled_delta, shuffled_epsilon
 from dpeigen.questions.steps import ROW_UNIT
 from dpeigen.stats.lattice import LEVELS
 
+__all__ = ["CLEAR", "VARIANCE_SHARE", "Oja"]
+
 VARIANCE_SHARE = 0.1  # of the rows of a block
 _FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
 _STEPS = 24  # of a direction in four blocks, or in all rows if they are fewer, with batch="auto"

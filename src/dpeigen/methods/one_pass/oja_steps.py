@@ -20,6 +20,8 @@ from dpeigen.questions import GaussianLaw, Matrix, MeanSquares, Moment, OjaSteps
 from dpeigen.stats import Lattice, ScoreFrame
 from dpeigen.stats.spectrum import orthonormal, symmetric_eigh
 
+__all__ = ["LARGEST_START", "OjaStream"]
+
 LARGEST_START = 0.25  # squared error from which on a random start is counted as forgotten
 
 

@@ -34,6 +34,8 @@ from dpeigen.stats.frame import LARGEST_FACT, RowView
 if TYPE_CHECKING:
     from dpeigen.methods.one_pass.dp_pca import DPPCA
 
+__all__ = ["PrintedShares", "ask_printed_mean", "printed_groups", "real_epsilon_of_mean"]
+
 _BULK = 25  # of line 1 of Algorithm 5
 
 

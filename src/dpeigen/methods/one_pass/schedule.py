@@ -15,6 +15,8 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+__all__ = ["CAUTION", "MOST_STEPS", "START", "cautious", "gain", "plan_batches", "predicted_error", "row_shares"]
+
 MOST_STEPS = 40  # of a direction, unless batches are as large as memory allows
 _GROWTHS = (1.0, 1.1, 1.2, 1.35, 1.5, 1.8, 2.2, 3.0)
 CAUTION = 0.6

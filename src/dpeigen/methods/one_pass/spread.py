@@ -22,6 +22,19 @@ from dpeigen.sources import ArraySource, Source
 from dpeigen.stats import Frame
 from dpeigen.stats.frame import RowView
 
+__all__ = [
+    "ask_ratios",
+    "ask_top_eigenvalue",
+    "check_budget",
+    "check_rows",
+    "check_size",
+    "groups_needed",
+    "histogram_share",
+    "private_top_eigenvalue",
+    "scale_shares",
+    "top_eigenvalue",
+]
+
 
 def histogram_share(budget: Budget) -> tuple[PureCost, float]:
     """The whole budget for one histogram: ε for the counts, δ for the threshold (as a chance of failure)."""

@@ -24,6 +24,8 @@ from dpeigen.privacy.guarantee import Numerics
 from dpeigen.stats import Frame
 from dpeigen.stats.spectrum import fix_signs, orthonormal
 
+__all__ = ["LARGEST_BATCH", "OnePassMethod", "Stream", "components_of", "refuse_few_rows"]
+
 LARGEST_BATCH = 2**22  # numbers in a batch, so that memory does not grow with the number of rows
 
 

@@ -33,6 +33,8 @@ from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
 
+__all__ = ["SamplingMethod", "any_lattice", "draw_epsilon", "rounding_allowance", "steps_of"]
+
 _INFLATED = 1.25  # spread of directions for intervals, whose law is the Gaussian one only about its mode
 _MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
 

@@ -37,6 +37,8 @@ from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.sampled import sampled_error
 from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decreasing
 
+__all__ = ["EigenvectorSampling"]
+
 _FAILURE = 0.05  # of the stated error
 
 

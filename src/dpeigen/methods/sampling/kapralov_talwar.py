@@ -29,6 +29,8 @@ from dpeigen.questions import Matrix, RankOne, Rayleigh
 from dpeigen.stats import Lattice, project_eigenvalues
 from dpeigen.stats.spectrum import fix_signs
 
+__all__ = ["KapralovTalwar"]
+
 
 @dataclass(frozen=True)
 class KapralovTalwar(SamplingMethod):

@@ -23,6 +23,8 @@ from dpeigen.stats.measured import Measured
 from dpeigen.stats.refinement import SignModel, SignRelease, fit_model, unrestricted
 from dpeigen.stats.stretch import Stretched
 
+__all__ = ["HELD", "Paid", "center_deviation", "measured_signs", "sign_release"]
+
 _DRAWS = 100
 _DOUBT = 0.5  # of what is added for clipping, which rests on a model of the tails
 _ALONE = 1.6  # noise of variances that are read from signs alone, relative to its first-order deviation

@@ -49,6 +49,8 @@ from dpeigen.stats.products import check_blas
 from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import fix_signs
 
+__all__ = ["Kendall"]
+
 _SCORES_SHARE = 0.05  # of ε, usually
 _EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
 _PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that

@@ -64,6 +64,8 @@ from dpeigen.stats.refinement import SignModel, SignRelease, fit_model
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
 
+__all__ = ["Refined", "even_factors", "next_deviation", "variance_reach"]
+
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)

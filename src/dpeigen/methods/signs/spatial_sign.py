@@ -43,6 +43,8 @@ from dpeigen.stats.pairs import REDESCENDING, Scale, Transform, winsorized_redes
 from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import symmetric_eigh
 
+__all__ = ["SpatialSign"]
+
 _SCORES_SHARE = 0.05  # of ε, usually
 _SCORES_REACH = 2.0  # times the median length of scores: beyond it they count less in variances
 

@@ -15,6 +15,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.stats.pairs import REDESCENDING, Scale, Tabulated, Transform
 
+__all__ = ["PAID", "check_transform", "framed_transform"]
+
 PAID = ("winsorized", *REDESCENDING)  # whose radius or cutoff may be private
 
 

@@ -27,6 +27,8 @@ from dpeigen.privacy.ledger.page import Page, all_events
 from dpeigen.privacy.ledger.places import store_at
 from dpeigen.privacy.ledger.store import SqliteStore, Transaction
 
+__all__ = ["Ledger"]
+
 _LONGEST = 500  # characters of a text that is given
 
 

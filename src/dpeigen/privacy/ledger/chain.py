@@ -21,6 +21,24 @@ from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import rules
 from dpeigen.privacy.ledger.rules import Charge, Filter, admits, charge_of, to_list
 
+__all__ = [
+    "SETTLING",
+    "START",
+    "VERSION",
+    "Entry",
+    "LedgerEvent",
+    "State",
+    "Verdict",
+    "body_charge",
+    "canonical",
+    "digest",
+    "neighbours_of",
+    "replay",
+    "seal",
+    "settled_state",
+    "spends_of",
+]
+
 VERSION = 2
 START = "0" * 64
 _SLACK = 1e-6  # of recorded caps and shares, for other versions of the numerical libraries

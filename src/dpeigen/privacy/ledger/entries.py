@@ -12,6 +12,8 @@ from typing import Any
 
 from dpeigen.privacy.ledger.chain import SETTLING, LedgerEvent, settled_state
 
+__all__ = ["cautions", "history_of", "withdrawn"]
+
 _TAKEN = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "about")
 
 

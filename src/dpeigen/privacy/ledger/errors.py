@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "BudgetExceededError",
+    "DamagedLedgerError",
+    "LedgerRequiredError",
+    "LedgerUnavailableError",
+    "RepeatedReleaseError",
+    "UnverifiedServerWarning",
+    "no_ledger",
+]
+
 
 class BudgetExceededError(RuntimeError):
     """The ledger has no room for a release; no data was read."""

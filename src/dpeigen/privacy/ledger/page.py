@@ -10,6 +10,8 @@ from dpeigen.privacy.ledger import chain
 from dpeigen.privacy.ledger.chain import LedgerEvent, State
 from dpeigen.privacy.ledger.store import Store, Transaction
 
+__all__ = ["Page", "all_events"]
+
 
 class Page:
     """Refuses a store whose totals are not those of the last event, or that holds more than a ledger's tables."""

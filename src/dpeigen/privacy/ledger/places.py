@@ -8,6 +8,8 @@ from pathlib import Path
 from dpeigen._validate import complain
 from dpeigen.privacy.ledger.store import SqliteStore, Store
 
+__all__ = ["is_url", "store_at"]
+
 _URL = ("postgresql:", "postgres:")
 
 

@@ -23,6 +23,8 @@ from dpeigen._validate import complain
 from dpeigen.privacy.ledger.errors import UnverifiedServerWarning, no_ledger
 from dpeigen.privacy.ledger.store import SCHEMA, Store, Transaction
 
+__all__ = ["PostgresStore"]
+
 _NO_URL = (
     "PostgreSQL does not understand the ledger's URL (postgresql://user@host:port/database). In a password / is %2F, "
     "@ is %40, : is %3A, ? is %3F and # is %23."

@@ -16,6 +16,8 @@ from dpeigen._validate import complain
 from dpeigen.privacy.ledger.book import Ledger
 from dpeigen.privacy.ledger.errors import LedgerRequiredError
 
+__all__ = ["VARIABLE", "ledger_for", "made_up_rows", "why_required"]
+
 VARIABLE = "DPEIGEN_REQUIRE_LEDGER"
 _NO = ("", "0", "false", "no", "off")
 _made_up: ContextVar[bool] = ContextVar("rows are made up", default=False)

@@ -60,6 +60,21 @@ from typing import Any
 from dpeigen._validate import complain
 from dpeigen.privacy.budget import Budget, ConcentratedCost, GaussianCost, PureCost, Spend
 
+__all__ = [
+    "ACCOUNTINGS",
+    "Charge",
+    "Filter",
+    "admits",
+    "charge_of",
+    "check_split",
+    "decide",
+    "filters_of",
+    "gaussian_of_pure",
+    "left",
+    "stated",
+    "to_list",
+]
+
 ACCOUNTINGS = ("auto", "sum", "mixed", "gaussian")
 _UNIT = 1074  # every double is an integer multiple of 2^−1074
 _TOLERANCE = 10**12

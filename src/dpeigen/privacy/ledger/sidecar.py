@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from itertools import chain, repeat
 from pathlib import Path
 
+__all__ = ["alone", "beside"]
+
 try:
     import fcntl
 except ImportError:  # Windows

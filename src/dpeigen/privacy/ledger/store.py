@@ -26,6 +26,8 @@ from typing import Any
 from dpeigen.privacy.ledger import sidecar
 from dpeigen.privacy.ledger.errors import DamagedLedgerError, LedgerUnavailableError, no_ledger
 
+__all__ = ["SCHEMA", "SqliteStore", "Store", "Transaction"]
+
 SCHEMA = (
     "CREATE TABLE budget (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL,"
     " number INTEGER NOT NULL, head TEXT NOT NULL, state TEXT NOT NULL)",
