@@ -158,6 +158,7 @@ class Intervals:
 
     @property
     def clipped(self) -> float:
+        """The share of rows that may have been clipped to a paid radius."""
         measured = measured_in(self.release)
         return 0.0 if measured.outside is None else min(1.0, measured.outside / measured.terms)
 
@@ -282,7 +283,13 @@ class Intervals:
         return "equal variances" if self._spectrum.level_is_known(self.resolved, CLEAR) else "noise"
 
     def to_frame(self) -> Any:
-        """A pandas table of the components: loadings with their intervals."""
+        """Make a pandas table of the components: loadings with their intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each component and column.
+        """
         import pandas as pd
 
         low, high = self.components
@@ -308,7 +315,22 @@ def _where(known: NDArray[np.bool_], low: Floats, high: Floats, widest: float) -
 
 
 def check_level(level: float, of: str, owner: str) -> tuple[float, str]:
-    """Checked."""
+    """Check the level and the kind of truth.
+
+    Parameters
+    ----------
+    level : float
+        Strictly between 0 and 1.
+    of : str
+        "population" or "table".
+    owner : str
+        Whose parameters they are, for the message.
+
+    Returns
+    -------
+    (float, str)
+        Both, checked.
+    """
     check_choice("of", of, ["population", "table"], owner)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.5 <= level <= 0.999:
         raise ValueError(complain("level", owner, "a number between 0.5 and 0.999", level))
@@ -316,13 +338,39 @@ def check_level(level: float, of: str, owner: str) -> tuple[float, str]:
 
 
 def intervals(release: Release, level: float, of: str) -> Intervals:
-    """Checked."""
+    """Compute intervals of a release; see `Release.intervals`.
+
+    Parameters
+    ----------
+    release : Release
+        One that holds what was measured.
+    level : float
+        The probability that an interval covers.
+    of : str
+        "population" or "table".
+
+    Returns
+    -------
+    Intervals
+        Computed when they are asked for.
+    """
     measured_in(release)
     return Intervals(release, *check_level(level, of, "Release.intervals"))
 
 
 def measured_in(release: Release) -> Measured:
-    """What errors are computed from; says plainly where there is nothing."""
+    """Return what errors are computed from; says plainly where there is nothing.
+
+    Parameters
+    ----------
+    release : Release
+        Any.
+
+    Returns
+    -------
+    Measured
+        The noisy moment and the law of its noise.
+    """
     if release.measured is not None:
         return release.measured
     method = release.facts.get("method") or release.guarantee.mechanism

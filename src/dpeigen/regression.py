@@ -99,7 +99,13 @@ class Regression:
         return (self.intervals[0] > 0) | (self.intervals[1] < 0)
 
     def summary(self) -> str:
-        """A table in the manner of statsmodels."""
+        """Write a table in the manner of statsmodels.
+
+        Returns
+        -------
+        str
+            Coefficients, standard errors, z values, p values and intervals.
+        """
         line, double = "-" * _WIDTH, "=" * _WIDTH
         low, high = self.r_squared_interval
         about = [
@@ -149,7 +155,30 @@ def _line(name: str, value: float, error: float, low: float, high: float) -> str
 def regression(
     release: Release, target: Any, features: Any, alpha: float, level: float, of: str, scales: ArrayLike | None = None
 ) -> Regression:
-    """Checked; see `Release.regression`."""
+    """Compute a regression from a release; see `Release.regression`.
+
+    Parameters
+    ----------
+    release : Release
+        One that holds what was measured.
+    target : int or str
+        Index or name of a column.
+    features : list of int or str, or None
+        None: all but the target.
+    alpha : float
+        The penalty.
+    level : float
+        The probability that an interval covers.
+    of : str
+        "population" or "table".
+    scales : (p,) array, default=None
+        As for `Release.ridge`.
+
+    Returns
+    -------
+    Regression
+        Coefficients with standard errors and intervals.
+    """
     owner = "Release.regression"
     measured = measured_in(release)
     level, of = check_level(level, of, owner)

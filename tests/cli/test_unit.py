@@ -53,8 +53,9 @@ def test_a_file_of_settings_that_init_wrote_lists_the_unit(table, tmp_path):
     study = tmp_path / "study.toml"
     assert call("init", table, "--out", study).exit_code == 0
     text = study.read_text(encoding="utf-8")
-    assert '# unit = "patient_id"' in text
-    text = text.replace('# unit = "patient_id"', 'unit = "patient_id"').replace("use = false", "use = true")
+    assert '\nunit = "patient_id"' in text
+    text = text.replace("use = false  # its name", "use = FALSE  # its name").replace("use = false", "use = true")
+    text = text.replace("use = FALSE", "use = false")
     study.write_text("\n".join(line for line in text.splitlines() if "categories" not in line), encoding="utf-8")
     done = call("pca", table, "--config", study, *BUDGET, "-k", "2", "--dry-run")
     assert done.exit_code == 0, done.output

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpeigen.curator import DataCurator, Purpose
-from dpeigen.privacy import Budget, GaussianCost, PureCost, Relation
+from dpeigen.privacy import Budget, ConcentratedCost, GaussianCost, PureCost, Relation
 from dpeigen.privacy.histogram import tail_spend
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
@@ -51,6 +51,7 @@ from dpeigen.questions import (
     radius_from,
 )
 from dpeigen.questions.cells import CellCounts, ClassSums
+from dpeigen.questions.printed import PrintedRanges, PrintedTopEigenvalue
 from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, unit_lattice
@@ -117,6 +118,8 @@ CASES = [
     (Ranges(Frame(D), 2.0, 1e-6), GAUSSIAN, BOTH),
     (Ranges(Frame(D), 2.0, 1e-6), PURE, BOTH),
     (TopEigenvalue(Frame(D), N, 60, 1e-6), PureCost(8.0), REPLACED),
+    (PrintedTopEigenvalue(Frame(D), N, 60, 1e-6), PureCost(8.0), REPLACED),
+    (PrintedRanges(Frame(D), 2.0, 1.0, 1e-6), ConcentratedCost(D / 2), REPLACED),
     (EigenvalueRatios(Frame(D), N, 60, 1e-6, 2), PureCost(8.0), REPLACED),
     (steps(1), GAUSSIAN, REPLACED),
     (steps(30), GAUSSIAN, REPLACED),

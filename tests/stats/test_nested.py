@@ -159,3 +159,16 @@ def test_rows_on_one_scale_are_as_long_and_lie_where_others_do(d):
         for i in range(0, 500, 50):  # each from its own row alone
             assert lengths_of(view, rows[i : i + 1])[0] == found[i]
             np.testing.assert_array_equal(short.integers(rows[i : i + 1])[0], integers[i])
+
+
+def test_lengths_of_rows_that_are_stretched_very_unequally():
+    """Of collinear columns one direction may be stretched 10⁷ times as much as another; no length may become 0."""
+    rng = np.random.default_rng(4)
+    frame = Frame(3, center=np.zeros(3), box=(np.full(3, -2.0), np.full(3, 2.0)), weights=np.ones(3))
+    rows = rng.uniform(-2, 2, size=(200, 3))
+    rows[:, 2] = -rows[:, 0] / 2 - rows[:, 1] / 2
+    directions = np.linalg.qr(np.array([[1.0, 1.0, 2.0], [1.0, -1.0, 0.0], [1.0, 1.0, -1.0]]).T)[0].T
+    view = WhitenedRows(frame, directions, np.array([1.0, 1e-7, 1e-7]))
+    exact = np.linalg.norm((rows @ directions.T) * view.factors, axis=1)
+    assert lengths_of(view, rows) == pytest.approx(np.maximum(exact, 0), rel=2.0, abs=1e-6)
+    assert (lengths_of(view, rows) > 0).mean() > 0.99

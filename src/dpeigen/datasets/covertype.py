@@ -36,7 +36,13 @@ _FILE = File(
 
 
 def load_covertype() -> Dataset:
-    """581012 plots of forest × 54: 10 measurements and 44 indicators; target: cover type 1 to 7. UCI, CC BY 4.0."""
+    """Load 581,012 plots of forest × 54 columns: 10 measurements and 44 indicators. UCI, CC BY 4.0.
+
+    Returns
+    -------
+    Dataset
+        Its target: cover type 1 to 7.
+    """
     text = _FILE.read()
     names = text[: text.index(b"\n")].decode("ascii").strip().split(",")
     table = np.loadtxt(io.BytesIO(text), delimiter=",", skiprows=1, dtype=np.float32)

@@ -48,28 +48,46 @@ def compare(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Errors of methods against the truth, for every ε and repetition.
+    """Measure errors of methods against the truth, for every ε and repetition.
 
     Parameters
     ----------
-    data : `Synthetic`, or a public table: whatever `dpeigen.sources.open_source` takes, as long as it fits in memory.
-    epsilons : privacy losses.
-    n_components : number of components; None compares whole covariances.
-    methods : names or instances; a mapping gives them labels of your own.
-    repetitions : fits for each method and ε. On synthetic data each draws new rows, the same for all methods.
-    public : must be True for a table. The errors say things about its rows that no budget pays for.
-    delta, bound, center, relation : as for `PrivatePCA`, the same for all methods.
-    seed : an integer; the same seed gives the same table of results, whatever ``workers`` is. None draws one.
-    out : a ``.parquet``, ``.feather`` or ``.csv`` file for the results. Finished cells are kept beside it in a file
-        whose name ends in ``.cells``; the same call goes on from there.
-    workers : processes; the number of cores by default.
-    progress : called with the number of finished cells and of all cells.
+    data : Synthetic or table
+        A public table: whatever `dpeigen.sources.open_source` takes, as long as it fits in memory.
+    epsilons : list of float
+        Privacy losses.
+    n_components : int, default=None
+        Number of components; None compares whole covariances.
+    methods : str, Method, list or dict
+        Names or instances; a dictionary gives them labels of your own.
+    repetitions : int, default=20
+        Fits for each method and ε. On synthetic data each draws new rows, the same for all methods.
+    public : bool, default=False
+        Must be True for a table. The errors say things about its rows that no budget pays for.
+    delta : float, default=0.0
+        As for `PrivatePCA`, the same for all methods.
+    bound : float, (lower, upper), "private" or None, default=None
+        As for `PrivatePCA`.
+    center : None, array, "private" or "pairs", default="private"
+        As for `PrivatePCA`.
+    relation : {"replace", "add_remove"}, default="replace"
+        As for `PrivatePCA`.
+    seed : int, default=None
+        The same seed gives the same table of results, whatever ``workers`` is. None draws one.
+    out : path, default=None
+        A ``.parquet``, ``.feather`` or ``.csv`` file for the results. Finished cells are kept beside it in a file whose
+        name ends in ``.cells``; the same call goes on from there.
+    workers : int, default=None
+        Processes; None: the number of cores.
+    progress : function of (int, int), default=None
+        Called with the number of finished cells and of all cells.
 
     Returns
     -------
-    `Comparison`, with one row for each cell. A method that refuses the setting has rows that say why. The rows of
-    "non-private" are the answer without privacy: of the same rows against their distribution for synthetic data, of
-    bootstrap samples against the table for a table.
+    Comparison
+        One row for each cell. A method that refuses the setting has rows that say why. The rows of "non-private" are
+        the answer without privacy: of the same rows against their distribution for synthetic data, of bootstrap samples
+        against the table for a table.
 
     Examples
     --------

@@ -43,20 +43,34 @@ class Synthetic:
 
     Parameters
     ----------
-    spectrum : "spiked" (``spikes`` eigenvalues of size ``strength``, the others 1) or "power" (the i-th is i^−decay).
-    rows, columns : the size of a table; every repetition draws a new one.
-    spikes, strength : of "spiked".
-    decay : of "power".
-    tail : degrees of freedom of Student's distribution; inf is Gaussian. Above 2 it is scaled to the same covariance;
-        up to 2 it has none, and the eigenvalues are those of the dispersion matrix (1: Cauchy).
-    offset : the mean of every column.
-    outliers : the share of rows that are outliers, in [0, 0.5).
-    kind : what outliers are. "cluster": all about one point. "symmetric": about that point and its mirror image.
+    spectrum : {"spiked", "power"}
+        "spiked": ``spikes`` eigenvalues of size ``strength``, the others 1. "power": the i-th is i^−decay.
+    rows : int
+        Rows of a table; every repetition draws a new one.
+    columns : int
+        Columns of a table.
+    spikes : int, default=3
+        Of "spiked".
+    strength : float, default=10.0
+        Of "spiked".
+    decay : float, default=1.0
+        Of "power".
+    tail : float, default=inf
+        Degrees of freedom of Student's distribution; inf is Gaussian. Above 2 it is scaled to the same covariance; up
+        to 2 it has none, and the eigenvalues are those of the dispersion matrix (1: Cauchy).
+    offset : float, default=0.0
+        The mean of every column.
+    outliers : float, default=0.0
+        The share of rows that are outliers, in [0, 0.5).
+    kind : {"cluster", "symmetric", "scatter", "ray"}, default="cluster"
+        What outliers are. "cluster": all about one point. "symmetric": about that point and its mirror image.
         "scatter": in random directions. "ray": in one direction, at random distances up to the given one and beyond.
-    distance : of outliers from the centre, in roots of the mean squared length of the other rows (of the trace of
-        their dispersion matrix).
-    across : the direction of outliers: at right angles to all leading directions, in the last one of the basis, or
-        (False) halfway between the first and the last.
+    distance : float, default=5.0
+        Of outliers from the centre, in roots of the mean squared length of the other rows (of the trace of their
+        dispersion matrix).
+    across : bool, default=True
+        The direction of outliers: at right angles to all leading directions, in the last one of the basis, or (False)
+        halfway between the first and the last.
     """
 
     spectrum: str
@@ -91,7 +105,18 @@ class Synthetic:
 
     @classmethod
     def parse(cls, text: str) -> Synthetic:
-        """From "spiked:rows=5000,columns=20,spikes=3,strength=10,tail=5"."""
+        """Read a setting from text.
+
+        Parameters
+        ----------
+        text : str
+            Such as "spiked:rows=5000,columns=20,spikes=3,strength=10,tail=5".
+
+        Returns
+        -------
+        Synthetic
+            The setting.
+        """
         spectrum, _, rest = text.partition(":")
         known = {field.name: field.type for field in fields(cls) if field.name != "spectrum"}
         values: dict[str, Any] = {}
@@ -119,22 +144,63 @@ class Synthetic:
         return np.where(number <= self.spikes, float(self.strength), 1.0)
 
     def basis(self, seed: int) -> Floats:
-        """The eigenvectors, as rows: a uniformly random orthogonal matrix, the same in all repetitions."""
+        """Draw the eigenvectors: a uniformly random orthogonal matrix, the same in all repetitions.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the comparison.
+
+        Returns
+        -------
+        (d, d) array
+            Eigenvectors, as rows.
+        """
         drawn = derived_generator(seed, "basis").standard_normal((self.columns, self.columns))
         q, r = np.linalg.qr(drawn)
         return (q * np.sign(np.diag(r))).T
 
     def covariance(self, seed: int) -> Floats:
-        """Of the distribution, not of a sample, and without outliers; its dispersion matrix where it has none."""
+        """Return the covariance of the distribution without outliers; its dispersion matrix where it has none.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the comparison.
+
+        Returns
+        -------
+        (d, d) array
+            The matrix.
+        """
         basis = self.basis(seed)
         return (basis.T * self.eigenvalues) @ basis
 
     def mean(self) -> Floats:
-        """Of the distribution."""
+        """Return the mean of the distribution.
+
+        Returns
+        -------
+        (d,) array
+            The mean.
+        """
         return np.full(self.columns, float(self.offset))
 
     def draw(self, seed: int, repetition: int) -> Floats:
-        """The table of one repetition."""
+        """Draw the table of one repetition.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the comparison.
+        repetition : int
+            Counted from 0.
+
+        Returns
+        -------
+        (n, d) array
+            The rows.
+        """
         generator = derived_generator(seed, "rows", repetition)
         rows = generator.standard_normal((self.rows, self.columns)) * np.sqrt(self.eigenvalues)
         if math.isfinite(self.tail):

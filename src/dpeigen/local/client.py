@@ -86,7 +86,29 @@ REFERENCES = {
 
 @dataclass(frozen=True)
 class LocalParameters:
-    """What clients and server agree on: public, checked on both sides, and enough to make either."""
+    """What clients and server agree on: public, checked on both sides, and enough to make either.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of a row.
+    epsilon : float
+        Of one report.
+    delta : float
+        Of one report; 0 asks for pure privacy.
+    bound : float, default=1.0
+        Public bound on the norm of a row.
+    mechanism : {"auto", "gaussian", "privunit"}, default="auto"
+        As for `LocalRandomizer`.
+    rows : {"clip", "scale"}, default="clip"
+        As for `LocalRandomizer`.
+    most_rows : int, default=1
+        Most rows that one report may stand for.
+    seeded_test : bool, default=False
+        Whether reports that were made with a seed are taken.
+    constants : {"sharp", "published"}, default="sharp"
+        As for `LocalRandomizer`.
+    """
 
     n_features: int
     epsilon: float
@@ -284,13 +306,13 @@ class LocalRandomizer:
     most_rows : int, default=1
         Most rows that one report may stand for. More than 1 only if sites report sums: a made-up report weighs as much
         as the rows that it claims.
-    on_bad_row : "refuse" or "drop-to-zero", default="refuse"
-        What to do with a row that is not finite.
     seeded_test : bool, default=False
         Whether the study is declared a rehearsal, whose aggregator takes reports that were made with a seed.
     constants : "sharp" or "published", default="sharp"
         "published" adds the noise of Wang and Xu 2019 as printed, for comparisons. It does not give the stated ε:
         `parameters.real_epsilon` and the guarantee say what it gives.
+    on_bad_row : "refuse" or "drop-to-zero", default="refuse"
+        What to do with a row that is not finite.
     random_state : default=None
         None for the operating system's generator; anything else is for tests and not private. Its reports say so, and
         are taken only where the study is declared a seeded test, as the parameters of this randomizer then do.
@@ -328,10 +350,24 @@ class LocalRandomizer:
         delta_at_most: float = AT_MOST[1],
         **options: Any,
     ) -> LocalRandomizer:
-        """From what a server publishes, refused if it asks for more than the owner of the row consents to.
+        """Make a randomizer from what a server publishes, unless it asks for more than the owner of the row consents to.
 
-        ``at_most`` is the largest (ε, δ), or the largest ε with ``delta_at_most`` beside it. The default, ε ≤ 8 and
-        δ ≤ 1e-5, keeps out what protects nobody; it is no recommendation. State what was really consented to.
+        Parameters
+        ----------
+        parameters : LocalParameters or dict
+            What the server publishes.
+        at_most : float or (float, float), default=(8.0, 1e-5)
+            The largest (ε, δ), or the largest ε with ``delta_at_most`` beside it. The default keeps out what protects
+            nobody; it is no recommendation. State what was really consented to.
+        delta_at_most : float, default=1e-5
+            The largest δ, where ``at_most`` is a number.
+        **options : options of LocalRandomizer
+            ``on_bad_row`` and ``random_state``.
+
+        Returns
+        -------
+        LocalRandomizer
+            The randomizer.
         """
         given = parameters.to_dict() if isinstance(parameters, LocalParameters) else dict(parameters)
         most = at_most if isinstance(at_most, tuple) else (at_most, delta_at_most)

@@ -46,7 +46,21 @@ _MOST_EPSILON, _MOST_ROWS = 50.0, 10**10
 
 @dataclass(frozen=True)
 class LocalPlan:
-    """Predictions for reports of single rows."""
+    """Predictions for reports of single rows.
+
+    Attributes
+    ----------
+    facts : dict
+        The public facts and assumptions that were given.
+    metric : str
+        How errors are measured.
+    predictions : tuple of Prediction
+        One for each mechanism, by increasing error.
+    floor : float
+        The error without privacy.
+    rates : dict of str to Rate
+        Rates of Wang and Xu 2019.
+    """
 
     facts: Mapping[str, Any]
     metric: str
@@ -56,13 +70,20 @@ class LocalPlan:
 
     @property
     def best(self) -> Prediction:
+        """The prediction with the smallest error."""
         return self.predictions[0]
 
     def __getitem__(self, method: str) -> Prediction:
         return next(p for p in self.predictions if p.method == method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+            All fields.
+        """
         return {
             "facts": dict(self.facts),
             "metric": self.metric,
@@ -124,18 +145,38 @@ def plan_local(
     metric: str | None = None,
     sparsity: int | None = None,
 ) -> LocalPlan:
-    """The error of the first components from n local reports, predicted before anything is collected.
+    """Predict the error of the first components from n local reports, before anything is collected.
 
     Parameters
     ----------
-    n_rows, n_features, n_components : reports, columns, components.
-    epsilon, delta : of one report. With δ > 0 Gaussian reports, also with published constants, are predicted beside the
-        pure ones.
-    bound : public bound that longer rows are clipped to, in the units of the spectrum; None: every row is scaled to
-        length 1 (`LocalRandomizer(rows="scale")`).
-    spectrum, tails, contamination : what is assumed of the rows, as in `plan`.
-    metric : "sin_theta" (the default) or "projection_distance".
-    sparsity : columns that the components are assumed to lie on, for the rates of sparse components.
+    n_rows : int
+        Reports.
+    n_features : int
+        Columns of a row.
+    n_components : int
+        Components wanted.
+    epsilon : float
+        Of one report.
+    delta : float, default=0.0
+        Of one report. With δ > 0 Gaussian reports, also with published constants, are predicted beside the pure ones.
+    bound : float, default=None
+        Public bound that longer rows are clipped to, in the units of the spectrum; None: every row is scaled to length
+        1 (`LocalRandomizer(rows="scale")`).
+    spectrum : as in `plan`, default=None
+        What is assumed of the variances.
+    tails : float, default=None
+        Degrees of freedom of a multivariate t; None for normal rows.
+    contamination : float, default=0.0
+        The share of outliers.
+    metric : str, default=None
+        "sin_theta" (None too) or "projection_distance".
+    sparsity : int, default=None
+        Columns that the components are assumed to lie on, for the rates of sparse components.
+
+    Returns
+    -------
+    LocalPlan
+        The predictions.
     """
     problem = _checked(n_rows, n_features, n_components, bound, spectrum, tails, contamination, metric)
     n, k, world, values = problem
@@ -190,9 +231,32 @@ def plan_local(
 def needed_local_epsilon(
     target: float, n_rows: int, n_features: int, n_components: int, *, delta: float = 0.0, **facts: Any
 ) -> float:
-    """About the smallest ε of a report at which 95% of studies have an error of at most ``target``.
+    """Search about the smallest ε of a report at which 95% of studies reach a target error.
 
-    Of the sharp mechanisms the better one counts. Other facts are those of `plan_local`. Raises `OutOfReachError`.
+    Parameters
+    ----------
+    target : float
+        The error.
+    n_rows : int
+        The number of reports.
+    n_features : int
+        Columns of a row.
+    n_components : int
+        Components wanted.
+    delta : float, default=0.0
+        Of one report. Of the sharp mechanisms the better one counts.
+    **facts : public facts
+        As for `plan_local`.
+
+    Returns
+    -------
+    float
+        ε.
+
+    Raises
+    ------
+    OutOfReachError
+        No ε is enough.
     """
     n, _, world, _ = _checked(n_rows, n_features, n_components, **_rest(facts))
 
@@ -205,7 +269,28 @@ def needed_local_epsilon(
 def needed_local_rows(
     target: float, n_features: int, n_components: int, *, epsilon: float, delta: float = 0.0, **facts: Any
 ) -> int:
-    """About the smallest number of reports at which 95% of studies have an error of at most ``target``."""
+    """Search about the smallest number of reports at which 95% of studies reach a target error.
+
+    Parameters
+    ----------
+    target : float
+        The error.
+    n_features : int
+        Columns of a row.
+    n_components : int
+        Components wanted.
+    epsilon : float
+        Of one report.
+    delta : float, default=0.0
+        Of one report.
+    **facts : public facts
+        As for `plan_local`.
+
+    Returns
+    -------
+    int
+        The number of reports.
+    """
     _, _, world, _ = _checked(2, n_features, n_components, **_rest(facts))
 
     def error(n: float, near: bool) -> float:

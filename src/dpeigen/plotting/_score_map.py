@@ -73,7 +73,20 @@ class ScoreMapDisplay(Display):
 
     @classmethod
     def from_map(cls, score_map: ScoreMap, ax: Axes | None = None) -> ScoreMapDisplay:
-        """Draw a map."""
+        """Draw a map.
+
+        Parameters
+        ----------
+        score_map : ScoreMap
+            What is drawn.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        ScoreMapDisplay
+            The display, with ``ax_`` and ``figure_``.
+        """
         return cls(score_map).plot(ax)
 
     def _guarantee(self) -> Guarantee:

@@ -28,6 +28,7 @@ from dpeigen.stats.products import exact_product
 
 __all__ = ["Stretched", "WhitenedRows", "lengths_of"]
 
+_FINE = 2.0**12  # steps in the unit of the direction that is stretched least; with fewer, lengths would be too coarse
 _NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
 
 
@@ -115,10 +116,11 @@ class WhitenedRows(_Turned):
 
     def lengths(self, scores: Floats, times: float) -> Floats:
         """Of the image."""
-        if not _near(self.frame):
-            return row_norms(self.times_factors(scores, times))
         # A score is no longer than its row, in rounded numbers neither than twice that.
-        unit = bounded_unit(2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5, self.n_columns)
+        longest = 2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5
+        unit = bounded_unit(longest, self.n_columns)
+        if not _near(self.frame) or unit * self.factors.min() < _FINE:
+            return row_norms(self.times_factors(scores, times))
         return bounded_norms(self.times_factors(scores, times * unit), unit)
 
 

@@ -78,7 +78,7 @@ def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats) -> tuple[Floats, 
     inside, near = (edges[:-1] < times * reach[:, None] * (1 + 1e-9) for times in (1, 2))
     squares = np.where(near, edges[:-1] * edges[1:], 0.0) / reach[:, None] ** 2
     shares = np.where(inside, sizes.counts, 0.0) / sizes.pairs
-    second, fourth = (np.maximum((shares * squares**power).sum(axis=1), 1e-300) for power in (1, 2))
+    second, fourth = (np.maximum((shares * squares**power).sum(axis=1), 1e-12) for power in (1, 2))
     noise = sizes.deviations / sizes.pairs * np.sqrt((squares**4).sum(axis=1)) / np.maximum(second, 1e-3) ** 2
     return np.clip(2 * (fourth / second**2 - 3), 0.0, _MOST_KURTOSIS), np.minimum(2 * noise, _MOST_KURTOSIS)
 
