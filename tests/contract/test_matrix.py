@@ -60,7 +60,7 @@ def cell(case) -> str:
     return "-".join([name_of(method), *map(str, rest)])
 
 
-ONE_PASS = {"dp-pca": 24_000, "oja": 12_000}  # rows: batches are small parts of them
+ONE_PASS = {"dp-pca": 24_000, "oja": 6_000}  # rows: batches are small parts of them
 
 
 @functools.cache

@@ -350,7 +350,7 @@ class LocalRandomizer:
         delta_at_most: float = AT_MOST[1],
         **options: Any,
     ) -> LocalRandomizer:
-        """Make a randomizer from what a server publishes, unless it asks for more than the owner of the row consents to.
+        """Make a randomizer from what a server publishes, unless it asks for more than is consented to.
 
         Parameters
         ----------

@@ -220,7 +220,7 @@ class Oja(OnePassMethod):
         """Rows (or pairs) of a step."""
         if self.batch != "auto":
             return int(self.batch)
-        rows = task.n_rows if task.n_rows is not None else 4 * block
+        rows = task.n_rows // (2 if task.pairs else 1) if task.n_rows is not None else 4 * block
         return max(1, int((1 - VARIANCE_SHARE) * min(rows, 4 * block)) // (_STEPS * components_of(task)))
 
     def block_rows(self, task: Task) -> int:
