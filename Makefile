@@ -44,6 +44,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docstrings.py
+	$(BIN)/python tools/prose.py
 	$(MAKE) supply
 	$(MAKE) docs
 
