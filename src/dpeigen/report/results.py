@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpeigen import notebook
 from dpeigen._types import Floats
-from dpeigen.methods.columns import NOTHING_SEEN
+from dpeigen.methods.columns import NO_CELLS, NOTHING_SEEN
 from dpeigen.notebook import NOISE, variance_intervals
 from dpeigen.privacy import Guarantee
 from dpeigen.privacy.guarantee import MIXED
@@ -98,11 +98,9 @@ def about_columns(release: Release) -> list[Block]:
         said.append(Text(f"Every column was divided {by} first. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
     if ordinal := _ordinal(release):
         said.append(Text(ordinal))
-    if unknown_columns(release):
-        which = unknown_names(release)
-        said.append(
-            Text(f"Nothing is known of {which}: constant, or too rare for this budget. A 0 there means nothing.")
-        )
+    for reason in dict.fromkeys(release.unknown_columns.values()):
+        which = unknown_names(release, reason)
+        said.append(Text(f"Nothing is known of {which}: {reason}. A 0 there means nothing."))
     return said
 
 
@@ -117,8 +115,10 @@ def _ordinal(release: Release) -> str:
     return f"The levels of ordinal columns are counted from 0. {'; '.join(said[:_MOST_ORDINAL])}{more}." if said else ""
 
 
-def unknown_names(release: Release) -> str:
-    unknown, names = unknown_columns(release), names_of(release)
+def unknown_names(release: Release, reason: str | None = None) -> str:
+    """The columns of which nothing is known, those with this reason, by their names for a reader."""
+    names, reasons = names_of(release), list(release.unknown_columns.values())
+    unknown = [j for j, why in zip(unknown_columns(release), reasons, strict=True) if reason in (None, why)]
     return ", ".join(short(names[j]) for j in unknown[:SHOWN_ROWS]) + (", …" if len(unknown) > SHOWN_ROWS else "")
 
 
@@ -127,9 +127,16 @@ def named_remarks(release: Release) -> Guarantee:
     g = release.guarantee
     if not unknown_columns(release):
         return g
-    seen = f"{NOTHING_SEEN.removesuffix(' column(s)')} {unknown_names(release)}:"
-    numbers = rf"^{re.escape(NOTHING_SEEN)} [0-9, …]* \(counted from 0\):"
-    return replace(g, notes=tuple(re.sub(numbers, lambda _: seen, note) for note in g.notes))
+    names, notes = names_of(release), g.notes
+    for words in (NOTHING_SEEN, NO_CELLS):
+        start, numbers = words.removesuffix(" column(s)"), rf"^{re.escape(words)} ([0-9, …]*) \(counted from 0\):"
+
+        def named(found: re.Match[str], start: str = start) -> str:
+            places = [short(names[int(j)]) for j in re.findall(r"\d+", found[1])]
+            return f"{start} {', '.join(places)}{', …' if '…' in found[1] else ''}:"
+
+        notes = tuple(re.sub(numbers, named, note) for note in notes)
+    return replace(g, notes=notes)
 
 
 def standing(release: Release) -> list[str]:
