@@ -14,7 +14,7 @@ import pytest
 from dpeigen import PrivatePCA
 from dpeigen.privacy.randomness import randomness
 from dpeigen.sources import ArraySource
-from dpeigen.sources.ids import UnreadableIdsError, encoded, joined
+from dpeigen.sources.ids import UnreadableIdsError, encoded, joined, told_apart
 from dpeigen.sources.units import UnitsByPlace
 from dpeigen.stats.units import MOST_SHARED
 
@@ -204,3 +204,22 @@ def test_a_column_of_ids_may_be_of_any_type_and_name():
     fitted = PrivatePCA(1, epsilon=1.0, bound=3.0, unit="row").fit(frame)
     assert fitted.guarantee_.unit == "row id"  # and not "row", which would be another promise
     assert list(fitted.feature_names_in_) == ["x", "y"]
+
+
+def test_text_with_nul_bytes_is_compared_whole():
+    """Digests as fixed-width bytes: PyArrow ends them at the first NUL, which split or merged people."""
+    digests = [b"\0ab", b"a\0b", b"a\0c", b"ab", b"\0ab"]
+    for ids in (np.array(digests), np.array([d.decode() for d in digests]), np.array(digests, dtype=object)):
+        codes, people = encoded(ids)
+        assert people == 4
+        assert codes[0] == codes[4]
+
+
+def test_ids_that_are_no_utf8_have_names_too():
+    """Streams keep ids by name; no error may quote one."""
+
+    raw = [b"\xe9ANNA", b"BERT", b"\xe9ANNA"]
+    for ids in (np.array(raw), pa.array(raw), pa.array(raw, pa.large_binary())):
+        codes, names = told_apart(ids, named=True)
+        assert codes[0] == codes[2] != codes[1]
+        assert len(names) == 2

@@ -78,3 +78,14 @@ def test_what_cannot_be_used_is_refused():
         PrivatePCA(1, **options()).fit(sparse.csr_matrix(X * 1j))
     with pytest.raises(ValueError, match="no column names"):
         open_source(sparse.csr_matrix(X), columns=["a"])
+
+
+def test_indices_that_do_not_fit_are_refused():
+    """SciPy writes such entries into other rows: one row would change all."""
+    n = 6
+    pointers = np.array([0] + [n] * n)
+    for indices in (np.arange(0, 2 * n, 2), np.full(n, -1)):
+        wrong = sparse.csr_matrix((n, 2))
+        wrong.data, wrong.indices, wrong.indptr = np.ones(n), indices, pointers
+        with pytest.raises(ValueError, match="not a valid sparse matrix"):
+            PrivatePCA(1, **options(bound=1.0)).fit(wrong)

@@ -27,6 +27,38 @@ def test_without_the_token_there_is_nothing(client, token):
     assert client.get("/static/studio.js", token=token).status == 404
 
 
+def test_a_started_browser_gets_a_code_that_works_once(client):
+    """Other users of the machine may see the command line of a browser; the token is not in it."""
+    client.app.admit_once("c" * 32)
+    assert client.get("", token="c" * 31).status == 404
+    assert client.get("", token="c" * 32, host="evil.example").status == 421
+    assert client.get("", token="c" * 32, headers={"sec-fetch-site": "cross-site"}).status in (403, 404)
+    answer = client.get("", token="c" * 32)
+    assert answer.status == 303
+    assert answer.headers["location"] == f"/{TOKEN}/"
+    assert client.get("", token="c" * 32).status == 404
+    client.app.admit_once("d" * 32, seconds=-1.0)
+    assert client.get("", token="d" * 32).status == 404
+
+
+def test_a_folder_that_is_a_link_is_not_served(client, tmp_path):
+    client.post("/open", {"table": "visits.csv"})
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("SECRET-OUTSIDE", encoding="utf-8")
+    release = client.folder / "visits-study" / "releases" / "001"
+    release.mkdir(parents=True)
+    (release / "job.json").write_text("{}", encoding="utf-8")
+    (release / "release").symlink_to(outside)
+    answer = client.get("/p/visits-study/releases/001/file/secret.txt")
+    assert answer.status == 404
+    assert "SECRET" not in answer.text
+    (release / "release").unlink()
+    (release / "release").mkdir()
+    (release / "release" / "plain.txt").write_text("plain", encoding="utf-8")
+    assert client.get("/p/visits-study/releases/001/file/plain.txt").status == 200
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:4321", "127.0.0.1", "127.0.0.1:80", "localhost", f"{HOST}.evil.example", ""]
 )

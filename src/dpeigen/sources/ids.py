@@ -82,7 +82,8 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     if kind == "O":  # cell by cell: what one cell is must not change how others are compared
         return _of_cells(list(ids))
     try:
-        column = pa.array(ids, from_pandas=True)
+        # PyArrow ends a text of a NumPy array at its first NUL byte: ids that differ after it would be one person.
+        column = pa.array(ids.tolist() if kind in "SU" else ids, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of a type that it does not know
         return _of_cells(list(ids))
     return _of_arrow(column, named=named)
@@ -100,9 +101,14 @@ _ONE_COLUMN = (
 
 
 def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
+    import pyarrow as pa
+    import pyarrow.types as types
+
     if not named:
         return _in_turns(_chunks([column]))
     codes, known = _in_turns(_chunks([column]), short=False)
+    if types.is_large_string(known.type):  # of any bytes: they need not be text
+        known = known.cast(pa.large_binary())
     return codes, [str(as_text(cell)) for cell in known.to_pylist()]
 
 

@@ -37,7 +37,8 @@ class SparseSource(Source):
     Parameters
     ----------
     matrix : (n, d) scipy.sparse matrix or array
-        The rows; real numbers. Other formats than CSR are converted once.
+        The rows; real numbers. Other formats than CSR are converted once. A matrix whose indices do not fit its shape is
+        refused.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -45,6 +46,15 @@ class SparseSource(Source):
             raise ValueError("X must be two-dimensional, rows × features.")
         if matrix.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers. Got a sparse matrix of dtype {matrix.dtype}.")
+        if hasattr(matrix, "check_format"):  # SciPy would write entries with a wrong index into other rows
+            try:
+                matrix.check_format(full_check=True)
+            except ValueError:
+                sound = False
+            else:
+                sound = True
+            if not sound:
+                raise ValueError("X is not a valid sparse matrix: indices or pointers do not fit its shape.")
         self._matrix = matrix.tocsr()
         self.n_rows, self.n_features = matrix.shape
 

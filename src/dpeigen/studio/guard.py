@@ -4,7 +4,9 @@ Decided from the head of a request before anything else:
 
 - The Host must be the loopback address and port that the server listens on. A page of another site whose name was made
   to point here (DNS rebinding) sends that name.
-- The path must begin with the token, 128 random bits that are in the printed address only.
+- The path must begin with the token, 128 random bits that are in the printed address only. A browser that is started
+  gets an address with a code instead, since other users of the machine may see its command line. The code leads to the
+  token once, within a minute.
 - A request that changes something must come from a page of the studio: its Origin is this server. A form or script of
   another site has another Origin, or none.
 - Pages may load scripts, styles and pictures from this server alone, run no script that stands in the page, send forms
@@ -14,6 +16,7 @@ Decided from the head of a request before anything else:
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -45,6 +48,23 @@ class RequestGuard:
 
     def __init__(self, app: Any, token: str, hosts: tuple[str, ...]) -> None:
         self._app, self._token, self._hosts = app, token, hosts
+        self._entrance: tuple[str, float] | None = None
+
+    def admit_once(self, code: str, seconds: float = 60.0) -> None:
+        """Let the next request to ``/code`` in, if it comes soon: it is sent on to the address with the token."""
+        self._entrance = code, time.monotonic() + seconds
+
+    def _enters(self, scope: Scope, headers: dict[str, list[str]]) -> bool:
+        if self._entrance is None or scope["method"] != "GET":
+            return False
+        code, until = self._entrance
+        given = scope["path"].strip("/").encode("utf-8", "surrogateescape")
+        here = headers.get("host", []) in [[host] for host in self._hosts]
+        elsewhere = headers.get("sec-fetch-site", ["none"])[-1] != "none"
+        if not here or elsewhere or time.monotonic() > until or not hmac.compare_digest(given, code.encode()):
+            return False
+        self._entrance = None
+        return True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -55,6 +75,9 @@ class RequestGuard:
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        if self._enters(scope, headers):
+            await _send_on(send, f"/{self._token}/")
+            return
         wrong = self._wrong(scope["method"], scope["path"], headers)
         if wrong is not None:
             await _refuse(send, *wrong)
@@ -86,6 +109,13 @@ class RequestGuard:
         if site[-1] not in ("same-origin", "none"):
             return 403, "This request comes from another site."
         return None
+
+
+async def _send_on(send: Send, path: str) -> None:
+    heads = {**HEADERS, "location": path, "content-length": "0"}
+    found = [(name.encode(), value.encode()) for name, value in heads.items()]
+    await send({"type": "http.response.start", "status": 303, "headers": found})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse(send: Send, status: int, words: str) -> None:

@@ -230,7 +230,12 @@ class Job:
         """The files of the release, by their paths in its folder."""
         if not self.out.is_dir():
             return []
-        found = [path for path in self.out.rglob("*") if path.is_file() and not path.is_symlink()]
+        home = self.project.root.resolve() / self.out.relative_to(self.project.root)  # a link leads elsewhere
+        found = [
+            path
+            for path in self.out.rglob("*")
+            if path.is_file() and path.resolve() == home / path.relative_to(self.out)
+        ]
         return sorted(path.relative_to(self.out).as_posix() for path in found)
 
     def file(self, name: str) -> Path:

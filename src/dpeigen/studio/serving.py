@@ -168,7 +168,9 @@ def serve(
         warm.daemon = True
         warm.start()
         if browser:
-            threading.Timer(0.5, webbrowser.open, [address]).start()
+            code = SystemRandomness().token().hex()
+            app.admit_once(code)
+            threading.Timer(0.5, webbrowser.open, [f"http://{LOOPBACK}:{port}/{code}"]).start()
         with contextlib.suppress(KeyboardInterrupt):  # it has ended in order by then
             server.run(sockets=[listener])
         tell("dpeigen studio has ended. A release that was begun is finished all the same.")

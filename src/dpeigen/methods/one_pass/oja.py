@@ -65,6 +65,7 @@ __all__ = ["CLEAR", "VARIANCE_SHARE", "Oja"]
 
 VARIANCE_SHARE = 0.1  # of the rows of a block
 _FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
+_MOST_PRICE = 500.0  # ε of printed noise; beyond it nothing can be paid for
 _STEPS = 24  # of a direction in four blocks, or in all rows if they are fewer, with batch="auto"
 CLEAR = 10.0  # rows per unit of noise for an answer to be worth having
 
@@ -162,6 +163,9 @@ class Oja(OnePassMethod):
             raise ValueError(complain("bound" if task.private_bound else "center", task.owner, must, "private"))
         if task.n_rows < 100:
             refuse_few_rows(task, 100, self.name)
+        if self.price(task).epsilon > _MOST_PRICE:
+            must = f"smaller: as printed the guarantee would be epsilon = {self.price(task).epsilon:.0f}"
+            raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon))
 
     def alpha(self, task: Task) -> float:
         """α of Lemma 3.1."""
