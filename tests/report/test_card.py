@@ -29,7 +29,8 @@ def figures_of(release):
         return {"scree"}
     if release.kind == "pca":
         told = [i for i in range(len(release.components)) if release.is_resolved(i)]
-        return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if told[:2] == [0, 1] else set())
+        both = told[:2] == [0, 1] and not {0, 1} & set(results._without_signs(release))
+        return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if both else set())
     strongest = {"strongest"} if release.usual_intervals is not None and matrices.strongest(release) else set()
     return {"correlations", "scree" if release.kind == "covariance" else "coefficients"} | strongest
 
@@ -606,16 +607,12 @@ def test_a_regression_of_which_nothing_is_known_says_why(visits):
     assert "release.regression('visits', features=[…])" in said
 
 
-def test_loadings_of_which_nothing_is_known_are_not_printed(cards):
-    """One column without a scale may take part in every component: no loading of the others is known."""
-    from dpeigen.report.results import loadings_unknown
-
-    release = cards("scaled")[0]
-    assert loadings_unknown(release)
-    card = make_card(release, {"release.json": "0" * 64})
-    assert "No loadings are shown: nothing is known of 1 column" in text_of(release)
-    assert [picture.name for picture in card.pictures()] == ["scree"]
-    assert not loadings_unknown(cards("pca")[0])
+def test_loadings_of_unknown_columns_are_not_printed(cards):
+    """One column without a scale: the components are those of the others, and say so."""
+    text = (cards("scaled")[1] / "card.md").read_text(encoding="utf-8")
+    assert re.search(r"\| constant \| not known \| not known \|", text)
+    assert re.search(r"\| mg \| [+-]0\.\d+ \(", text)
+    assert "among the columns of which something is known" in text
 
 
 def test_a_component_without_a_loading_that_is_told_from_0_says_so():

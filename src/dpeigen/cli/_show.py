@@ -121,7 +121,8 @@ def _largest_loadings(release: Release, i: int) -> str:
         return f"not known: nothing is known of {len(unknown_columns(release)) or 'some'} columns, which may take part"
     component, names, found = release.components[i], release.labels, release.usual_intervals
     parts = []
-    for j in np.argsort(-np.abs(component), kind="stable")[:_LARGEST_LOADINGS]:
+    known = [j for j in np.argsort(-np.abs(component), kind="stable") if j not in unknown_columns(release)]
+    for j in known[:_LARGEST_LOADINGS]:
         ends = "" if found is None else f" ({interval(found.components[0][i, j], found.components[1][i, j], '+.2f')})"
         parts.append(_plain(f"{component[j]:+.2f} {names[j]}{ends}"))
     return (", " if found is None else "\n").join(parts)

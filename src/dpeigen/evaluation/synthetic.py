@@ -18,7 +18,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_positive, complain
-from dpeigen.privacy.randomness import derived_generator
+from dpeigen.privacy.randomness import Generator, derived_generator
 
 __all__ = ["KINDS", "Synthetic"]
 
@@ -211,7 +211,7 @@ class Synthetic:
             self._replace(rows, derived_generator(seed, "outliers", repetition))
         return rows @ self.basis(seed) + self.offset
 
-    def _replace(self, rows: Floats, generator: np.random.Generator) -> None:
+    def _replace(self, rows: Floats, generator: Generator) -> None:
         """Put outliers in the place of a share of the rows, which are in the order of the basis."""
         which = generator.choice(self.rows, size=round(self.outliers * self.rows), replace=False)
         count, length = len(which), self.distance * math.sqrt(float(self.eigenvalues.sum()))

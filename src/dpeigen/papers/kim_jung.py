@@ -26,7 +26,7 @@ from dpeigen.stats.elliptical import pair_lengths, sign_eigenvalues, tau_eigenva
 from dpeigen.stats.pairs import Transform
 
 __all__ = [
-    "Rate",
+    "SubspaceRate",
     "Winsorized",
     "condition_3_5",
     "proposition_3_5",
@@ -41,7 +41,7 @@ _OWNER = "kim_jung"
 
 
 @dataclass(frozen=True)
-class Rate:
+class SubspaceRate:
     """A bound on sinΘ up to a constant: ``ratio`` times the sum of its parts, and whether n is large enough for it."""
 
     ratio: float  # φ₁/(φ_m − φ_{m+1})
@@ -59,13 +59,13 @@ class Rate:
 
 def theorem_3_2(
     eigenvalues: ArrayLike, m: int, *, bound: float, n: int, epsilon: float, delta: float, failure: float = 0.05
-) -> Rate:
+) -> SubspaceRate:
     """u of Theorem 3.2, from the eigenvalues φ of K_g and ‖g‖∞ (``bound``), but for this probability."""
     phi, ratio = _ratio(eigenvalues, m)
     over = check_positive("bound", bound, _OWNER) ** 2 / float(phi[0])
     needed = 16 / 3 * (over + 1) * math.log(2 * len(phi) / failure)
     sampling = math.sqrt(over * math.log(len(phi) / failure) / n)
-    return Rate(ratio, _privacy(len(phi), over, n, epsilon, delta, failure), sampling, 0.0, needed, n >= needed)
+    return SubspaceRate(ratio, _privacy(len(phi), over, n, epsilon, delta, failure), sampling, 0.0, needed, n >= needed)
 
 
 def theorem_3_3(eigenvalues: ArrayLike, m: int, *, bound: float) -> float:
@@ -84,7 +84,7 @@ def theorem_3_4(
     delta: float,
     contamination: float,
     failure: float = 0.05,
-) -> Rate:
+) -> SubspaceRate:
     """The bound of Theorem 3.4 with a share of the rows replaced by arbitrary ones; φ are those of clean rows."""
     if not 0 <= contamination < 1:
         raise ValueError(complain("contamination", _OWNER, "in [0, 1)", contamination))
@@ -93,7 +93,9 @@ def theorem_3_4(
     needed = 16 / (3 * clean) * (over + 1) * math.log(2 * len(phi) / failure)
     sampling = math.sqrt((over + 1) * math.log(len(phi) / failure) / (clean * n))
     added = contamination * (2 - contamination) * (1 + over)
-    return Rate(ratio, _privacy(len(phi), over, n, epsilon, delta, failure), sampling, added, needed, n >= needed)
+    return SubspaceRate(
+        ratio, _privacy(len(phi), over, n, epsilon, delta, failure), sampling, added, needed, n >= needed
+    )
 
 
 def proposition_3_5(variances: ArrayLike, m: int, *, n: int, epsilon: float, constant: float = 1.0) -> float:

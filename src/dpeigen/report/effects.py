@@ -63,8 +63,8 @@ def _clipping(release: Release) -> list[str]:
     if measured is not None and measured.outside is not None:
         share = 100 * measured.outside / measured.terms
         return [
-            "Clipping: rows far from the centre were moved towards it, so that no row changes the result much: about "
-            f"{measured.outside:,.0f} of {measured.terms:,.0f} ({share:.2g}%; this number is not exact). {smaller}"
+            "Clipping: rows far from the centre were moved towards it, so that no row changes the result much: at "
+            f"most about {measured.outside:,.0f} of {measured.terms:,.0f} ({share:.2g}%). {smaller}"
         ]
     if facts.get("radius_is") == "released":
         return [

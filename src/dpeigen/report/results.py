@@ -305,7 +305,11 @@ def _loadings(release: Release, told: list[int]) -> Table:
     shown, names, found = largest_columns(release, SHOWN_ROWS), names_of(release), release.usual_intervals
     chosen = told[:MOST_COMPONENTS]
 
+    unknown = set(unknown_columns(release))
+
     def cell(i: int, j: int) -> Cell:
+        if j in unknown:
+            return "not known"
         value = f"{release.components[i, j]:+.3f}"
         if found is None:
             return value

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -153,7 +154,7 @@ class Source(ABC):
             The same kind, with all rows in it.
         """
         source, lock = self._counted(self.blocks_for(statistic)), threading.Lock()
-        with meter(self.n_rows) as advance:
+        with closing(source), meter(self.n_rows) as advance:
 
             @own_error_state
             def work() -> S:
@@ -191,13 +192,13 @@ class Source(ABC):
             The same kind, with all rows in it.
         """
         part = statistic.fresh()
-        with meter(self.n_rows) as advance:
-            for block in self._counted(self.blocks()):
+        with closing(self._counted(self.blocks())) as source, meter(self.n_rows) as advance:
+            for block in source:
                 part.update(block)
                 advance(terms_of(block))
         return part
 
-    def _counted(self, blocks: Iterator[Any]) -> Iterator[Any]:
+    def _counted(self, blocks: Iterator[Any]) -> Generator[Any, None, None]:
         count = 0
         for block in blocks:
             count += terms_of(block)

@@ -262,6 +262,7 @@ def _ahead(calls: Iterable[Callable[[], NDArray[Any]]]) -> Iterator[NDArray[Any]
     """What the calls return, in order; the next ones are already under way."""
     pool = ThreadPoolExecutor(_AHEAD)
     waiting: deque[Future[NDArray[Any]]] = deque()
+    finished = False
     try:
         for call in calls:
             waiting.append(pool.submit(call))
@@ -269,5 +270,8 @@ def _ahead(calls: Iterable[Callable[[], NDArray[Any]]]) -> Iterator[NDArray[Any]
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+        finished = True
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        # One that was left in the middle may be closed by the garbage collector while a thread starts: waiting for
+        # threads there would wait for ever.
+        pool.shutdown(wait=finished, cancel_futures=True)

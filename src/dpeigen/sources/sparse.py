@@ -37,7 +37,7 @@ class SparseSource(Source):
     Parameters
     ----------
     matrix : (n, d) scipy.sparse matrix or array
-        The rows; real numbers. Other formats than CSR are converted once. A matrix whose indices do not fit its shape is
+        The rows; real numbers. Other formats than CSR are converted once. One whose indices do not fit its shape is
         refused.
     """
 

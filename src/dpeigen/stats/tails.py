@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from dpeigen._types import Floats
 from dpeigen.stats.columns import REACH
 
-__all__ = ["PairCounts", "lost_tails"]
+__all__ = ["PairCounts", "least_variances", "lost_tails"]
 
 _MOST_KURTOSIS = 200.0  # that of an indicator of one row in 200
 _SURE = 2.0  # deviations of noise on the number of rows outside the radius
@@ -71,6 +71,20 @@ def lost_tails(
         estimate = np.clip(beyond.max(axis=1), 0.0, most)
         found += [estimate, np.minimum(noise * np.sqrt((losses**2).sum(axis=1)), most / _SURE)]
     return np.array([*found, *_kurtosis(sizes, edges, reach)])
+
+
+def least_variances(sizes: PairCounts, reach: Floats) -> Floats:
+    """A variance that each column has at least, by the counts that are clear of the noise; 0 where none is.
+
+    >>> counts = np.zeros((1, 2 * REACH + 1))
+    >>> counts[0, REACH - 2] = 400  # of 10,000 pairs: half differences of ½ at least
+    >>> least_variances(PairCounts(counts, 5 * np.ones(1), 10_000.0), np.ones(1)).round(4).tolist()
+    [0.0195]
+    """
+    edges = 2 * np.exp2((np.arange(sizes.counts.shape[1]) - REACH) / 2)
+    inside = edges < reach[:, None] * (1 + 1e-9)
+    clear = np.where(inside, np.maximum(sizes.counts - _SURE * sizes.deviations[:, None], 0.0), 0.0)
+    return np.asarray((clear * np.where(inside, edges, 0.0) ** 2).sum(axis=1) / (2 * sizes.pairs))
 
 
 def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats) -> tuple[Floats, Floats]:

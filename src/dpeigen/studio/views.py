@@ -121,8 +121,15 @@ def columns(site: Site, request: Request, form: Form) -> Response:
         kinds=forms.KINDS,
         templates=templates,
         names_digest="" if header is None else names_digest(header),
-        unit=(form or {}).get("unit", project.content.get("unit", "")),
+        unit=(form or {}).get("unit", project.content.get("unit", _likely_unit(header, project))),
     )
+
+
+def _likely_unit(header: TableHeader | None, project: Project) -> str:
+    """Before anything is declared: the first column whose name says that it tells whose row it is."""
+    if header is None or project.content.get("columns"):
+        return ""
+    return next((column.name for column in header.columns if column.identifier), "")
 
 
 def _save_columns(project: Project, form: Mapping[str, str]) -> Project:

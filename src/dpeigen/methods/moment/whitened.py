@@ -65,7 +65,7 @@ from dpeigen.questions import (
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.spectrum import symmetric_eigh
-from dpeigen.stats.tails import lost_tails
+from dpeigen.stats.tails import least_variances, lost_tails
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
 __all__ = ["Whitened", "denoised", "expected_noise", "judge", "last_outside", "leading"]
@@ -85,6 +85,8 @@ _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in an
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
 _WORTH_SAMPLING = 0.5
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
+_HIDDEN = 100.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
+_LEFT = 0.25  # of the variance that a column has at least: less was left by clipping
 _SURE = 2.0  # scales of the noise on the number of rows outside the last radius
 _RESOLVED = 4.0  # times the noise: levels above this were seen
 
@@ -156,7 +158,8 @@ class Whitened(Method):
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
         radius = few.measure(RadiusLeaving(frame, outside * part), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
-        frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes)
+        least = _least(columns, holes)
+        frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
@@ -190,7 +193,11 @@ class Whitened(Method):
         reach = task.row_radius(reach, shown)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
-        known = columns.known & (quadratic_forms(back, white) > _CLEAR * noise_of_columns)
+        clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
+        variances = quadratic_forms(back, white)
+        known = columns.known & (variances > _CLEAR * noise_of_columns)
+        if columns.reach is not None:  # where the rows that were clipped may have made nearly all of it, none is known
+            known &= clipped_share * (columns.reach / frame.unit) ** 2 < _HIDDEN * variances
         back = back * known[:, None]
         framed, mean = back @ white @ back.T, None if mean is None else back @ mean
         if holes is not None:
@@ -199,14 +206,14 @@ class Whitened(Method):
             back = back * known[:, None]
         columns = replace(columns, known=known, frame=frame)
         covariance = framed * np.outer(frame.unit, frame.unit)
+        outer = frame.unit[:, None] * back
+        tails = None if task.pairs else _tails(columns, outer, white, reach, clipped_share)
         off, shares = None if mean is None else frame.unit * mean, None if holes is None else holes.shares
         estimate = self._assemble(covariance, off, columns, count, task, shares)
-        back = frame.unit[:, None] * back
+        back = outer
         if task.private_rank:
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
-        share = min(1.0, (left[0] + _SURE * left[1]) / count)
-        tails = None if task.pairs else _tails(columns, back, white, reach, share)
         measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
         return replace(estimate, measured=measured, holes=shares)
 
@@ -219,6 +226,7 @@ class Whitened(Method):
         costs: Mapping[Purpose, Cost],
         task: Task,
         holes: Holes | None,
+        floor: Floats,
     ) -> tuple[Frame, Floats, Floats, Floats]:
         """The frame about a better centre, rough covariances in it, and a map that makes all directions equally long.
 
@@ -243,6 +251,10 @@ class Whitened(Method):
                 frame = replace(frame, center=frame.center + frame.unit * off)
             levels, basis, factors = whitening(found, noise)
             latest = back @ (basis.T * levels) @ basis @ back.T
+            clipped = np.diag(latest) < _LEFT * floor / frame.unit**2
+            if clipped.any():  # few rows make the variance of a column, and were clipped: its scale says more
+                latest[clipped, clipped] = (floor / frame.unit**2)[clipped]
+                levels, basis, factors = whitening(turn @ latest @ turn.T, noise)
             found_so_far.append(latest)
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
@@ -303,6 +315,14 @@ def judge(task: Task, unit: Floats) -> Callable[[float, Floats, Floats], float]:
     if k is None or not leading(task):
         return noise_left
     return lambda radius, back, rough: noise_across(radius, unit[:, None] * back, rough * np.outer(unit, unit), k)
+
+
+def _least(columns: ColumnFrame, holes: Holes | None) -> Floats:
+    """Variances that columns have at least, with missing cells at 0, by the counts that scales were found with."""
+    if columns.sizes is None or columns.reach is None:
+        return np.zeros(len(columns.known))
+    found = least_variances(columns.sizes, columns.reach)
+    return found if holes is None else found * (1 - holes.shares)
 
 
 def _tails(columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float) -> Floats | None:
