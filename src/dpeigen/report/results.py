@@ -36,6 +36,7 @@ __all__ = [
     "standing",
     "unknown_columns",
     "unknown_names",
+    "unknown_reasons",
     "widest_columns",
     "without_loadings",
 ]
@@ -82,9 +83,20 @@ def correlations(release: Release) -> Floats:
     return matrix
 
 
+def unknown_reasons(release: Release) -> dict[int, str]:
+    """Columns of which nothing is known, by their places, and why: without a scale, or left out of the intervals."""
+    listed = (release.facts.get("details") or {}).get("columns_without_scale") or []
+    reasons = dict(zip(listed, release.unknown_columns.values(), strict=True))
+    found = release.usual_intervals
+    if found is not None:
+        for j in np.flatnonzero(~found.known).tolist():
+            reasons.setdefault(j, "its variance cannot be distinguished from noise")
+    return reasons
+
+
 def unknown_columns(release: Release) -> list[int]:
-    """Columns in which nothing stood out of the noise."""
-    return list((release.facts.get("details") or {}).get("columns_without_scale") or [])
+    """Columns of which nothing is known."""
+    return sorted(unknown_reasons(release))
 
 
 def about_columns(release: Release) -> list[Block]:
@@ -98,7 +110,7 @@ def about_columns(release: Release) -> list[Block]:
         said.append(Text(f"Every column was divided {by} first. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
     if ordinal := _ordinal(release):
         said.append(Text(ordinal))
-    for reason in dict.fromkeys(release.unknown_columns.values()):
+    for reason in dict.fromkeys(unknown_reasons(release).values()):
         which = unknown_names(release, reason)
         said.append(Text(f"Nothing is known of {which}: {reason}. A 0 there means nothing."))
     return said
@@ -117,8 +129,8 @@ def _ordinal(release: Release) -> str:
 
 def unknown_names(release: Release, reason: str | None = None) -> str:
     """The columns of which nothing is known, those with this reason, by their names for a reader."""
-    names, reasons = names_of(release), list(release.unknown_columns.values())
-    unknown = [j for j, why in zip(unknown_columns(release), reasons, strict=True) if reason in (None, why)]
+    names = names_of(release)
+    unknown = [j for j, why in sorted(unknown_reasons(release).items()) if reason in (None, why)]
     return ", ".join(short(names[j]) for j in unknown[:SHOWN_ROWS]) + (", …" if len(unknown) > SHOWN_ROWS else "")
 
 
