@@ -103,7 +103,8 @@ def _with_variances(
         reach = math.sqrt(
             float((deviations[j, others] ** 2).sum() + np.abs(matrix[j, j]) * others.sum() * unit / terms)
         )
-        gap = max(float(squares[j] - np.diag(matrix)[others].mean()), 0.0)
+        usual = float(np.diag(matrix)[others].mean()) if others.any() else 0.0
+        gap = max(float(squares[j]) - usual, 0.0)
         # A direction that is off holds less variance than the true one. Noise on a moment would make it look like more:
         # errors are computed as if it had, so both are added.
         matrix[j, j] = squares[j] + math.sqrt(gap**2 + 4 * reach**2) - gap
