@@ -177,7 +177,7 @@ def standing(release: Release) -> list[str]:
         elif release.kind == "pca" and (unclear := _without_signs(release)):
             names = " and ".join(f"{i + 1}" for i in unclear)
             said.append(
-                f"No loading of component {names} can be told from 0: which columns take part is not known. That "
+                f"The loadings of component {names} are not determined: which columns take part is not known. That "
                 "happens where the variances of neighbouring components are nearly equal."
             )
     if "tau_eigenvalues" in (release.facts.get("details") or {}) and release.facts.get("n_rows"):
@@ -253,12 +253,12 @@ def loadings_unknown(release: Release) -> bool:
 
 
 def _without_signs(release: Release) -> list[int]:
-    """Components that can be told from noise, but none of whose loadings can be told from 0."""
+    """Components that can be told from noise, but not from each other, or none of whose loadings can be told from 0."""
     found = release.usual_intervals
     if found is None:
         return []
     low, high = found.components
-    clear = np.any((low > 0) | (high < 0), axis=1).tolist()
+    clear = (np.any((low > 0) | (high < 0), axis=1) & np.asarray(found.determined)).tolist()
     return [i for i, some in enumerate(clear) if release.is_resolved(i) and not some]
 
 
