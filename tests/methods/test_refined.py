@@ -204,7 +204,7 @@ def test_an_audit_of_one_stage_on_its_worst_neighbours(tools, factor, caught):
         found = []
         for _ in range(count):
             curator = DataCurator(ArraySource(rows), Relation.REPLACE, {purpose: cost}, Budget(5.0, 1e-6), rng)
-            found.append(_ask_signs(curator, view, purpose, cost).matrix[np.triu_indices(2)])
+            found.append(_ask_signs(curator, view, None, purpose, cost).matrix[np.triu_indices(2)])
         return np.array(found)
 
     result = audit(run, first, second, runs=3000, confidence=1 - 1e-6)
