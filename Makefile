@@ -24,10 +24,10 @@ demo: $(VENV)/.core
 
 # All behaviour, without the tests marked slow: long statistical tests, large grids, whole runs of tools and browsers.
 test: needs
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not nightly"
 
 test-slow: needs
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not nightly"
 
 test-all: needs
 	$(PYTEST)

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*seeded.*")
 SPECTRUM = [9.0, 4.0, 1.0, 1.0, 1.0]
 
 
+@pytest.mark.nightly
 def test_predictions_are_near_real_studies():
     """Eight studies of 3,000 reports: their mean is known to about 10%; predictions must be within 35%."""
     found = plan_local(3000, 5, 2, epsilon=4.0, delta=1e-4, spectrum=SPECTRUM)

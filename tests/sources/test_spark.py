@@ -231,6 +231,7 @@ def run(script, **variables):
     return found[0]
 
 
+@pytest.mark.nightly
 def test_an_executor_killed_in_the_middle_changes_nothing(path, tmp_path):
     """Two executors, each a virtual machine of its own; one dies of SIGKILL while it is measuring."""
     import pyspark
@@ -284,6 +285,7 @@ def test_an_executor_killed_in_the_middle_changes_nothing(path, tmp_path):
     assert ledger.remaining().epsilon == pytest.approx(3.0)
 
 
+@pytest.mark.nightly
 def test_spark_connect(path):
     import pyspark
 
