@@ -1,8 +1,8 @@
 """Property tests draw the same examples in every run, so that a green run stays green; and they are not timed.
 
 Tests marked ``slow`` are left out of `make test`, and so are those listed in ``slow_tests.txt``. Of a test marked
-``mostly_slow`` the first cases run there, and the others count as slow. Those marked ``nightly`` run in `make test-all`
-alone.
+``mostly_slow`` the first cases run there, and the others count as slow, or after ``slow=`` of them as nightly. Those
+marked ``nightly`` run in `make test-all` alone.
 """
 
 from pathlib import Path
@@ -27,4 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test = item.nodeid.split("[")[0]
         seen[test] = seen.get(test, 0) + 1
         if seen[test] > mark.kwargs.get("fast", 1):
+            last = mark.kwargs.get("slow")
             item.add_marker(pytest.mark.slow)
+            if last is not None and seen[test] > mark.kwargs.get("fast", 1) + last:
+                item.add_marker(pytest.mark.nightly)

@@ -66,7 +66,7 @@ def run(code: str, where: str, namespace: dict[str, object]) -> None:
 # Pages that start clusters, or plan and collect at length.
 SLOW = {"docs/scale.md", "docs/planning.md", "docs/tutorials/cluster.md", "docs/tutorials/local-collection.md"}
 RUN = [
-    pytest.param(page, id=name(page), marks=[pytest.mark.slow] if name(page) in SLOW else [])
+    pytest.param(page, id=name(page), marks=[pytest.mark.nightly] if name(page) in SLOW else [])
     for page in PAGES
     if any(kind == "python" for _, kind, _ in blocks(page))
 ]

@@ -136,7 +136,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.mostly_slow(fast=1, slow=6)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_no_audit_proves_more_than_is_claimed_and_less_noise_is_caught(case, tools):
     claim = case.claim(tools)
@@ -183,7 +183,7 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.mostly_slow(fast=1, slow=0)
 @pytest.mark.parametrize(("fit", "purpose", "first", "second"), ESTIMATORS, ids=["covariance", "pca"])
 def test_what_a_fitted_estimator_shows_is_what_its_guarantee_says(fit, purpose, first, second, monkeypatch):
     seen, _ = fit(first, np.random.default_rng(0))
