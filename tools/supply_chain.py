@@ -28,7 +28,7 @@ EXTRAS = ("accounting", "dask", "spark", "serve", "studio", "postgres")
 ALLOWED = re.compile(
     r"(apache(-2\.0| software license| license,? version 2\.0| 2\.0)?|mit( license|-cmu)?"
     r"|(new |modified )?bsd( license)?"
-    r"|bsd-[23]-clause|[23]-clause bsd license|0bsd|isc( license)?( \(iscl\))?|psf-2\.0|psfl|python-2\.0"
+    r"|bsd-[23]-clause|[23]-clause bsd( license)?|0bsd|isc( license)?( \(iscl\))?|psf-2\.0|psfl|python-2\.0"
     r"|python software foundation license|mpl-2\.0|mozilla public license 2\.0 \(mpl 2\.0\)|zlib|cc0-1\.0"
     r"|public domain|the unlicense \(unlicense\)|unlicense)",
     re.IGNORECASE,

@@ -72,7 +72,7 @@ class Kendall(Method):
     design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
         of 8,192 rows, for data larger than memory; "auto" takes all up to 20,000 rows and then about 2·10⁸ pairs.
     constants : "sharp", or "published" as printed; the guarantee then states what they give.
-    variances : "free" (relative for "spherical" and, about, for "redescending"; Gaussian for "winsorized"; of tau
+    variances : "free" (relative for "spherical" and nearly so for "redescending"; Gaussian for "winsorized"; of tau
         itself for the others), "paid", or "auto": paid for a covariance, unless it is winsorised, and free for
         components.
     location : "none", "paid" where the centre is private, or "auto": paid for a covariance only. Differences need none.
