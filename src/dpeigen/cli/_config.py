@@ -15,13 +15,25 @@ from typing import Any
 
 from dpeigen.sources.declared import Declared
 
-__all__ = ["COLUMN_KEYS", "SETTINGS", "Study", "read_study"]
+__all__ = ["COLUMN_KEYS", "FILE_KEYS", "SETTINGS", "Study", "read_study"]
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+FILE_KEYS = (  # what `open_source` takes about files
+    "separator",
+    "decimal",
+    "thousands",
+    "encoding",
+    "quote",
+    "date_format",
+    "header",
+    "names",
+    "comment",
+    "sheet",
+)
 SETTINGS = (
     "epsilon",
     "map_epsilon",  # of a score map, which costs something of its own
@@ -48,16 +60,7 @@ SETTINGS = (
     "contact",
     "description",
     "population",
-    "separator",  # from here on what open_source takes about files
-    "decimal",
-    "thousands",
-    "encoding",
-    "quote",
-    "date_format",
-    "header",
-    "names",
-    "comment",
-    "sheet",
+    *FILE_KEYS,
     "skip",
 )
 COLUMN_KEYS = ("use", *(field.name for field in fields(Declared)))

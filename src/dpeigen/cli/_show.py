@@ -94,7 +94,7 @@ def components_table(release: Release) -> Table:
     table.add_column("private variance", justify="right")
     table.add_column("share", justify="right")
     table.add_column("largest loadings")
-    total = float(np.trace(release.covariance))
+    total, complete = float(np.trace(release.covariance)), not unknown_columns(release)
     for i, value in enumerate(release.eigenvalues):
         told = release.is_resolved(i)
         variance, share = f"{value:.4g}", f"{100 * value / total:.1f}%" if total > 0 else ""
@@ -102,7 +102,7 @@ def components_table(release: Release) -> Table:
             (low, high), (least, most) = variances
             ends = interval(low[i], high[i])
             part = share_interval(least[i], most[i]) if i < len(least) else "not known"
-            known = told and not unknown_columns(release)  # else they are those of the other columns
+            known = told and complete  # else they are those of the other columns
             variance, share = (f"{variance}\n{ends}", f"{share}\n{part}") if known else (ends, part)
         table.add_row(str(i + 1), variance, share, _largest_loadings(release, i) if told else NOISE)
     if found is None:
@@ -117,11 +117,12 @@ def _no_intervals(release: Release) -> str:
 
 
 def _largest_loadings(release: Release, i: int) -> str:
+    unknown = set(unknown_columns(release))
     if loadings_unknown(release):
-        return f"not known: nothing is known of {len(unknown_columns(release)) or 'some'} columns, which may take part"
+        return f"not known: nothing is known of {len(unknown) or 'some'} columns, which may take part"
     component, names, found = release.components[i], release.labels, release.usual_intervals
     parts = []
-    known = [j for j in np.argsort(-np.abs(component), kind="stable") if j not in unknown_columns(release)]
+    known = [j for j in np.argsort(-np.abs(component), kind="stable") if j not in unknown]
     for j in known[:_LARGEST_LOADINGS]:
         ends = "" if found is None else f" ({interval(found.components[0][i, j], found.components[1][i, j], '+.2f')})"
         parts.append(_plain(f"{component[j]:+.2f} {names[j]}{ends}"))

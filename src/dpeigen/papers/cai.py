@@ -24,10 +24,13 @@ from __future__ import annotations
 
 import math
 
-from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
+from dpeigen._validate import check_count, check_epsilon, check_positive
 from dpeigen.stats.rates import (
+    check_model,
     covariance_lower_rate,
     covariance_upper_rate,
+    positive_delta,
+    schatten_root,
     subspace_lower_rate,
     subspace_upper_rate,
 )
@@ -66,7 +69,7 @@ def sub_gaussian_subspace_rate(
     ratio, tail = noise_variance / signal, math.sqrt(math.log(2.5 / delta))
     privacy = p * math.sqrt(rank + math.log(n)) / (n * epsilon) * tail
     rate = (ratio + math.sqrt(ratio)) * (math.sqrt(p * math.log(p) / n) + privacy)
-    return constant * rate * _root(rank, order)
+    return constant * rate * schatten_root(rank, order, "cai")
 
 
 def sub_gaussian_covariance_rate(
@@ -86,7 +89,7 @@ def sub_gaussian_covariance_rate(
     values = signal * (math.sqrt(rank / n) + math.sqrt(rank) * spread / (n * epsilon) * tail)
     across = math.sqrt(noise_variance * (signal + noise_variance))
     vectors = across * (math.sqrt(p * math.log(p) / n) + p * math.sqrt(spread) / (n * epsilon) * tail)
-    return constant * (values + vectors) * _root(rank, order)
+    return constant * (values + vectors) * schatten_root(rank, order, "cai")
 
 
 def unknown_noise_subspace_rate(
@@ -176,17 +179,6 @@ def largest_delta_of_lower_bounds(n: int, p: int, rank: int, epsilon: float, con
     return math.exp(max(min(exponent, 0.0), -745.0))
 
 
-def _root(rank: int, order: float) -> float:
-    if not order >= 1:
-        raise ValueError(complain("order", "cai", "a Schatten order ≥ 1 (inf for the spectral norm)", order))
-    return 1.0 if math.isinf(order) else rank ** (1 / order)
-
-
 def _check(n: int, p: int, rank: int, signal: float, noise_variance: float, epsilon: float, delta: float) -> None:
-    check_count("n", n, "cai", low=2)
-    check_count("rank", rank, "cai", high=max(1, p - 1))
-    check_positive("signal", signal, "cai")
-    check_positive("noise_variance", noise_variance, "cai")
-    check_epsilon(epsilon, "cai")
-    if check_delta(delta, "cai") == 0:
-        raise ValueError(complain("delta", "cai", "> 0: the upper bounds are of Gaussian noise", delta))
+    check_model(n, p, rank, signal, noise_variance, epsilon, "cai")
+    positive_delta(delta, "cai")

@@ -279,7 +279,7 @@ def _shares(release: Release) -> Floats:
 
 def _variances(release: Release) -> Table:
     floor, found = release.noise_floor, variance_intervals(release)
-    values, shares = release.eigenvalues[:SHOWN_ROWS], _shares(release)
+    values, shares, complete = release.eigenvalues[:SHOWN_ROWS], _shares(release), not unknown_columns(release)
     rows: list[list[Cell]] = []
     for i, value in enumerate(values):
         variance: Cell = f"{value:.4g}"
@@ -290,9 +290,9 @@ def _variances(release: Release) -> Table:
             (low, high), (least, most) = found
             ends = interval(low[i], high[i])
             part = share_interval(least[i], most[i]) if i < len(least) else "not known"
-            known = told and not unknown_columns(release)  # else they are those of the other columns
+            known = told and complete  # else they are those of the other columns
             variance, share = ((f"{value:.4g}", ends), (percent, part)) if known else (ends, part)
-        among = told and found is not None and found[0][0][i] <= 0 and bool(unknown_columns(release))
+        among = told and found is not None and found[0][0][i] <= 0 and not complete
         rows.append([f"{i + 1}", variance, share, "among the known columns" if among else "yes" if told else NOISE])
     left = len(release.eigenvalues) - len(rows)
     notes = [f"{left} more are in the file."] if left else []

@@ -26,9 +26,12 @@ from dpeigen.privacy.calibration import gaussian_mu
 from dpeigen.stats.next_look import predicted_variance
 
 __all__ = [
+    "check_model",
     "covariance_lower_rate",
     "covariance_upper_rate",
+    "positive_delta",
     "refined_error",
+    "schatten_root",
     "subspace_lower_rate",
     "subspace_upper_rate",
 ]
@@ -48,9 +51,9 @@ def subspace_upper_rate(
 ) -> float:
     """‖ÛÛᵀ − UUᵀ‖_q of Algorithm 1, at most (Theorem 3.2); never above the diameter (2r)^{1/q}."""
     _check(n, p, rank, signal, noise_variance, epsilon, order, condition)
-    privacy = p * math.sqrt(rank + math.log(n)) / (n * epsilon) * math.sqrt(math.log(2.5 / _proper(delta)))
+    privacy = p * math.sqrt(rank + math.log(n)) / (n * epsilon) * math.sqrt(math.log(2.5 / positive_delta(delta)))
     rate = _ratio(signal, noise_variance, condition) * (math.sqrt(p / n) + privacy)
-    return min(constant * rate * _root(rank, order), _root(2 * rank, order))
+    return min(constant * rate * schatten_root(rank, order), schatten_root(2 * rank, order))
 
 
 def covariance_upper_rate(
@@ -67,11 +70,11 @@ def covariance_upper_rate(
 ) -> float:
     """‖Σ̂ − Σ‖_q of Algorithm 1 with σ² known, at most (Theorem 3.3, expectation)."""
     _check(n, p, rank, signal, noise_variance, epsilon, order, condition)
-    top, spread, tail = condition * signal, rank + math.log(n), math.sqrt(math.log(2.5 / _proper(delta)))
+    top, spread, tail = condition * signal, rank + math.log(n), math.sqrt(math.log(2.5 / positive_delta(delta)))
     values = top * (math.sqrt(rank / n) + math.sqrt(rank) * spread / (n * epsilon) * tail)
     across = math.sqrt(noise_variance * (top + noise_variance))
     vectors = across * (math.sqrt(p / n) + p * math.sqrt(spread) / (n * epsilon) * tail)
-    return constant * (values + vectors) * _root(rank, order)
+    return constant * (values + vectors) * schatten_root(rank, order)
 
 
 def subspace_lower_rate(
@@ -87,7 +90,7 @@ def subspace_lower_rate(
     """‖ÛÛᵀ − UUᵀ‖_q of every private method, at least, for δ (nearly) 0 (Theorem 4.2)."""
     _check(n, p, rank, signal, noise_variance, epsilon, order)
     rate = _ratio(signal, noise_variance) * (math.sqrt(p / n) + p * math.sqrt(rank) / (n * epsilon))
-    return min(constant * rate, 1.0) * _root(rank, order)
+    return min(constant * rate, 1.0) * schatten_root(rank, order)
 
 
 def covariance_lower_rate(
@@ -105,7 +108,7 @@ def covariance_lower_rate(
     values = signal * (math.sqrt(rank / n) + rank**1.5 / (n * epsilon))
     across = math.sqrt(noise_variance * (signal + noise_variance))
     vectors = across * (math.sqrt(p / n) + math.sqrt(rank * p) / (n * epsilon))
-    printed = min(constant * (values + vectors), signal) * _root(rank, order)
+    printed = min(constant * (values + vectors), signal) * schatten_root(rank, order)
     from_subspace = signal / 2 * subspace_lower_rate(n, p, rank, signal, noise_variance, epsilon, order, constant)
     return max(printed, from_subspace)
 
@@ -128,7 +131,7 @@ def refined_error(
     """
     _check(n, p, rank, signal, noise_variance, epsilon, 2.0)
     level = 1 + signal / noise_variance
-    noise = 1 / (gaussian_mu(epsilon, _proper(delta)) * math.sqrt(direction_share) * n)
+    noise = 1 / (gaussian_mu(epsilon, positive_delta(delta)) * math.sqrt(direction_share) * n)
     private = predicted_variance(rounds + 1, noise, level, p, rank)
     sampling = level / (level - 1) ** 2 / n * (1 + 2 / (rank + 2))  # rows enter by their signs, not their squares
     first_order = math.sqrt(2 * rank * (p - rank) * (private + sampling))
@@ -140,14 +143,29 @@ def _ratio(signal: float, noise_variance: float, condition: float = 1.0) -> floa
     return noise_variance / signal + math.sqrt(condition * noise_variance / signal)
 
 
-def _root(rank: int, order: float) -> float:
+def schatten_root(rank: int, order: float, owner: str = "rates") -> float:
+    """r^{1/q}, by which errors in the Schatten-q norm exceed those in the spectral norm."""
+    if not order >= 1:
+        raise ValueError(complain("order", owner, "a Schatten order ≥ 1 (inf for the spectral norm)", order))
     return 1.0 if math.isinf(order) else rank ** (1 / order)
 
 
-def _proper(delta: float) -> float:
-    if check_delta(delta, "rates") == 0:
-        raise ValueError(complain("delta", "rates", "> 0: the upper bounds are of Gaussian noise", delta))
+def positive_delta(delta: float, owner: str = "rates") -> float:
+    """A δ of Gaussian noise."""
+    if check_delta(delta, owner) == 0:
+        raise ValueError(complain("delta", owner, "> 0: the upper bounds are of Gaussian noise", delta))
     return delta
+
+
+def check_model(
+    n: int, p: int, rank: int, signal: float, noise_variance: float, epsilon: float, owner: str = "rates"
+) -> None:
+    """The facts of the spiked model and the budget."""
+    check_count("n", n, owner, low=2)
+    check_count("rank", rank, owner, high=max(1, p - 1))
+    check_positive("signal", signal, owner)
+    check_positive("noise_variance", noise_variance, owner)
+    check_epsilon(epsilon, owner)
 
 
 def _check(
@@ -160,12 +178,7 @@ def _check(
     order: float,
     condition: float = 1.0,
 ) -> None:
-    check_count("n", n, "rates", low=2)
-    check_count("rank", rank, "rates", high=max(1, p - 1))
-    check_positive("signal", signal, "rates")
-    check_positive("noise_variance", noise_variance, "rates")
-    check_epsilon(epsilon, "rates")
-    if not order >= 1:
-        raise ValueError(complain("order", "rates", "a Schatten order ≥ 1 (inf for the spectral norm)", order))
+    check_model(n, p, rank, signal, noise_variance, epsilon)
+    schatten_root(rank, order)
     if not condition >= 1:
         raise ValueError(complain("condition", "rates", "at least 1", condition))

@@ -8,24 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpeigen.cli._config import FILE_KEYS
 from dpeigen.cli.init import declared_type, look_at_header
 from dpeigen.sources.ids import looks_like_id
 from dpeigen.studio.errors import words_for_the_page
 
 __all__ = ["READING", "HeaderColumn", "TableHeader", "header_of"]
 
-READING = (
-    "separator",
-    "decimal",
-    "thousands",
-    "encoding",
-    "quote",
-    "date_format",
-    "header",
-    "names",
-    "comment",
-    "sheet",
-)
+READING = FILE_KEYS
 _OF_KIND = {
     "csv": tuple(name for name in READING if name != "sheet"),
     "tsv": tuple(name for name in READING if name != "sheet"),

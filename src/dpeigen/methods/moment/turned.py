@@ -5,7 +5,7 @@ Guarantee: nothing is read here but answers that are paid for (`questions.moment
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,12 +59,12 @@ class SeenMoment:
         asked: float,
         law: SymmetricLaw,
         holes: Holes | None,
-        tails: Floats | None,
+        tails: Callable[[], Floats | None] | None,
     ) -> Measured:
-        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for, and ``tails`` were clipped."""
+        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for, and lost these ``tails``."""
         rows, scale = outside
         found = Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
-        return replace(found, outside_radius=asked, tails=tails, **known_shares(holes))
+        return replace(found, outside_radius=asked, tails=None if tails is None else tails(), **known_shares(holes))
 
 
 def ask_moment(

@@ -206,14 +206,13 @@ class Whitened(Method):
             back = back * known[:, None]
         columns = replace(columns, known=known, frame=frame)
         covariance = framed * np.outer(frame.unit, frame.unit)
-        outer = frame.unit[:, None] * back
-        tails = None if task.pairs else _tails(columns, outer, white, reach, clipped_share)
         off, shares = None if mean is None else frame.unit * mean, None if holes is None else holes.shares
         estimate = self._assemble(covariance, off, columns, count, task, shares)
-        back = outer
+        back = frame.unit[:, None] * back
         if task.private_rank:
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
+        tails = None if task.pairs else partial(_tails, columns, back, white, reach, clipped_share)
         measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
         return replace(estimate, measured=measured, holes=shares)
 

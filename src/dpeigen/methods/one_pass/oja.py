@@ -163,8 +163,8 @@ class Oja(OnePassMethod):
             raise ValueError(complain("bound" if task.private_bound else "center", task.owner, must, "private"))
         if task.n_rows < 100:
             refuse_few_rows(task, 100, self.name)
-        if self.price(task).epsilon > _MOST_PRICE:
-            must = f"smaller: as printed the guarantee would be epsilon = {self.price(task).epsilon:.0f}"
+        if (price := self.price(task).epsilon) > _MOST_PRICE:
+            must = f"smaller: as printed the guarantee would be epsilon = {price:.0f}"
             raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon))
 
     def alpha(self, task: Task) -> float:
