@@ -10,8 +10,11 @@ from studio_client import Client, declared, prepared
 
 from dpeigen.cli._config import read_study
 from dpeigen.studio.bounds import BoundsTemplates
-from dpeigen.studio.foresee import Facts, coarse, only_noise_words, refined, words_of
+from dpeigen.studio.foresee import Facts, Foreseen, coarse, facts_of, only_noise_words, refined
+from dpeigen.studio.made_up import ColumnFacts, made_up
+from dpeigen.studio.project import Project
 from dpeigen.studio.toml import render
+from dpeigen.studio.wording import in_words
 
 for package in ("starlette", "jinja2"):
     pytest.importorskip(package, reason="the studio needs it")
@@ -127,7 +130,7 @@ def test_the_dry_run_says_that_only_noise_is_to_be_expected(client):
     assert "would be noise" in page.words
     assert "larger" in page.words
     assert "bound=" not in page.words  # remedies are those of the page
-    few = facts(people=300, columns=20, epsilon=0.2, standardised=False)
+    few = facts(people=300, columns=(NUMBER,) * 20, epsilon=0.2, standardised=False)
     assert "leave only noise" in only_noise_words(few)
     assert only_noise_words(facts(people=100_000, standardised=False)) is None
 
@@ -237,37 +240,74 @@ def test_templates_of_ones_own_come_first(client):
 # --- predictions ----------------------------------------------------------------------------------------------------
 
 
+NUMBER = ColumnFacts("number")
+
+
 def facts(**changes):
-    given = {"question": "pca", "people": 5000, "columns": 10, "components": 2, "epsilon": 1.0, "delta": 1e-6}
-    given |= {"standardised": True, "robust": False, "relation": "replace", "holes": False}
-    return Facts(**given | changes)
+    given = {"question": "pca", "people": 5000, "columns": (NUMBER,) * 8, "components": 2, "epsilon": 1.0}
+    return Facts(**given | {"delta": 1e-6} | changes)
 
 
-@pytest.mark.parametrize("question", ["pca", "covariance", "scoremap"])
+@pytest.mark.parametrize("question", ["pca", "covariance", "ridge", "scoremap"])
 def test_predictions_fall_with_epsilon_and_both_kinds_agree_about(question):
-    found = [coarse(facts(question=question, epsilon=e), 60).error for e in (0.5, 1.0, 2.0, 4.0)]
+    found = [coarse(facts(question=question, epsilon=e), 60).error for e in (0.5, 2.0, 8.0)]
     assert found == sorted(found, reverse=True)
     given = facts(question=question)
-    quick, slow = coarse(given, 60), refined(given)
+    quick, slow = coarse(given, 60), refined(given, 60)
     assert len(quick.curve) >= 10
     assert 1 / 4 < quick.error / slow.error < 4
+    if question != "scoremap":
+        assert slow.low < slow.error < slow.high
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"delta": 0.0},
+        {"people": 1500},
+        {"columns": (NUMBER,) * 8 + (ColumnFacts("category", 8),) * 2},
+        {"missing": "correct", "visits": True, "max_rows": 3},
+        {"relation": "add_remove", "people": 3000},
+    ],
+)
+def test_what_makes_a_question_harder_makes_the_prediction_larger(changes):
+    easy, hard = (refined(facts(question="covariance", **given), 60).error for given in ({}, changes))
+    assert hard > 1.05 * easy
+
+
+def test_declared_columns_missing_cells_and_people_are_those_of_the_prediction(client):
+    prepared(client)
+    found = facts_of(Project(client.folder, "visits-study"), {"people": 3000})
+    assert (found.features, len(found.columns)) == (16, 11)
+    assert (found.missing, found.visits, found.bounded) == ("correct", True, False)
+    assert [c.kind for c in found.columns].count("transformed") == 3
+    text = client.get(f"{BASE}/foresee?epsilon=1&delta=1e-6&people=3000&fine=yes").words
+    assert "In most tables" in text
+    assert "5% of the cells are missing" in text
+    assert "A person has 3 rows on average" in text
+
+
+def test_a_made_up_table_has_the_declared_columns():
+    columns = (NUMBER, ColumnFacts("bool"), ColumnFacts("category", 4), ColumnFacts("number", 0, 10.0, 20.0))
+    table = made_up(columns, 500, 1, visits=True, holes=True)
+    assert table.complete.shape[1] == 7
+    assert set(np.unique(table.complete[:, 1])) == {0.0, 1.0}
+    assert np.all(table.complete[:, 2:6].sum(axis=1) == 1)
+    assert np.all((table.complete[:, 6] >= 10) & (table.complete[:, 6] <= 20))
+    gone = np.isnan(table.seen)
+    assert 0.03 < gone.mean() < 0.07
+    assert np.all(gone[:, 2] == gone[:, 5])  # a category is missing as a whole
+    assert len(np.unique(table.people)) == 500
+    assert np.isclose(table.weights.sum(), 1)
 
 
 def test_a_prediction_without_hope_says_what_would_do():
-    found = coarse(facts(people=200, columns=30, epsilon=0.1))
-    assert found.error is None or found.error > 0.5
-    assert words_of(0.9, "angle")[1] == "poor"
-    assert words_of(0.01, "angle")[1] == "good"
-
-
-@pytest.mark.slow
-def test_predictions_match_what_the_simulated_curator_of_the_planner_says():
-    from dpeigen.planner import plan
-
-    given = facts(standardised=False, columns=8)
-    chosen = plan(5000, 8, 2, epsilon=1.0, delta=1e-6).chosen
-    assert refined(given).method == chosen.method
-    assert np.isclose(refined(given).error, chosen.error, rtol=0.35)
+    found = coarse(facts(people=200, columns=(NUMBER,) * 30, epsilon=0.1))
+    assert found.error is None
+    assert "larger" in found.why
+    assert in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").level == "poor"
+    assert "no result" in in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").words
+    assert in_words(Foreseen(0.01, 0.005, 0.02, runs=9), "angle").level == "good"
 
 
 @pytest.mark.slow

@@ -9,15 +9,16 @@ from dpeigen.privacy.attack import best_guess
 from dpeigen.studio import forms
 from dpeigen.studio.curve import curve_svg
 from dpeigen.studio.errors import RefusedError, words_for_the_page
-from dpeigen.studio.foresee import coarse, facts_of, refined, words_of
+from dpeigen.studio.foresee import coarse, facts_of, refined
 from dpeigen.studio.project import Project
 from dpeigen.studio.views import Form, Site
+from dpeigen.studio.wording import assumed, in_words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["features_of", "foreseen", "ledger", "ledger_left", "privacy"]
+__all__ = ["foreseen", "ledger", "ledger_left", "privacy"]
 
 
 def privacy(site: Site, request: Request, form: Form) -> Response:
@@ -121,13 +122,12 @@ def foreseen(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG
 def _panel(site: Site, project: Project, given: Mapping[str, Any], *, fine: bool) -> Any:
     from markupsafe import Markup
 
-    facts = facts_of(project, features_of(project), {name: v for name, v in given.items() if v is not None})
+    facts = facts_of(project, {name: value for name, value in given.items() if value is not None})
     epsilon, delta = given.get("epsilon") or 1.0, given.get("delta") or 0.0
-    shown: dict[str, Any] = {"found": None, "words": "", "level": "", "curve": "", "fine": fine, "facts": facts}
+    shown: dict[str, Any] = {"found": None, "told": None, "curve": "", "fine": fine, "facts": facts, "assumed": []}
     if facts is not None:
         found = refined(facts) if fine else coarse(facts)
-        words, level = words_of(found.error, facts.measure)
-        shown |= {"found": found, "words": words, "level": level}
+        shown |= {"found": found, "told": in_words(found, facts.measure), "assumed": assumed(facts)}
         shown["curve"] = Markup(
             curve_svg(found.curve, facts.epsilon, found.error, facts.measure)
         )  # made here, of numbers
@@ -139,12 +139,3 @@ def _panel(site: Site, project: Project, given: Mapping[str, Any], *, fine: bool
         unit=project.content.get("unit", ""),
     )  # fmt: skip
     return Markup(text)
-
-
-def features_of(project: Project) -> int:
-    """The columns of numbers that the columns used become."""
-    count = 0
-    for table in project.content.get("columns", {}).values():
-        if table.get("use", True):
-            count += len(table["categories"]) if "categories" in table else 1
-    return count

@@ -10,7 +10,12 @@ from dpeigen.studio.foresee import HIGHEST, LOWEST
 __all__ = ["curve_svg"]
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 320, 160, 44, 26
-_NAMES = {"angle": "sine of the angle", "correlation": "error of a correlation", "cell": "people in a cell"}
+_NAMES = {
+    "angle": "sine of the angle",
+    "correlation": "error of a correlation",
+    "fitted": "error of a fitted value",
+    "cell": "people in a cell",
+}
 
 
 def curve_svg(points: Sequence[tuple[float, float | None]], epsilon: float, error: float | None, measure: str) -> str:
@@ -24,7 +29,8 @@ def curve_svg(points: Sequence[tuple[float, float | None]], epsilon: float, erro
         return ""
     low, high = math.log10(LOWEST), math.log10(HIGHEST)
     values = [y for _, y in known] + ([error] if error else [])
-    top = max(1.0, 10 ** math.ceil(math.log10(max(values)) - 1e-9)) if measure == "cell" else 1.0
+    top = 10 ** math.ceil(math.log10(max(values)) - 1e-9)
+    top = 1.0 if measure == "angle" else min(max(1.0, top), 1.0 if measure == "correlation" else math.inf)
     floor = min(10 ** math.floor(math.log10(min(values))), top / 10)
     tall = math.log10(top) - math.log10(floor)
 

@@ -1,14 +1,16 @@
-"""The predicted error of a question while a slider moves: quickly by formulas, then by the simulated curator.
+"""The predicted error of a question while a slider moves: real releases of made-up tables with the declared columns.
 
-Both are the planner's: `methods.prediction` answers in milliseconds, `planner.simulation` runs the method itself on
-made-up people. The assumption is that of `dpeigen plan`: normal rows, and leading variances eleven times as large as
-the others. It is a function of public facts alone, and reads no data.
+The estimator itself runs, with the options that the release would have, on tables of people who do not exist
+(`made_up`): their categories, missing cells, transforms, bounds and rows of a person are those that were declared. The
+error is the distance from the answer without privacy on the same rows (`trial`). It is a function of public facts
+alone, and reads no data.
 
-A prediction is the middle one of the simulated runs.
+A prediction is the middle one of the made-up tables, the range that from the best to the worst of them. The range of
+correlations and regressions is made wider, because real tables differ more; `benchmarks/forecasts.py` compares both
+with public tables.
 
-- Components: sinΘ, the sine of the largest angle between the released and the true components.
-- Covariances, correlations and regressions: the usual error of one correlation.
-- Maps: the usual error of the number of people in one cell.
+Noise depends on people times ε. So many people are replaced by fewer, with an ε at which noise is as large relative to
+their number. That keeps a run at a few hundredths of a second.
 """
 
 from __future__ import annotations
@@ -16,24 +18,27 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from statistics import median
 from typing import Any
 
-from dpeigen.studio.errors import plain_remedies, words_for_the_page
+from dpeigen.studio.errors import RefusedError, plain_remedies, words_for_the_page
+from dpeigen.studio.made_up import VISITS, ColumnFacts, MadeUpTable, column_facts, made_up
 from dpeigen.studio.project import Project
-from dpeigen.studio.rehearse import said_before
+from dpeigen.studio.trial import Asked, Tried, tried
 
-__all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined", "words_of"]
+__all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
 
 LOWEST, HIGHEST = 0.05, 10.0
 _EPSILONS = (LOWEST, HIGHEST, 0.5, 0.1, 2.0, 0.2, 1.0, 5.0, 0.07, 0.3, 0.15, 0.7, 1.5, 3.0, 7.0)  # ends first
-_QUICK, _ALL = 0.12, 60.0  # seconds for a curve
-_LEVEL = 11.0  # of the planner's usual spectrum
-_RUNS = 12
-_FEW = 40  # columns up to which so many runs are simulated
-_simulating = threading.Lock()  # one at a time: the machine is also the user's
+_QUICK, _ALL = 0.1, 1.6  # seconds of processor time for a first answer, and for the whole
+_TABLES, _FIRST, _ALONG = 9, 3, 1  # made-up tables of the answer, of the first answer, of a point of the curve
+_WIDER = {"angle": 1.0, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
+_NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
+_HIGHEST_EPSILON = 1000.0  # in place of more people
+_running = threading.Lock()  # one at a time: the machine is also the user's
 
 
 @dataclass(frozen=True)
@@ -42,18 +47,27 @@ class Facts:
 
     question: str
     people: int
-    columns: int
-    components: int | None
+    columns: tuple[ColumnFacts, ...]
+    components: int
     epsilon: float
     delta: float
-    standardised: bool
-    robust: bool
-    relation: str
-    holes: bool
+    standardised: bool = True
+    robust: bool = False
+    relation: str = "replace"
+    missing: str = "refuse"
+    visits: bool = False  # whether people may have several rows
+    max_rows: int | None = None
+    bounded: bool = False  # whether rows are clipped to public bounds of all columns
+    target: int = 0
 
     @property
     def measure(self) -> str:
-        return {"pca": "angle", "scoremap": "cell"}.get(self.question, "correlation")
+        return {"pca": "angle", "scoremap": "cell", "ridge": "fitted"}.get(self.question, "correlation")
+
+    @property
+    def features(self) -> int:
+        """The columns of numbers."""
+        return sum(column.features for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -61,63 +75,220 @@ class Foreseen:
     """A prediction; ``error`` is None where nothing can be said, and then ``why`` has the reason and the remedy."""
 
     error: float | None
+    low: float | None = None
+    high: float | None = None
     why: str = ""
-    method: str = ""
     runs: int = 0
-    curve: tuple[tuple[float, float | None], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        return vars(self)
+    unclear: int = 0  # runs that could not tell anything from noise
+    curve: tuple[tuple[float, float | None], ...] = field(default=())
 
 
-def facts_of(project: Project, features: int, given: Mapping[str, Any]) -> Facts | None:
+def facts_of(project: Project, given: Mapping[str, Any]) -> Facts | None:
     """The facts of a project, with what the sliders say; None where a number is missing."""
+    from dpeigen.cli._columns import declared_bounds
+    from dpeigen.cli._config import read_study
+
     people, epsilon = given.get("people", project.people), given.get("epsilon", project.epsilon)
-    if not people or not epsilon or features < 1:
+    if not people or not epsilon:
         return None
     content = project.content
+    with words_for_the_page():
+        study = read_study(project.settings_path)
+        known = {name: said for name, said in (study.columns or {}).items() if name != content.get("unit")}
+        bounded = declared_bounds(known, study) is not None
+    columns = tuple(column_facts(said, bounded=bounded) for said in known.values())
+    features = sum(column.features for column in columns)
+    if not columns:
+        return None
     k = content.get("components", 2)
-    if project.question != "pca":
-        k = None
-    elif not isinstance(k, int):
-        k = 1  # to be paid for
     return Facts(
         project.question,
         int(people),
-        features,
-        None if k is None else max(1, min(k, features - 1)),
+        columns,
+        max(1, min(k, features - 1)) if isinstance(k, int) else 1,  # else the number is paid for
         float(epsilon),
         float(given.get("delta", content.get("delta", 1e-6))),
         content.get("scale") == "private",
         bool(content.get("robust")),
         str(content.get("relation", "replace")),
-        content.get("missing") == "correct",
+        str(content.get("missing", "refuse")),
+        "unit" in content,
+        content.get("max_rows"),
+        bounded,
+        _place([*known], columns, str(content.get("target", ""))),
     )
 
 
+def _place(names: list[str], columns: tuple[ColumnFacts, ...], target: str) -> int:
+    """The number of the target among the columns of numbers."""
+    before = columns[: names.index(target)] if target in names else ()
+    return sum(column.features for column in before)
+
+
 def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
-    """By formulas, with as much of a curve over ε as can be had in these seconds; what was computed is kept."""
-    start, found = time.monotonic(), {facts.epsilon: _by_formula(facts)}
-    for epsilon in _EPSILONS:
-        if time.monotonic() - start > seconds:
+    """From a few made-up tables, and as much of a curve over ε as can be had in these seconds; runs are kept."""
+    return _answer(facts, _FIRST, 1, seconds)
+
+
+def refined(facts: Facts, seconds: float = _ALL) -> Foreseen:
+    """From more made-up tables, with the whole curve unless runs are slow."""
+    return _answer(facts, _TABLES, _ALONG, seconds)
+
+
+def _answer(facts: Facts, tables: int, along: int, seconds: float) -> Foreseen:
+    if facts.measure == "cell":
+        return _cell(facts)
+    if facts.question != "covariance" and facts.features < 2:
+        return Foreseen(None, why="This question needs two columns or more.")
+    if why := _refusal(facts):
+        return Foreseen(None, why=why)
+    end, runs = time.thread_time() + seconds, list[Tried]()
+    for number in range(tables):
+        if runs and time.thread_time() > end - seconds / 3:  # the rest is for the curve
             break
-        found[epsilon] = _by_formula(replace(facts, epsilon=epsilon))
-    return replace(found[facts.epsilon], curve=tuple((e, found[e].error) for e in sorted(found)))
+        found = _run(facts, number)
+        runs += [] if found is None else [found]
+    if not runs:
+        return Foreseen(None, why="The method refused every made-up table of this kind. Try a larger ε.")
+    errors = [run.error for run in runs]
+    found_error = median(errors)
+    curve = _points(facts, along, end - time.thread_time(), found_error)
+    unclear = sum(not run.clear for run in runs)
+    wider = _WIDER[facts.measure]
+    low, high = min(errors) / wider, max(errors) * wider
+    return Foreseen(found_error, low, high, "", len(runs), unclear, curve)
 
 
-@lru_cache(maxsize=256)
-def refined(facts: Facts) -> Foreseen:
-    """By runs of the method itself on made-up people; the formula where there are none. Up to a few seconds."""
-    here = coarse(facts, _ALL)
-    if facts.measure == "cell" or here.error is None:
-        return here
-    with _simulating, words_for_the_page(), said_before():
-        error = _simulated(facts)
-    return here if error is None else replace(here, error=error, runs=_runs(facts))
+def _points(facts: Facts, along: int, seconds: float, here: float | None) -> tuple[tuple[float, float | None], ...]:
+    """Errors at other ε, moved so that the curve goes through the answer."""
+    end, found = time.thread_time() + seconds, dict[float, float | None]()
+    base = _middle(facts, along)
+    for epsilon in _EPSILONS:
+        if time.thread_time() > end:
+            break
+        other = replace(facts, epsilon=epsilon)
+        error = _middle(other, along)
+        found[epsilon] = error * here / base if error and here and base else error
+    if here is not None:
+        found[facts.epsilon] = here
+    return tuple((epsilon, found[epsilon]) for epsilon in sorted(found))
 
 
-def _runs(facts: Facts) -> int:
-    return _RUNS if facts.columns <= _FEW else max(3, _RUNS * _FEW // facts.columns)
+def _middle(facts: Facts, tables: int) -> float | None:
+    errors = [run.error for run in _runs(facts, tables)]
+    return median(errors) if errors else None
+
+
+def _runs(facts: Facts, tables: int) -> Iterator[Tried]:
+    for number in range(tables):
+        if (found := _run(facts, number)) is not None:
+            yield found
+
+
+def _cell(facts: Facts) -> Foreseen:
+    """The noise of the number of people in one cell of a map, by its formula."""
+    from dpeigen.privacy import Relation
+    from dpeigen.stats.cells import cell_sensitivity
+
+    width = math.sqrt(2) * cell_sensitivity(Relation(facts.relation))
+    curve = tuple((epsilon, width / epsilon) for epsilon in sorted(_EPSILONS))
+    return Foreseen(width / facts.epsilon, curve=curve)
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8192)
+def _run(facts: Facts, number: int) -> Tried | None:
+    from dpeigen.stats.threads import single_blas
+
+    most = _NUMBERS // (facts.features * (round(VISITS) if facts.visits else 1))
+    people = min(facts.people, max(_FEWEST, min(_MOST, most)))
+    holes, seed = facts.missing != "refuse", _order(facts.columns, facts.components)[number]
+    table = _table(facts.columns, people, seed, facts.visits, holes)
+    lower, upper = table.bounds
+    asked = Asked(
+        facts.question,
+        facts.components,
+        _epsilon_for(facts, people),
+        facts.delta,
+        facts.standardised,
+        facts.robust,
+        facts.relation,
+        facts.missing,
+        facts.max_rows,
+        (lower, upper) if facts.bounded else None,
+        facts.target,
+    )
+    with _running, single_blas():
+        return tried(asked, table, seed)
+
+
+@lru_cache(maxsize=64)
+def _order(columns: tuple[ColumnFacts, ...], k: int) -> tuple[int, ...]:
+    """The seeds of the made-up tables, those with a usual gap behind the wanted components first."""
+    import numpy as np
+
+    gaps = []
+    for seed in range(_TABLES):
+        table = made_up(columns, _FEWEST, seed, visits=False, holes=False)
+        values = np.linalg.eigvalsh(table.moment(table.standardised))[::-1]
+        gaps.append(math.log(max(values[k - 1] - (values[k] if len(values) > k else 0.0), 1e-9)))
+    return tuple(sorted(range(_TABLES), key=lambda seed: abs(gaps[seed] - median(gaps))))
+
+
+@lru_cache(maxsize=64)
+def _table(columns: tuple[ColumnFacts, ...], people: int, seed: int, visits: bool, holes: bool) -> MadeUpTable:
+    return made_up(columns, people, seed, visits=visits, holes=holes)
+
+
+def _epsilon_for(facts: Facts, people: int) -> float:
+    """The ε at which so few people have as much noise each as all have at the real one."""
+    more = facts.people / people
+    if facts.delta <= 0:
+        return min(_HIGHEST_EPSILON, facts.epsilon * more)
+    # The Gaussian mechanism: its signal to noise ratio is about √(2(ε + log 1/δ)) − √(2 log 1/δ).
+    rest = math.sqrt(2 * math.log(1 / facts.delta))
+    ratio = more * (math.sqrt(2 * facts.epsilon + rest**2) - rest)
+    return min(_HIGHEST_EPSILON, ratio**2 / 2 + ratio * rest)
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+def _task(facts: Facts) -> Any:
+    from dpeigen.planner.planning import Problem
+
+    problem = Problem.of(
+        facts.people,
+        max(2, facts.features),
+        facts.components if facts.question == "pca" and facts.features > 1 else None,
+        epsilon=facts.epsilon,
+        delta=facts.delta,
+        relation=facts.relation,
+    )
+    return replace(
+        problem.task,
+        scale="private" if facts.standardised else None,
+        robust=facts.robust,
+        missing="correct" if facts.missing == "correct" else "refuse",
+        regression=facts.question == "ridge",
+        n_rows=facts.people,  # a prediction is for so many, whoever knows it
+    )
+
+
+@lru_cache(maxsize=4096)
+def _refusal(facts: Facts) -> str:
+    """Why the method would refuse so many people, and the remedy; empty where it does not."""
+    from dpeigen.methods.auto import resolve_with_reasons
+
+    if facts.bounded:
+        return ""  # the fit itself says so
+    try:
+        resolve_with_reasons("auto", _task(facts))
+    except (ValueError, ArithmeticError) as refused:
+        return plain_remedies(str(refused))
+    return ""
 
 
 def only_noise_words(facts: Facts) -> str | None:
@@ -128,103 +299,7 @@ def only_noise_words(facts: Facts) -> str | None:
     if facts.measure == "cell":
         return None
     try:
-        task = _task(facts).task
+        task = _task(facts)
         return only_noise(resolve("auto", task), task, "auto")
-    except (ValueError, ArithmeticError):  # which the dry run itself says
+    except (ValueError, ArithmeticError, RefusedError):  # which the dry run itself says
         return None
-
-
-def _task(facts: Facts) -> Any:
-    from dpeigen.planner.planning import Problem
-
-    problem = Problem.of(
-        facts.people,
-        max(2, facts.columns),
-        facts.components if facts.columns > 1 else None,
-        epsilon=facts.epsilon,
-        delta=facts.delta,
-        relation=facts.relation,
-    )
-    missing = "correct" if facts.holes else "refuse"
-    scale = "private" if facts.standardised else None
-    task = replace(
-        problem.task,
-        scale=scale,
-        robust=facts.robust,
-        missing=missing,  # type: ignore[arg-type]
-        regression=facts.question == "ridge",
-        n_rows=facts.people,  # a prediction is for so many, whoever knows it
-    )
-    return replace(problem, task=task)
-
-
-@lru_cache(maxsize=4096)
-def _by_formula(facts: Facts) -> Foreseen:
-    if facts.measure == "cell":
-        from dpeigen.privacy import Relation
-        from dpeigen.stats.cells import cell_sensitivity
-
-        return Foreseen(math.sqrt(2) * cell_sensitivity(Relation(facts.relation)) / facts.epsilon, method="score-map")
-    from dpeigen.methods.auto import resolve_with_reasons
-    from dpeigen.methods.moment.whitened import expected_noise
-    from dpeigen.methods.prediction import World, expected_error
-    from dpeigen.methods.wrapped import itself
-
-    try:
-        task = _task(facts).task
-        method = resolve_with_reasons("auto", task)[0]
-        if facts.measure == "correlation":
-            error: float | None = min(1.0, math.hypot(expected_noise(task), 1 / math.sqrt(facts.people)))
-        else:
-            outline = itself(method).outline(task, facts.people)
-            error = None
-            if outline is not None:
-                error = expected_error(outline, facts.columns, facts.components or 1, World(_LEVEL, heavy=False))
-    except (ValueError, ArithmeticError) as refused:
-        return Foreseen(None, plain_remedies(str(refused)))
-    return Foreseen(error, "" if error is not None else "There is no formula for this question.", method.name)
-
-
-def _simulated(facts: Facts) -> float | None:
-    import numpy as np
-
-    from dpeigen.methods.auto import resolve_with_reasons
-    from dpeigen.methods.wrapped import itself
-    from dpeigen.planner.planning import Simulator
-    from dpeigen.stats.threads import single_blas
-
-    problem = _task(facts)
-    method = itself(resolve_with_reasons("auto", problem.task)[0])
-    if method.planned is None or method.holds_rows:
-        return None
-    # Made-up columns have one unit; dividing them by paid deviations would turn their axes.
-    problem = replace(problem, task=replace(problem.task, scale=None))
-    simulator, runs = Simulator(problem), _runs(facts)
-    if facts.measure == "angle":
-        return float(np.median(simulator.errors(method, problem.task, runs)))
-    with single_blas():
-        found = [run.covariance for run in simulator.found(method, problem.task, runs)]
-    errors = []
-    for matrix in found:
-        deviations = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
-        apart = (matrix / np.outer(deviations, deviations))[~np.eye(len(matrix), dtype=bool)]
-        errors.append(float(np.sqrt(np.mean(np.clip(apart, -1, 1) ** 2))))
-    return float(np.median(errors))
-
-
-def words_of(error: float | None, measure: str) -> tuple[str, str]:
-    """A prediction in words, and a level: good, fair, poor."""
-    if error is None:
-        return "No prediction.", "poor"
-    if measure == "angle":
-        degrees = math.degrees(math.asin(min(1.0, error)))
-        level = "good" if error < 0.2 else "fair" if error < 0.5 else "poor"
-        judged = {"good": "close to the true ones", "fair": "roughly right", "poor": "little but noise"}[level]
-        return f"The components will be about {degrees:.0f}° off: {judged}.", level
-    if measure == "cell":
-        return f"The number of people in a cell of the map will be about {error:.2g} off.", (
-            "good" if error < 5 else "fair" if error < 25 else "poor"
-        )
-    level = "good" if error < 0.05 else "fair" if error < 0.2 else "poor"
-    judged = {"good": "small", "fair": "weak relations are lost", "poor": "only strong relations show"}[level]
-    return f"A correlation will be about ±{error:.2g} off: {judged}.", level

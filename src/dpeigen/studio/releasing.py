@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dpeigen.studio import exporting, jobs
-from dpeigen.studio.choosing import features_of, ledger_left
+from dpeigen.studio.choosing import ledger_left
 from dpeigen.studio.errors import RefusedError, words_for_the_page
 from dpeigen.studio.foresee import facts_of, only_noise_words
 from dpeigen.studio.jobs import Job
@@ -47,7 +47,7 @@ def check(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
     try:
         check_columns(project)
         facts = dry_run(project)
-        known = facts_of(project, features_of(project), {})
+        known = facts_of(project, {})
         if known is not None and (words := only_noise_words(known)):
             facts["said"].append(words)
     except RefusedError as refused:
