@@ -70,6 +70,7 @@ def test_declarations_become_settings_that_commands_read(client):
         ({"lower_1": "once upon a time"}, "a date such as"),
         ({"unit": "nobody"}, "must be one of the table"),
         ({"reading_decimal": "x"}, "decimal"),
+        ({"reading_decimal": ""}, "Choose the decimal mark"),
         ({"max_rows": "many"}, "whole number"),
         ({f"use_{at}": "" for at in range(13)}, "uses no column"),
     ],

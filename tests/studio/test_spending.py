@@ -216,39 +216,30 @@ b.randomness = s.randomness = fixed
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("question", ["pca", "covariance", "ridge", "scoremap"])
-def test_the_release_is_the_one_that_the_exported_command_and_script_make(tmp_path, monkeypatch, question):
-    """With the same made-up noise in all three processes all files are the same, but for dates."""
+def fixed_noise(tmp_path, monkeypatch):
+    """All processes from now on draw the same made-up noise."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(SEEDED)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     (tmp_path / "work").mkdir()
-    client = small(tmp_path / "work")
-    about = {"title": "A <b>title</b>", "author": "A; B"}
-    number = "001"
-    if question == "scoremap":
-        client.post(f"{BASE}/spend", ready(client, **about))
-        client.wait(f"{BASE}/releases/001")
-        number = "002"
-    form = ready(client, question, target="a", map_release="001", **about)
-    client.post(f"{BASE}/spend", form)
-    assert "made and paid for" in client.wait(f"{BASE}/releases/{number}").words
-    command = client.get(f"{BASE}/export/command.txt").text
-    script = client.get(f"{BASE}/export/release.py").text
-    words = shlex.split(command)
+    return tmp_path / "work"
+
+
+def same_release(client, base, number):
+    """Make the release by the exported command, settings and script: all files are the same, but for dates."""
+    words = shlex.split(client.get(f"{base}/export/command.txt").text)
+    script = client.get(f"{base}/export/release.py").text
+    study = client.folder / words[words.index("--config") + 1]
+    assert client.get(f"{base}/export/study.toml").body == study.read_bytes()
     assert words[0] == "dpeigen"
     run = {"cwd": client.folder, "check": True, "capture_output": True}
     subprocess.run([sys.executable, "-m", *words], **run)
     by_command = client.folder / words[words.index("--out") + 1]
-    made = {"page": client.folder / f"small-study/releases/{number}/release", "command": by_command}
-    moved = by_command.with_name("moved")
-    by_command.rename(moved)
-    made["command"] = moved
+    made = {"page": client.folder / base.removeprefix("/p/") / f"releases/{number}/release"}
+    made["command"] = by_command.rename(by_command.with_name("moved"))
     subprocess.run([sys.executable, "-c", script], **run)
     made["script"] = by_command
-    texts = {name: (folder / "release.json").read_text() for name, folder in made.items()}
-    known = {name: json.loads(text) for name, text in texts.items()}
+    known = {name: json.loads((folder / "release.json").read_text()) for name, folder in made.items()}
     for name, content in known.items():
         content["release"]["facts"].pop("date", None)
         content["release"]["facts"].pop("release_id", None)
@@ -256,8 +247,55 @@ def test_the_release_is_the_one_that_the_exported_command_and_script_make(tmp_pa
         assert content == known["page"], name
         arrays = (made[name] / "release.safetensors").read_bytes()
         assert arrays == (made["page"] / "release.safetensors").read_bytes()
+    return known["page"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("question", "more"),
+    [
+        ("pca", {}),
+        ("pca", {"robust": "yes", "scale": "none", "components": "private"}),
+        ("covariance", {"scale": "none"}),
+        ("ridge", {}),
+        ("scoremap", {}),
+    ],
+)
+def test_the_release_is_the_one_that_the_exported_command_and_script_make(tmp_path, monkeypatch, question, more):
+    """With the same made-up noise in all three processes all files are the same, but for dates."""
+    client = small(fixed_noise(tmp_path, monkeypatch))
+    about = {"title": "A <b>title</b>", "author": "A; B"}
+    number = "001"
+    if question == "scoremap":
+        client.post(f"{BASE}/spend", ready(client, **about))
+        client.wait(f"{BASE}/releases/001")
+        number = "002"
+    form = ready(client, question, target="a", map_release="001", **about, **more)
+    client.post(f"{BASE}/spend", form)
+    assert "made and paid for" in client.wait(f"{BASE}/releases/{number}").words
+    found = same_release(client, BASE, number)
     if question != "scoremap":
-        assert known["page"]["release"]["facts"]["about"]["title"] == "A <b>title</b>"
+        assert found["release"]["facts"]["about"]["title"] == "A <b>title</b>"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", ["pca", "covariance", "ridge", "scoremap"])
+def test_so_is_that_of_a_messy_table_with_people_holes_categories_and_transforms(
+    tmp_path, monkeypatch, messy, question
+):
+    folder = fixed_noise(tmp_path, monkeypatch)
+    (folder / "visits.csv").write_bytes(messy)
+    client, base, number = Client(folder), "/p/visits-study", "001"
+    if question == "scoremap":
+        prepared(client)
+        client.post(f"{base}/spend", confirmed(client.get(f"{base}/check")))
+        client.wait(f"{base}/releases/001")
+        number = "002"
+    classes = {"map_release": "001", "map_label": "geschlecht", "map_labels": "weiblich\nmännlich"}
+    prepared(client, question, target="systole", **classes)
+    client.post(f"{base}/spend", confirmed(client.get(f"{base}/check")))
+    assert "made and paid for" in client.wait(f"{base}/releases/{number}").words
+    same_release(client, base, number)
 
 
 def test_everything_of_the_messy_table_is_prepared(client):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import median
@@ -34,10 +34,12 @@ __all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only
 LOWEST, HIGHEST = 0.05, 10.0
 _EPSILONS = (LOWEST, HIGHEST, 0.5, 0.1, 2.0, 0.2, 1.0, 5.0, 0.07, 0.3, 0.15, 0.7, 1.5, 3.0, 7.0)  # ends first
 _QUICK, _ALL = 0.1, 1.6  # seconds of processor time for a first answer, and for the whole
-_TABLES, _FIRST, _ALONG = 9, 3, 1  # made-up tables of the answer, of the first answer, of a point of the curve
+_TABLES, _FIRST = 9, 3  # made-up tables of the answer, and of a first one; a point of the curve has one
 _WIDER = {"angle": 1.0, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
 _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
 _HIGHEST_EPSILON = 1000.0  # in place of more people
+_KEPT = 64  # refined answers that quick ones follow
+_refined: dict[Any, Foreseen] = {}
 _running = threading.Lock()  # one at a time: the machine is also the user's
 
 
@@ -126,16 +128,36 @@ def _place(names: list[str], columns: tuple[ColumnFacts, ...], target: str) -> i
 
 
 def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
-    """From a few made-up tables, and as much of a curve over ε as can be had in these seconds; runs are kept."""
-    return _answer(facts, _FIRST, 1, seconds)
+    """From the curve of a refined answer at another ε, or from a few made-up tables with what is quick of a curve."""
+    known = _refined.get(replace(facts, epsilon=1.0))
+    if known is not None and not _refusal(facts):
+        return _along(known, facts.epsilon)
+    return _answer(facts, _FIRST, seconds)
 
 
 def refined(facts: Facts, seconds: float = _ALL) -> Foreseen:
     """From more made-up tables, with the whole curve unless runs are slow."""
-    return _answer(facts, _TABLES, _ALONG, seconds)
+    found = _answer(facts, _TABLES, seconds)
+    if found.runs and len(found.curve) > len(_EPSILONS) // 2:
+        while len(_refined) >= _KEPT:
+            _refined.pop(next(iter(_refined)), None)
+        _refined[replace(facts, epsilon=1.0)] = found
+    return found
 
 
-def _answer(facts: Facts, tables: int, along: int, seconds: float) -> Foreseen:
+def _along(known: Foreseen, epsilon: float) -> Foreseen:
+    """The answer that a curve gives at another ε, with a range as wide."""
+    import numpy as np
+
+    points = [(math.log(e), math.log(error)) for e, error in known.curve if error]
+    if len(points) < 2 or not known.error:
+        return known
+    error = math.exp(float(np.interp(math.log(epsilon), *zip(*points, strict=True))))
+    moved = error / known.error
+    return replace(known, error=error, low=(known.low or 0.0) * moved, high=(known.high or 0.0) * moved)
+
+
+def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
     if facts.measure == "cell":
         return _cell(facts)
     if facts.question != "covariance" and facts.features < 2:
@@ -152,37 +174,42 @@ def _answer(facts: Facts, tables: int, along: int, seconds: float) -> Foreseen:
         return Foreseen(None, why="The method refused every made-up table of this kind. Try a larger ε.")
     errors = [run.error for run in runs]
     found_error = median(errors)
-    curve = _points(facts, along, end - time.thread_time(), found_error)
+    curve = _points(facts, end - time.thread_time(), found_error)
     unclear = sum(not run.clear for run in runs)
     wider = _WIDER[facts.measure]
     low, high = min(errors) / wider, max(errors) * wider
+    found_error, low, high = (max(value, 1e-12) for value in (found_error, low, high))
     return Foreseen(found_error, low, high, "", len(runs), unclear, curve)
 
 
-def _points(facts: Facts, along: int, seconds: float, here: float | None) -> tuple[tuple[float, float | None], ...]:
-    """Errors at other ε, moved so that the curve goes through the answer."""
-    end, found = time.thread_time() + seconds, dict[float, float | None]()
-    base = _middle(facts, along)
+def _points(facts: Facts, seconds: float, here: float) -> tuple[tuple[float, float | None], ...]:
+    """Errors of one table at other ε, moved so that the curve goes through the answer, and falling."""
+    end, found, base = time.thread_time() + seconds, dict[float, float](), _run(facts, 0)
     for epsilon in _EPSILONS:
         if time.thread_time() > end:
             break
-        other = replace(facts, epsilon=epsilon)
-        error = _middle(other, along)
-        found[epsilon] = error * here / base if error and here and base else error
-    if here is not None:
-        found[facts.epsilon] = here
-    return tuple((epsilon, found[epsilon]) for epsilon in sorted(found))
+        run = _run(replace(facts, epsilon=epsilon), 0)
+        if run is not None and base is not None and run.error > 0 and base.error > 0:
+            found[epsilon] = run.error * here / base.error
+    found[facts.epsilon] = here
+    known = sorted(found)
+    return tuple(zip(known, _falling([found[epsilon] for epsilon in known]), strict=True))
 
 
-def _middle(facts: Facts, tables: int) -> float | None:
-    errors = [run.error for run in _runs(facts, tables)]
-    return median(errors) if errors else None
+def _falling(errors: list[float]) -> list[float]:
+    """The nearest sequence that never rises (pool adjacent violators, geometric means).
 
-
-def _runs(facts: Facts, tables: int) -> Iterator[Tried]:
-    for number in range(tables):
-        if (found := _run(facts, number)) is not None:
-            yield found
+    >>> _falling([4.0, 1.0, 4.0, 1.0])
+    [4.0, 2.0, 2.0, 1.0]
+    """
+    pools: list[tuple[float, int]] = []
+    for error in errors:
+        total, count = math.log(max(error, 1e-12)), 1
+        while pools and pools[-1][0] / pools[-1][1] < total / count:
+            before, size = pools.pop()
+            total, count = total + before, count + size
+        pools.append((total, count))
+    return [round(math.exp(total / count), 12) for total, count in pools for _ in range(count)]
 
 
 def _cell(facts: Facts) -> Foreseen:

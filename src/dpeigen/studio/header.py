@@ -16,6 +16,12 @@ from dpeigen.studio.errors import words_for_the_page
 __all__ = ["READING", "HeaderColumn", "TableHeader", "header_of"]
 
 READING = FILE_KEYS
+_IN_WORDS = (
+    (r'so encoding = "(\S+)" is declared', r"so it is read as \1"),
+    (r"and if not give --encoding\.", "and if not choose another encoding below."),
+    (r"The header line is separated by (\S+|'\\t'), so .*", r"The fields are separated by \1."),
+    (r"If this one does, declare decimal = .*", "Choose the decimal mark below."),
+)
 _OF_KIND = {
     "csv": tuple(name for name in READING if name != "sheet"),
     "tsv": tuple(name for name in READING if name != "sheet"),
@@ -84,5 +90,6 @@ def _kind(path: Path) -> str:
 
 def _for_the_page(text: str) -> str:
     """What `init` says, without the options of the command line."""
-    text = re.sub(r"and if not give --encoding\.", "and if not choose another encoding below.", text)
-    return re.sub(r"declare decimal = \",\" in it\.", "choose the comma as decimal mark below.", text)
+    for pattern, words in _IN_WORDS:
+        text = re.sub(pattern, words, text)
+    return text

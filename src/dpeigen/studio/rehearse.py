@@ -84,7 +84,7 @@ def dry_run(project: Project) -> dict[str, Any]:
             }
         else:
             facts = plan_facts(prepare(project.question, given), given["rows"])
-    return {**facts, "said": said}
+    return {**facts, "said": said, "predicted": None}
 
 
 def check_columns(project: Project) -> None:

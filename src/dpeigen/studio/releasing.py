@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from dpeigen.studio import exporting, jobs
 from dpeigen.studio.choosing import ledger_left
 from dpeigen.studio.errors import RefusedError, words_for_the_page
-from dpeigen.studio.foresee import facts_of, only_noise_words
+from dpeigen.studio.foresee import coarse, facts_of, only_noise_words
 from dpeigen.studio.jobs import Job
+from dpeigen.studio.outcome import nothing_found, outcome_of
 from dpeigen.studio.project import QUESTIONS, SETTINGS, Project
 from dpeigen.studio.rehearse import check_columns, dry_run
 from dpeigen.studio.views import Form, Site, read_settings
+from dpeigen.studio.wording import in_words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -48,8 +50,10 @@ def check(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
         check_columns(project)
         facts = dry_run(project)
         known = facts_of(project, {})
-        if known is not None and (words := only_noise_words(known)):
-            facts["said"].append(words)
+        if known is not None:
+            facts["predicted"] = in_words(coarse(known), known.measure)
+            if words := only_noise_words(known):
+                facts["said"].append(words)
     except RefusedError as refused:
         error = str(refused).replace(f"{project.root}/", "")
     same = [n for n in project.numbers() if Job(project, n).about.get("digest") == project.digest]
@@ -113,6 +117,7 @@ def release(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG0
         about=about,
         question=QUESTIONS.get(about.get("question", ""), "Release"),
         messages=job.messages,
+        outcome=outcome_of(job) if state == "done" else None,
         progress=job.progress(_passes(job)) if state == "running" else None,
         files=job.files(),
         pictures=[name for name in job.files() if name.endswith(".svg")],
@@ -204,6 +209,7 @@ def history(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG0
     for number in reversed(project.numbers()):
         job = Job(project, number)
         found.append({"number": number, "state": job.state, "about": job.about, "card": "card.html" in job.files(),
+                      "nothing": job.state == "done" and nothing_found(job),
                       "question": QUESTIONS.get(job.about.get("question", ""), "Release")})  # fmt: skip
     return site.page("history.html", project=project, releases=found, left=ledger_left(project), **_timeline(project))
 

@@ -13,6 +13,7 @@ from dpeigen.studio.bounds import BoundsTemplates
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.header import READING, TableHeader, header_of
 from dpeigen.studio.jobs import Job
+from dpeigen.studio.outcome import nothing_found
 from dpeigen.studio.project import QUESTIONS, Project
 from dpeigen.studio.rehearse import check_columns
 
@@ -153,6 +154,11 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
     unit = form.get("unit", "")
     if unit and unit not in [c.name for c in header.columns]:
         raise RefusedError("The column that says whose row it is must be one of the table. Choose it from the list.")
+    if reading.get("separator") == ";" and "decimal" not in reading:  # a wrong guess makes every number a missing cell
+        raise RefusedError(
+            "Choose the decimal mark under “How the file is written”: the comma (1,5) or the point (1.5). With the "
+            "wrong one, numbers cannot be read and count as missing."
+        )
     content: dict[str, Any] = {**kept, **reading}
     for name in ("unit", "max_rows"):
         content.pop(name, None)
@@ -241,7 +247,7 @@ def question(site: Site, request: Request, form: Form) -> Response:
     for number in project.numbers():
         job = Job(project, number)
         if job.state == "done" and job.about.get("question") == "pca":
-            planes.append(number)
+            planes.append({"number": number, "nothing": nothing_found(job)})
     used = [name for name, table in content["columns"].items() if table.get("use", True)]
     numbers = [name for name in used if not {"categories"} & set(content["columns"][name])]
     return site.page(
