@@ -27,7 +27,7 @@ def test_the_map_with_the_least_noise_across_turns_leading_directions_least():
             factors = (variances / variances.min()) ** (-power / 2)
             back, radius = np.diag(1 / factors), float(np.sqrt(np.sum(factors**2 * variances)))
             errors.append(turned(rough, back, radius, rng, k))
-            figures.append(noise_across(radius, back, rough, k))
+            figures.append(noise_across(rough, k)(radius, back))
         assert np.argmin(errors) == np.argmin(figures)
         np.testing.assert_allclose(np.array(figures) / figures[0], np.array(errors) / errors[0], rtol=0.3)
 

@@ -18,7 +18,8 @@ from dpeigen.curator.feed import BatchStream
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import Budget, Cost, Relation
 from dpeigen.privacy.randomness import made_up_generator
-from dpeigen.questions.base import Question
+from dpeigen.questions.base import Question, counted
+from dpeigen.stats.columns import ColumnHistogram
 from dpeigen.stats.frame import RowView
 
 __all__ = ["Answer", "Nobody", "Rehearsal"]
@@ -53,6 +54,9 @@ class Nobody:
     def sample(self, view: RowView, count: int) -> Floats:
         d = view.n_columns
         return np.resize(np.eye(d), (max(1, min(count, 2 * d)), d))
+
+    def counts(self, statistic: ColumnHistogram) -> Floats:
+        return counted(self, statistic, self._rows)
 
     def expected(self, view: RowView, radius: float) -> Floats:
         return self.moment(view, radius)

@@ -12,64 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.planner.assumptions import Rows
 from dpeigen.planner.box import BoxedAxes
+from dpeigen.planner.views import LEAST_LENGTH, Mapped, View
 from dpeigen.privacy.randomness import Generator, made_up_generator
-from dpeigen.stats.pairs import Transform
 from dpeigen.stats.signs import compression
 
-__all__ = ["Population", "View"]
+__all__ = ["Population"]
 
-_FEWEST, _MOST, _NUMBERS = 2000, 10_000, 150_000  # rows that are drawn, about so many numbers of them
+_FEWEST, _MOST, _NUMBERS = 2000, 4000, 100_000  # rows that are drawn, about so many numbers of them
+_MORE = 2.5  # times as many where a few of them count for much: with outliers or heavy tails
 _PARTNERS = 8  # of a row among differences, to either side
 _PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
 _DESIGN = 64  # partners that the library takes where it does not take all
 _NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
 _CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
-_LEAST = 1e-300
+_MOST_TALLIES = 64  # histograms of columns that are kept
 _PART_SEED = 7
-
-
-@dataclass(frozen=True)
-class View:
-    """How a moment looks at rows: a linear map of the eigenbasis (None: none), then a radius (None: signs).
-
-    Or, in place of the radius, a transform of lengths in units of ``unit`` (`stats.generalised`).
-    """
-
-    radius: float | None = None
-    stretch: Floats | None = None  # rows times its transpose
-    shift: Floats | None = None  # what the centre is off by
-    transform: Transform | None = None
-    unit: float = 1.0
-
-    def image(self, rows: Floats) -> Floats:
-        moved = rows if self.shift is None else rows - self.shift
-        moved = moved if self.stretch is None else moved @ self.stretch.T
-        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", moved, moved)), _LEAST)
-        return moved * self.factors(lengths)[:, None]
-
-    def factors(self, lengths: Floats) -> Floats:
-        """What rows of these lengths are multiplied by."""
-        if self.transform is not None:
-            return self.transform.gains(lengths * self.unit) / lengths
-        return 1 / lengths if self.radius is None else np.minimum(1.0, self.radius / lengths)
-
-    @property
-    def plain_signs(self) -> bool:
-        """Whether rows are divided by their length."""
-        return self.radius is None and self.transform is None
-
-    @property
-    def key(self) -> object | None:
-        """What tells it apart, where it is likely to be asked for again."""
-        known = self.stretch is not None or self.shift is not None or self.transform is not None
-        return None if known else ("moment", self.radius)
 
 
 class Population:
@@ -77,7 +41,8 @@ class Population:
 
     def __init__(self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, box: BoxedAxes | None = None) -> None:
         self.assumed, self.n, self.pairs, self.box, self.seed = rows, n, pairs, box, seed
-        most = int(np.clip(_NUMBERS // self.d, _FEWEST, _MOST))
+        more = _MORE if rows.contamination or rows.tails is not None else 1.0
+        most = int(more * np.clip(_NUMBERS // self.d, _FEWEST, _MOST))
         self.exact = n <= most
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0))
         self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # by bounds of columns
@@ -85,6 +50,9 @@ class Population:
         self._norm_squares = _lengths(self._drawn) ** 2
         self._found: dict[object, Floats] = {}
         self._parts: dict[int, Population] = {}
+        self._tallies: dict[object, Floats] = {}
+        self._latest: tuple[int | None, Mapped] | None = None
+        self._decomposed: tuple[Floats, tuple[Floats, Floats, Floats]] | None = None
 
     @property
     def d(self) -> int:
@@ -130,57 +98,80 @@ class Population:
             ("rows", repetition), lambda: self._draw(self.n, made_up_generator(self.seed, 1, repetition))[1]
         )
 
+    def tallied(self, key: object, make: Callable[[Floats], Floats]) -> Floats:
+        """Shares of the population in the cells of a histogram, from the drawn rows; made once for each key."""
+        if key not in self._tallies:
+            if len(self._tallies) >= _MOST_TALLIES:
+                self._tallies.clear()
+            self._tallies[key] = make(self._drawn)
+        return self._tallies[key]
+
     def norms(self, repetition: int, stretch: Floats | None = None, shift: Floats | None = None) -> Floats:
         """Lengths of rows as they are looked at, increasing."""
         if stretch is not None or (shift is not None and not self._near(shift)):
-            rows = self.rows(repetition)
-            rows = rows if shift is None else rows - shift
-            return _lengths(rows if stretch is None else rows @ stretch.T)
+            mapped = self._mapped(repetition, stretch)
+            return np.sort(mapped.lengths(mapped.moved(shift)))
         found = self.kept(("norms", repetition if self.exact else None), lambda: _lengths(self.rows(repetition)))
         return found if shift is None else np.hypot(found, np.linalg.norm(shift))
+
+    def _mapped(self, repetition: int, stretch: Floats | None) -> Mapped:
+        """The rows of a repetition after a linear map. The last ones are kept: moments and means share them."""
+        which = repetition if self.exact else None
+        if self._latest is None or self._latest[0] != which or not self._latest[1].made_by(stretch):
+            self._latest = which, Mapped.of(self.rows(repetition), stretch)
+        return self._latest[1]
 
     def moment(self, repetition: int, view: View) -> Floats:
         """The mean moment of n rows as they are looked at."""
         if view.shift is not None and view.transform is None and self._near(view.shift):
             plain = View(view.radius, view.stretch)
-            return self.moment(repetition, plain) + self._leading_term(plain, view.shift)
-        key = None if view.key is None else (view.key, repetition)
-        if key is not None and key in self._found:
-            return self._found[key]
-        images = view.image(self.rows(repetition))
+            return self.moment(repetition, plain) + self._leading_term(repetition, plain, view.shift)
+        if view.key is None:
+            return self._moment(repetition, view)
+        return self.kept((view.key, repetition), lambda: self._moment(repetition, view))
+
+    def _moment(self, repetition: int, view: View) -> Floats:
+        mapped = self._mapped(repetition, view.stretch)
+        off = mapped.moved(view.shift)
+        weights = view.factors(mapped.lengths(off)) ** 2
         if self.exact:
-            found = images.T @ images / self.n
-        else:
-            expected, g = self.mean(view), self._weights(repetition, len(images))
-            found = expected + ((images * g[:, None]).T @ images - g.sum() * expected) / math.sqrt(len(g) * self.n)
-        if key is not None:
-            self._found[key] = found
-        return found
+            return mapped.moment(weights / self.n, off)
+        g = self._weights(repetition, len(weights))
+        scale = 1 / math.sqrt(len(g) * self.n)
+        rest = 1 - float(g.sum()) * scale
+        if off is None:
+            return rest * self.mean(view) + mapped.moment(scale * g * weights)
+        # The mean as in `mean`, with the sampling error in the same sum.
+        opposite, plain = (view.factors(each) ** 2 for each in mapped.about(off)[1:])
+        share = rest / len(weights)
+        found = mapped.moment(scale * g * weights + share / 2 * weights, off, share / 2 * opposite, -share * plain)
+        return rest * self.mean(replace(view, shift=None)) + found
 
     def center(self, repetition: int, view: View) -> Floats:
         """The mean of n rows as they are looked at."""
         if view.shift is not None and view.transform is None and self._near(view.shift):
             moved = view.shift if view.stretch is None else view.stretch @ view.shift
             return self.center(repetition, View(view.radius, view.stretch)) - moved
-        key = None if view.key is None else ("center", view.key, repetition)
-        if key is not None and key in self._found:
-            return self._found[key]
-        images = view.image(self.rows(repetition))
+        if view.key is None:
+            return self._center(repetition, view)
+        return self.kept(("center", view.key, repetition), lambda: self._center(repetition, view))
+
+    def _center(self, repetition: int, view: View) -> Floats:
+        mapped = self._mapped(repetition, view.stretch)
+        off = mapped.moved(view.shift)
+        weights = view.factors(mapped.lengths(off))
         if self.exact:
-            found = np.asarray(images.mean(axis=0))
-        else:
-            g = self._weights(repetition, len(images))
-            found = g @ images / math.sqrt(len(g) * self.n)
-            if view.shift is not None:
-                found += (images - replace(view, shift=None).image(self._drawn)).mean(axis=0)
-        if key is not None:
-            self._found[key] = found
-        return found
+            return mapped.mean(weights / self.n, off)
+        g = self._weights(repetition, len(weights)) / math.sqrt(len(weights) * self.n)
+        if off is None:
+            return mapped.mean(g * weights)
+        plain = view.factors(mapped.lengths(None))
+        return mapped.mean((g + 1 / len(g)) * weights, off) - mapped.mean(plain / len(g))
 
     def _near(self, shift: Floats) -> bool:
         return float(shift @ shift) <= _NEAR * float(self.assumed.eigenvalues.sum())
 
-    def _leading_term(self, view: View, shift: Floats) -> Floats:
+    def _leading_term(self, repetition: int, view: View, shift: Floats) -> Floats:
         """What a centre that is off by little adds: ssᵀ to a moment of rows; to that of signs what second order leaves.
 
         With u = x/|x| and r = |x| it is E[ssᵀ − 2(u·s)(suᵀ + usᵀ) + uuᵀ(4(u·s)² − |s|²)]/r², in the eigenbasis a
@@ -192,17 +183,19 @@ class Population:
         if view.stretch is None:
             a, axes, squares = self._shares, None, self._norm_squares
         else:
-            levels, axes = np.linalg.eigh((view.stretch * self.assumed.eigenvalues) @ view.stretch.T)
-            a = compression(np.maximum(levels, levels[-1] * 1e-12), 1.0, 0)[0][:-1]
-            squares, moved = _lengths(self._drawn @ view.stretch.T) ** 2, axes.T @ moved
+            _, axes, a = self._stretched(view.stretch)
+            squares, moved = self._mapped(repetition, view.stretch).squares, axes.T @ moved
         c = 1 / (1 + 2 * float(a @ a))
         change = np.outer(moved, moved) * (1 - 2 * (a[:, None] + a) + 8 * c * np.outer(a, a))
         change += np.diag(a * (4 * c * float(moved**2 @ a) - float(moved @ moved)))
-        change *= float(np.mean(1 / np.maximum(squares, _LEAST)))
+        change *= float(np.mean(1 / np.maximum(squares, LEAST_LENGTH)))
         return change if axes is None else axes @ change @ axes.T
 
     def _weights(self, repetition: int, count: int) -> Floats:
-        return made_up_generator(self.seed, 3, repetition).normal(size=count)
+        """Multipliers of the drawn rows."""
+        return self.kept(
+            ("weights", repetition), lambda: made_up_generator(self.seed, 3, repetition).normal(size=count)
+        )
 
     def differences(self, repetition: int, k: int) -> Floats:
         """Kendall's tau of n rows, spherical, less what few partners add to its sampling error along k directions."""
@@ -249,22 +242,26 @@ class Population:
     # --- means ---------------------------------------------------------------------------------------------------
 
     def mean(self, view: View) -> Floats:
-        """The mean moment of the population."""
+        """The mean moment of the population; of what a centre that is off adds the even part, over the drawn rows."""
+        if view.shift is not None:
+            mapped = Mapped.of(self._drawn, view.stretch)
+            off = mapped.moved(view.shift)
+            there, opposite, plain = (view.factors(each) ** 2 / len(mapped.rows) for each in mapped.about(off))
+            return self.mean(replace(view, shift=None)) + mapped.moment(there / 2, off, opposite / 2, -plain)
         key = None if view.key is None else ("mean", view.key)
         if key is not None and key in self._found:
             return self._found[key]
-        levels, axes = self.assumed.eigenvalues, None
+        levels, axes, shares = self.assumed.eigenvalues, None, self._shares
         if view.stretch is not None:
-            levels, vectors = np.linalg.eigh((view.stretch * levels) @ view.stretch.T)
-            levels, axes = np.maximum(levels, levels[-1] * 1e-12), vectors
-        shares = self._shares if axes is None else compression(levels, 1.0, 0)[0][:-1]
+            levels, axes, shares = self._stretched(view.stretch)
         diagonal = shares if view.plain_signs else self._clipped(view, levels, axes, shares)
         found = np.diag(diagonal) if axes is None else (axes * diagonal) @ axes.T
         if self.outliers and view.plain_signs:
             outlier = self.assumed.outlier if view.stretch is None else view.stretch @ self.assumed.outlier
             found = self._with_outliers(found, self.outliers, outlier)
-        if view.shift is not None or len(self._cut):
-            found = found + self._changes(view)
+        if len(self._cut):
+            inside, outside = (view.image(rows[self._cut]) for rows in (self._drawn, self._plain))
+            found = found + _clear_change(inside, outside) / len(self._drawn)
         if key is not None:
             self._found[key] = found
         return found
@@ -272,31 +269,27 @@ class Population:
     def _with_outliers(self, mean: Floats, share: float, outlier: Floats) -> Floats:
         return mean if not share else (1 - share) * mean + share * np.outer(outlier, outlier) / float(outlier @ outlier)
 
-    def _changes(self, view: View) -> Floats:
-        """What column bounds and (its even part) a centre that is far off add to a mean; over the drawn rows."""
-        plain, change = replace(view, shift=None), np.zeros((self.d, self.d))
-        if len(self._cut):
-            inside, outside = (plain.image(rows[self._cut]) for rows in (self._drawn, self._plain))
-            change = _clear_change(inside, outside) / len(self._drawn)
-        if view.shift is not None:
-            both = (replace(view, shift=shift) for shift in (view.shift, -view.shift))
-            change = change + sum(_moment(each.image(self._drawn)) for each in both) / 2
-            change -= _moment(plain.image(self._drawn))
-        return change
+    def _stretched(self, stretch: Floats) -> tuple[Floats, Floats, Floats]:
+        """Variances and axes (columns) of rows after a linear map, and the mean squares of their signs."""
+        if self._decomposed is None or not np.array_equal(self._decomposed[0], stretch):
+            levels, axes = np.linalg.eigh((stretch * self.assumed.eigenvalues) @ stretch.T)
+            levels = np.maximum(levels, levels[-1] * 1e-12)
+            self._decomposed = stretch, (levels, axes, compression(levels, 1.0, 0)[0][:-1])
+        return self._decomposed[1]
 
     def _clipped(self, view: View, levels: Floats, axes: Floats | None, shares: Floats) -> Floats:
         """w·x² with w = min(1, radius²/|x|²), or of a transform, by regression on x²/|x|², whose mean is known."""
-        x = self._plain if view.stretch is None else self._plain @ view.stretch.T
-        x = x if axes is None else x @ axes
-        squares = x**2
-        lengths = np.maximum(squares.sum(axis=1, keepdims=True), _LEAST)
-        clipped = squares * view.factors(np.sqrt(lengths)) ** 2
+        same = self._plain is self._drawn and not self.exact
+        mapped = self._mapped(0, view.stretch) if same else Mapped.of(self._plain, view.stretch)
+        squares = mapped.rows**2 if axes is None else (mapped.rows @ axes) ** 2
+        weights = view.factors(mapped.lengths(None)) ** 2 / len(squares)
         if self.outliers:
-            return np.asarray(clipped.mean(axis=0))
-        centered = squares / lengths - shares
-        means = clipped.mean(axis=0)
-        slope = (centered * (clipped - means)).mean(axis=0) / (centered**2).mean(axis=0)
-        return _smoothed(levels, means - slope * centered.mean(axis=0))
+            return weights @ squares
+        inverse = 1 / np.maximum(mapped.squares, LEAST_LENGTH)
+        means, signs = np.stack([weights, inverse / len(squares)]) @ squares
+        products, sign_squares = np.stack([weights * inverse, inverse**2 / len(squares)]) @ squares**2
+        slope = (products - signs * means) / (sign_squares - 2 * shares * signs + shares**2)
+        return _smoothed(levels, means - slope * (signs - shares))
 
 
 def _differences(rows: Floats, step: int = 1) -> Floats:
@@ -306,10 +299,6 @@ def _differences(rows: Floats, step: int = 1) -> Floats:
 
 def _lengths(rows: Floats) -> Floats:
     return np.sort(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
-
-
-def _moment(images: Floats) -> Floats:
-    return images.T @ images / len(images)
 
 
 def _clear_change(now: Floats, before: Floats) -> Floats:
@@ -327,5 +316,6 @@ def _smoothed(levels: Floats, mean: Floats) -> Floats:
     if np.ptp(logs) < 1e-9:
         return np.full_like(mean, mean.mean())
     degree = min(3, len(np.unique(np.round(logs, 9))) - 1)
-    fitted = np.polynomial.Polynomial.fit(logs, ratio, degree)(logs)
+    powers = np.vander((logs - logs.mean()) / np.ptp(logs), degree + 1)
+    fitted = powers @ np.linalg.lstsq(powers, ratio, rcond=None)[0]
     return levels * np.maximum(fitted, ratio.min() / 2)

@@ -23,7 +23,9 @@ from dpeigen._validate import complain
 from dpeigen.methods import Task
 from dpeigen.planner.samples import Sample, Samples
 from dpeigen.privacy.randomness import Generator, made_up_generator
+from dpeigen.questions.base import counted
 from dpeigen.sources import open_source
+from dpeigen.stats.columns import ColumnHistogram
 from dpeigen.stats.frame import RowView, row_norms
 from dpeigen.stats.pairs import n_pairs, pair_sum
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -33,6 +35,7 @@ __all__ = ["Counts", "Resampled", "TableSamples"]
 _FEWEST, _MOST, _NUMBERS = 5000, 50_000, 1_000_000  # rows and pairs that are looked at, about so many numbers of them
 _COUNTED = 20_000  # terms up to which lengths are listed as often as they were drawn
 _TAU_ROWS, _TAU_TABLE = 1000, 4000  # rows all pairs of which are summed: of a sample, and of the table
+_TALLIED = 20_000  # rows in histograms of columns
 Counts = NDArray[np.int64]
 
 
@@ -175,6 +178,9 @@ class _Drawn:
     def sample(self, view: RowView, count: int) -> Floats:
         rows, counts = self.seen(view)
         return rows[self._rng(2).choice(len(rows), size=count, p=counts / counts.sum())]
+
+    def counts(self, statistic: ColumnHistogram) -> Floats:
+        return counted(self, statistic, _TALLIED)
 
     def expected(self, view: RowView, radius: float) -> Floats:
         rows = _shortened(view.image(self._samples.rows.table), radius)

@@ -20,11 +20,13 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.curator.feed import BatchStream
 from dpeigen.methods import Estimate, Method, Task
-from dpeigen.planner.population import Population, View
+from dpeigen.planner.population import Population
+from dpeigen.planner.views import View
 from dpeigen.privacy import Budget, Cost
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions import People, Question
 from dpeigen.stats import Frame, ScoreFrame
+from dpeigen.stats.columns import ColumnHistogram
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.stretch import Stretched, WhitenedRows
@@ -120,9 +122,26 @@ class Assumed:
         return found if self._turn is None else self._turn @ found @ self._turn.T
 
     def sample(self, view: RowView, count: int) -> Floats:
-        seen, rows = self._map(view), self._of(view).rows(self._repetition)
-        images = seen.of_radius(math.inf).image(np.resize(rows, (count, rows.shape[1]))) * seen.scale
+        rows = self._of(view).rows(self._repetition)
+        return self._seen(view, np.resize(rows, (count, rows.shape[1])))
+
+    def _seen(self, view: RowView, rows: Floats) -> Floats:
+        """Rows of the eigenbasis as they are looked at."""
+        seen = self._map(view)
+        images = seen.of_radius(math.inf).image(rows) * seen.scale
         return images if seen.outer is None else images @ seen.outer.T
+
+    def counts(self, statistic: ColumnHistogram) -> Floats:
+        frame, columns, of = statistic.frame, statistic.columns, self._of(statistic.frame)
+
+        def shares(rows: Floats) -> Floats:
+            statistic.tally(np.ascontiguousarray(self._seen(frame, rows)))
+            return statistic.counts / statistic.count
+
+        facts = (None if fact is None else fact.tobytes() for fact in (frame.center, frame.weights))
+        expected = of.n * of.tallied((type(statistic), columns, *facts), shares)
+        rng = made_up_generator(of.seed, 4, self._repetition, statistic.n_cells)
+        return expected + np.sqrt(expected) * rng.normal(size=expected.shape)
 
     def expected(self, view: RowView, radius: float) -> Floats:
         seen = self._map(view)

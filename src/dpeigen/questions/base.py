@@ -27,9 +27,20 @@ from dpeigen.privacy.guarantee import Numerics
 from dpeigen.privacy.noise import noise_scale, perturb, perturb_with_count
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats import BadRowsError, Lattice, Statistic
+from dpeigen.stats.columns import ColumnHistogram
 from dpeigen.stats.frame import RowView
 
-__all__ = ["Answer", "LatticeSum", "People", "Question", "noisy_sums", "plain_noise", "public_count", "simulated_sums"]
+__all__ = [
+    "Answer",
+    "LatticeSum",
+    "People",
+    "Question",
+    "counted",
+    "noisy_sums",
+    "plain_noise",
+    "public_count",
+    "simulated_sums",
+]
 
 Answer = TypeVar("Answer")
 
@@ -55,11 +66,21 @@ class People(Protocol):
     def sample(self, view: RowView, count: int) -> Floats:
         """So many rows, or fewer that stand for them."""
 
+    def counts(self, statistic: ColumnHistogram) -> Floats:
+        """How many of the rows fall into the cells of an empty histogram of columns."""
+
     def expected(self, view: RowView, radius: float) -> Floats:
         """The mean of zzᵀ over rows clipped to the radius, without sampling error."""
 
     def tau(self, view: RowView, transform: Any, design: int | None) -> Floats:
         """Kendall's tau over pairs of the rows."""
+
+
+def counted(people: People, statistic: ColumnHistogram, rows: int) -> Floats:
+    """`People.counts` from a sample of about so many rows."""
+    sample = people.sample(statistic.frame, rows)
+    statistic.tally(sample)
+    return np.asarray(statistic.counts * (people.terms(statistic.frame) / len(sample)), dtype=np.float64)
 
 
 class Question(ABC, Generic[Answer]):

@@ -32,7 +32,6 @@ __all__ = ["ColumnCounts", "NoisyCounts"]
 
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row where the noise is Gaussian
 _STATISTICS: dict[str, type[ColumnHistogram]] = {"sizes": Sizes, "octaves": Octaves, "stretch": Stretch}
-_SAMPLE, _FEW = 20_000, 2000  # simulated rows: for sizes, of which the far end counts, and for places
 
 
 @dataclass(frozen=True)
@@ -95,13 +94,8 @@ class ColumnCounts(Question[NoisyCounts]):
         return NoisyCounts(noisy.reshape(counts.shape).astype(np.float64) / steps, self._deviation(cost, relation))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyCounts:
-        rows = people.sample(self.rows, _SAMPLE if self.cells == "sizes" else _FEW)
-        terms = people.terms(self.rows)
-        statistic = self.statistic()
-        statistic.tally(rows)
-        scale = self.scale(cost, relation)
+        counts, scale = people.counts(self.statistic()), self.scale(cost, relation)
         draw = rng.normal if isinstance(cost, GaussianCost) else rng.laplace
-        counts = statistic.counts * (terms / max(1, statistic.count))
         return NoisyCounts(counts + draw(scale=scale, size=counts.shape), self._deviation(cost, relation))
 
     def _deviation(self, cost: Cost, relation: Relation) -> float:

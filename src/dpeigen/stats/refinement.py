@@ -224,7 +224,8 @@ def _gauss_newton(releases: Sequence[SignRelease], model: SignModel) -> tuple[fl
     sums = np.zeros((j, j)), np.zeros((j, d)), np.zeros((d, d))
     log_steps, log_precision = np.zeros(j), np.zeros(j)
     for release in releases:
-        residual, gain, weight = release.matrix - _expected(model, release), _gain(model, release), _weight(release)
+        expected, gain = _expected(model, release)
+        residual, weight = release.matrix - expected, _weight(release)
         loss += weight * float((residual**2).sum()) / 2
         precision += weight * gain**2
         parts = _blocks(residual, directions)
@@ -242,13 +243,6 @@ def _weight(release: SignRelease) -> float:
     return 1 / release.deviation**2
 
 
-def _gain(model: SignModel, release: SignRelease) -> Floats:
-    """∂φᵢₗ/∂Σᵢₗ = cᵢₗtᵢtₗ, the last index standing for each direction of the rest."""
-    lengths = _lengths(model.directions, release)
-    _, c = compression(model.variances * lengths**2, 1.0, model.others)
-    return c * np.outer(np.append(lengths, 1.0), np.append(lengths, 1.0))
-
-
 def _log_variance_step(model: SignModel, release: SignRelease, residuals: Floats) -> tuple[Floats, Floats]:
     """(change of log λ by which shares relative to the rest come out as seen, at most 1; its precision).
 
@@ -264,12 +258,18 @@ def _log_variance_step(model: SignModel, release: SignRelease, residuals: Floats
     return np.clip(change, -1, 1), _weight(release) / (2 / due**2 + variance / rest**2)
 
 
-def _expected(model: SignModel, release: SignRelease) -> Floats:
-    """φ(TΣT). It differs from a multiple of I only in the span of the directions of T and Σ, where it is computed."""
+def _expected(model: SignModel, release: SignRelease) -> tuple[Floats, Floats]:
+    """(φ(TΣT), the gain ∂φᵢₗ/∂Σᵢₗ = cᵢₗtᵢtₗ, the last index standing for each direction of the rest).
+
+    φ differs from a multiple of I only in the span of the directions of T and Σ, where it is computed.
+    """
     d = model.directions.shape[1]
     if not len(release.basis):
-        shares, _ = compression(model.variances, 1.0, model.others)
-        return _flat_but(model.directions, shares)
+        shares, gain = compression(model.variances, 1.0, model.others)
+        return _flat_but(model.directions, shares), gain
+    lengths = _lengths(model.directions, release)
+    _, c = compression(model.variances * lengths**2, 1.0, model.others)
+    factors = np.append(lengths, 1.0)
     span = _orthonormal(np.vstack([release.basis, model.directions]))
     b, u = release.basis @ span.T, model.directions @ span.T
     stretch = np.eye(len(span)) + (b.T * (release.factors - 1)) @ b
@@ -277,7 +277,7 @@ def _expected(model: SignModel, release: SignRelease) -> Floats:
     shares, _ = compression(np.maximum(values, values[-1] * 1e-12), 1.0, d - len(span))
     if len(span) == d:
         shares[-1] = 0.0
-    return _flat_but(vectors.T @ span, shares)
+    return _flat_but(vectors.T @ span, shares), c * np.outer(factors, factors)
 
 
 def _flat_but(axes: Floats, shares: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,30 +15,40 @@ __all__ = ["noise_across", "noise_left", "quadratic_forms", "shrunk_mean", "whit
 _LEAST_GAP = 0.2  # of a leading variance: rough ones tell no more
 
 
-def noise_left(radius: float, back: Floats, rough: Floats) -> float:
-    """How much noise a moment of rows in this radius leaves, up to constants: on correlations, and in all directions.
+def noise_left(rough: Floats) -> Callable[[float, Floats], float]:
+    """How much noise moments of rows in a radius leave, up to constants: on correlations, and in all directions.
 
     Noise of deviation R² on the moment of turned rows is R²·‖bᵢ‖‖bⱼ‖/sᵢsⱼ on a correlation, b the rows of the map back.
-    In coordinates in which the covariance is the identity it is R²·‖B‖², B the map to them.
+    In coordinates in which the covariance is the identity it is R²·‖B‖², B the map to them. A function of the radius
+    and the map back; the covariance is known roughly.
     """
-    of_columns = np.einsum("ij,ij->i", back, back) / np.diag(rough)
     levels, basis = np.linalg.eigh(rough)
     levels = np.maximum(levels, np.finfo(np.float64).eps * levels.max())  # of a matrix that may be close to singular
-    of_directions = ((basis.T @ back) ** 2 / levels[:, None]).sum() / len(rough)
-    return float(radius**2 * of_columns.mean() * math.sqrt(radius**2 * of_directions))
+
+    def noise(radius: float, back: Floats) -> float:
+        of_columns = np.einsum("ij,ij->i", back, back) / np.diag(rough)
+        of_directions = ((basis.T @ back) ** 2 / levels[:, None]).sum() / len(rough)
+        return float(radius**2 * of_columns.mean() * math.sqrt(radius**2 * of_directions))
+
+    return noise
 
 
-def noise_across(radius: float, back: Floats, rough: Floats, k: int) -> float:
-    """How far a moment of rows in this radius lets k leading directions turn, up to constants.
+def noise_across(rough: Floats, k: int) -> Callable[[float, Floats], float]:
+    """How far moments of rows in a radius let k leading directions turn, up to constants.
 
     Noise of deviation R² on the moment of turned rows is R²·‖bᵢ‖‖bⱼ‖ between directions i and j of the covariance, b
-    the rows of the map back along them, and turns direction i by that over the difference of their variances.
+    the rows of the map back along them, and turns direction i by that over the difference of their variances. A
+    function of the radius and the map back.
     """
     levels, basis = symmetric_eigh(rough)
-    lengths = ((basis @ back) ** 2).sum(axis=1)
     gaps = np.maximum(levels[:k, None] - levels[k:], _LEAST_GAP * np.abs(levels[:k, None]))
     safe = np.maximum(gaps, np.finfo(np.float64).tiny)
-    return float(radius**2 * math.sqrt((np.outer(lengths[:k], lengths[k:]) / safe**2).sum()))
+
+    def noise(radius: float, back: Floats) -> float:
+        lengths = ((basis @ back) ** 2).sum(axis=1)
+        return float(radius**2 * math.sqrt((np.outer(lengths[:k], lengths[k:]) / safe**2).sum()))
+
+    return noise
 
 
 def whitening(rough: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
@@ -49,7 +60,7 @@ def whitening(rough: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
 
 def quadratic_forms(rows: Floats, moment: Floats) -> Floats:
     """rᵀMr for every row r."""
-    return np.einsum("ij,jk,ik->i", rows, moment, rows)
+    return np.einsum("ij,ij->i", rows @ moment, rows)
 
 
 def shrunk_mean(mean: Floats, deviation: float) -> Floats:

@@ -23,7 +23,7 @@ from dpeigen.stats.measured import Measured
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.whitening import shrunk_mean
 
-__all__ = ["SeenMoment", "ask_moment", "law_of", "turned_by"]
+__all__ = ["SeenMoment", "ask_moment", "law_of", "powers_of", "turned_by"]
 
 _OFFSET = 0.1  # of the centre that is left, in radii, for the weight of the mean in the last moment
 _SHORTEST = 2.0**-24  # of a direction, relative to the longest: scores of rows are no finer (`stats.frame`)
@@ -33,11 +33,17 @@ def law_of(task: Task) -> SymmetricLaw:
     return WishartLaw() if task.budget.is_pure else GaussianLaw()
 
 
-def turned_by(frame: Frame, turn: Floats, *powers: float) -> list[tuple[WhitenedRows, Floats]]:
-    """Rows after a linear map, or a part of it, of norm 1 and up to a rotation; and the map back; for each power."""
+def turned_by(frame: Frame, turn: Floats) -> tuple[WhitenedRows, float]:
+    """Rows after a linear map, up to a rotation, divided by its norm; and that norm."""
     _, lengths, basis = np.linalg.svd(turn)
-    factors = [np.maximum(lengths / lengths.max(), _SHORTEST) ** power for power in powers]
-    return [(WhitenedRows(frame, basis, each), basis.T / each) for each in factors]
+    size = float(lengths.max())
+    return WhitenedRows(frame, basis, np.maximum(lengths / size, _SHORTEST)), size
+
+
+def powers_of(view: WhitenedRows, *powers: float) -> list[tuple[WhitenedRows, Floats]]:
+    """Rows after a part of the map, and the map back, for each power."""
+    factors = [view.factors**power for power in powers]
+    return [(WhitenedRows(view.frame, view.directions, each), view.directions.T / each) for each in factors]
 
 
 @dataclass(frozen=True)

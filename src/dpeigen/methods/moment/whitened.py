@@ -52,7 +52,7 @@ from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.moment.base import noise_size
 from dpeigen.methods.moment.reach import grid_for, row_length, widened
-from dpeigen.methods.moment.turned import ask_moment, law_of, turned_by
+from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
@@ -65,6 +65,7 @@ from dpeigen.questions import (
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.tails import least_variances, lost_tails
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
@@ -168,9 +169,10 @@ class Whitened(Method):
         curator = curator.part(costs)
         few, _ = curator.sample(share, frame)[0].sample(enough, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
-        turned, judged = turned_by(frame, turn, *_POWERS), judge(task, frame.unit)
+        turned = powers_of(turned_by(frame, turn)[0], *_POWERS)
         if not several:  # each radius that is not asked for leaves more of its share to the others
-            turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1], latest))]
+            judged = judge(task, frame.unit, latest)
+            turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
         together = tuple(view for view, _ in turned)
         for view, back in turned:
             cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
@@ -179,7 +181,8 @@ class Whitened(Method):
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         longest = task.row_radius(candidates[-1][0], frame)
         rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
-        reach, shown, back = min(candidates, key=lambda each: judged(each[0], each[2], rough))
+        judged = judge(task, frame.unit, rough)
+        reach, shown, back = min(candidates, key=lambda each: judged(each[0], each[2]))
         start = reach if share < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
             asked = radius_from(shown, outside, start)
@@ -235,13 +238,13 @@ class Whitened(Method):
         """
         d = task.n_features
         each = {Purpose.FIRST_MOMENT: part_of(costs[Purpose.FIRST_MOMENT], _ROUNDS)}
-        view: RowView = frame
+        view: Frame | WhitenedRows = frame
         turn: Floats = np.eye(d)
+        back = turn
         found_so_far: list[Floats] = []
         best = math.inf
         resolved = _resolved(task, costs, count)
         for _ in range(_ROUNDS):
-            back = np.linalg.inv(turn)
             seen = ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
             found, noise = seen.second, seen.deviation  # not shrunk: that draws eigenvalues together
             if seen.mean is not None and frame.center is not None:
@@ -257,10 +260,9 @@ class Whitened(Method):
             found_so_far.append(latest)
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
-            size = float(np.linalg.norm(turn, 2)) ** 2
-            least, most = d * float(levels.min()) / size, _longest(found, basis, factors, noise) / size
-            ((view, back),) = turned_by(frame, turn, 1.0)
-            turn = np.asarray(np.linalg.inv(back), dtype=np.float64)
+            view, size = turned_by(frame, turn)
+            least, most = d * float(levels.min()) / size**2, _longest(found, basis, factors, noise) / size**2
+            turn, back = view.factors[:, None] * view.directions, view.directions.T / view.factors
             trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
             before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
             if not resolved and radius > _SHORTER * before:
@@ -268,7 +270,7 @@ class Whitened(Method):
             if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
                 break  # every direction was seen, or nothing more
             if resolved and leading(task):
-                figure = _least_noise(task, frame, turn, latest)
+                figure = _least_noise(task, view, latest)
                 if figure > _BETTER * best:
                     break  # short directions matter little to those that are asked for
                 best = figure
@@ -308,12 +310,13 @@ def leading(task: Task) -> bool:
     return task.n_components is not None and task.n_components < task.n_features and task.scale is None
 
 
-def judge(task: Task, unit: Floats) -> Callable[[float, Floats, Floats], float]:
+def judge(task: Task, unit: Floats, rough: Floats) -> Callable[[float, Floats], float]:
     """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations."""
     k = task.n_components
     if k is None or not leading(task):
-        return noise_left
-    return lambda radius, back, rough: noise_across(radius, unit[:, None] * back, rough * np.outer(unit, unit), k)
+        return noise_left(rough)
+    across = noise_across(rough * np.outer(unit, unit), k)
+    return lambda radius, back: across(radius, unit[:, None] * back)
 
 
 def _least(columns: ColumnFrame, holes: Holes | None) -> Floats:
@@ -341,11 +344,11 @@ def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> flo
     return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread
 
 
-def _least_noise(task: Task, frame: Frame, turn: Floats, rough: Floats) -> float:
+def _least_noise(task: Task, view: WhitenedRows, rough: Floats) -> float:
     """What the best map would leave, as it is judged, before any radius is known."""
-    judged = judge(task, frame.unit)
-    maps = [np.eye(len(rough)), *(back for _, back in turned_by(frame, turn, *_POWERS))]
-    return min(judged(row_length(back, rough), back, rough) for back in maps)
+    judged = judge(task, view.frame.unit, rough)
+    maps = [np.eye(len(rough)), *(back for _, back in powers_of(view, *_POWERS))]
+    return min(judged(row_length(back, rough), back) for back in maps)
 
 
 def _noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
