@@ -25,7 +25,7 @@ from dpeigen._types import Floats
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
-from dpeigen.stats.clipping import Clipping, clipping, whole_rows
+from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
 from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails
 from dpeigen.stats.spectrum import project_eigenvalues
@@ -68,7 +68,8 @@ class Errors:
         """Columns whose variance can be told from noise: only those have correlations."""
         errors = np.einsum("mii->mi", self.draws)
         above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # below: what clipping took, which hides nothing
-        return np.asarray(self.known & (np.diag(self.seen) > _TOLD * np.sqrt(2 * np.mean(above**2, axis=0))))
+        spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
+        return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
 
     def correlation(self) -> tuple[Floats, Floats]:
         """The correlation matrix as it was measured, and draws of its error, to first order."""
@@ -143,6 +144,8 @@ def _lost(measured: Measured, second: Floats, cut: Clipping, draws: int, rng: Ge
     if measured.outside is None:
         return None
     tails = measured.tails
+    if measured.present is not None:  # rows with holes are shorter, so that others seem long
+        cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
     far = far_rows(measured.back, second, measured.radius, cut, None if tails is None else (tails[4], tails[5]), rng)
     return far if tails is None else far + seen_tails(tails, cut, draws, rng)
 
