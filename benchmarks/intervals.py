@@ -20,77 +20,14 @@ import argparse
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from _populations import Asked, Columns, Setting, TableSetting, options_of, spectral_truth
 
 from dpeigen import PrivateCovariance, PrivatePCA
 
 Line = tuple[str, str, str, bool | None]
 KINDS = ("components", "eigenvalues", "shares", "covariance", "correlation", "mean")
-LAWS = ("normal", "student", "exponential", "uniform", "mixture", "skewed factors")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A population and what is asked of it."""
-
-    seed: int
-    n: int
-    d: int
-    epsilon: float
-    law: str
-    scaled: bool
-    root: np.ndarray  # rows are sources @ root.T + mean, sources uncorrelated, of variance 1
-    mean: np.ndarray
-    freedom: float
-
-    @classmethod
-    def of(cls, seed: int, quick: bool) -> Setting:
-        rng = np.random.default_rng([23, seed])
-        n = int(np.exp(rng.uniform(np.log(500), np.log(10_000 if quick else 50_000))))
-        d = int(rng.integers(3, 13 if quick else 31))
-        epsilon = float(np.exp(rng.uniform(np.log(0.3), np.log(8))))
-        law = LAWS[int(rng.integers(len(LAWS)))]
-        levels = np.exp(rng.uniform(0, np.log(30), size=d) * (rng.random(d) < 0.4))
-        turn = (
-            np.linalg.qr(rng.normal(size=(d, d)))[0]
-            if rng.random() < 0.6
-            else np.eye(d) + np.tri(d, k=-1) * rng.normal(size=(d, d)) * 0.3
-        )
-        units = 10 ** rng.uniform(-2, 2, size=d) if rng.random() < 0.5 else np.ones(d)
-        mean = rng.normal(size=d) * 3
-        return cls(
-            seed, n, d, epsilon, law, bool(rng.random() < 0.5), units[:, None] * turn * np.sqrt(levels), units * mean,
-            float(rng.uniform(5, 12)),
-        )  # fmt: skip
-
-    def rows(self, rng: np.random.Generator) -> np.ndarray:
-        shape = self.n, self.d
-        if self.law in ("normal", "student"):
-            sources = rng.normal(size=shape)
-            if self.law == "student":
-                sources *= np.sqrt((self.freedom - 2) / rng.chisquare(self.freedom, size=(self.n, 1)))
-        elif self.law == "exponential":
-            sources = rng.exponential(size=shape) - 1
-        elif self.law == "uniform":
-            sources = rng.uniform(-np.sqrt(3), np.sqrt(3), size=shape)
-        elif self.law == "mixture":  # two groups of people
-            sources = rng.normal(size=shape)
-            sources[:, 0] = (sources[:, 0] + 2 * rng.choice([-1.0, 1.0], size=self.n)) / np.sqrt(5)
-        else:
-            sources = rng.normal(size=shape)
-            sources[:, :2] = (rng.gamma(2.0, size=(self.n, 2)) - 2) / np.sqrt(2)
-        return sources @ self.root.T + self.mean
-
-    def truth(self) -> dict[str, np.ndarray]:
-        return truth_of(self.root @ self.root.T, self.mean, self.scaled)
-
-    def fit(self, rows: np.ndarray, seed: int):
-        k = min(3, self.d)
-        scale = "private" if self.scaled else None
-        options = {"epsilon": self.epsilon, "delta": 1e-6, "scale": scale, "random_state": seed}
-        return PrivatePCA(k, **options).fit(rows).release_
 
 
 def released(release, kind):
@@ -99,60 +36,7 @@ def released(release, kind):
     return getattr(release, kind)
 
 
-def truth_of(covariance: np.ndarray, mean: np.ndarray, scaled: bool) -> dict[str, np.ndarray]:
-    deviations = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(deviations, deviations)
-    return {"covariance": correlation if scaled else covariance, "correlation": correlation, "mean": mean}
-
-
-def table_truth(rows: np.ndarray, scaled: bool) -> dict[str, np.ndarray]:
-    """What the same numbers are for these rows."""
-    return truth_of(np.cov(rows.T, bias=True), rows.mean(axis=0), scaled)
-
-
-def spectral_truth(covariance: np.ndarray, known: np.ndarray) -> dict[str, np.ndarray]:
-    """Eigenvalues, shares and components of the known columns; loadings of others are not judged (NaN)."""
-    values, vectors = np.linalg.eigh(covariance[np.ix_(known, known)])
-    components = np.full((len(values), len(known)), np.nan)
-    components[:, known] = vectors[:, ::-1].T
-    return {"eigenvalues": values[::-1], "shares": values[::-1] / values.sum(), "components": components}
-
-
-@dataclass(frozen=True)
-class TableSetting:
-    """A public table as the population, whose rows are drawn with replacement."""
-
-    seed: int
-    n: int
-    epsilon: float
-    law: str
-    scaled: bool
-    population: np.ndarray
-
-    @property
-    def d(self) -> int:
-        return self.population.shape[1]
-
-    @classmethod
-    def of(cls, seed: int, tables: list) -> TableSetting:
-        rng = np.random.default_rng([31, seed])
-        table = tables[int(rng.integers(len(tables)))]
-        n = int(np.exp(rng.uniform(np.log(1000), np.log(20_000))))
-        epsilon = float(np.exp(rng.uniform(np.log(0.5), np.log(8))))
-        return cls(seed, n, epsilon, table.name, bool(rng.random() < 0.5), table.X)
-
-    def rows(self, rng: np.random.Generator) -> np.ndarray:
-        return self.population[rng.integers(len(self.population), size=self.n)]
-
-    def truth(self) -> dict[str, np.ndarray]:
-        return table_truth(self.population, self.scaled)
-
-    fit = Setting.fit
-
-
-def judge(
-    setting: Setting | TableSetting, repeats: int, of: str = "population"
-) -> tuple[str, dict[str, tuple[float, float, float]]]:
+def judge(setting: Asked, repeats: int, of: str = "population") -> tuple[str, dict[str, tuple[float, float, float]]]:
     """The method, and for each kind the coverage, the median relative width and the standard error of the coverage."""
     truth, held, widths, errors, method = setting.truth(), defaultdict(list), defaultdict(list), defaultdict(list), "?"
     unknown = 0
@@ -165,7 +49,7 @@ def judge(
         except ValueError as error:
             return f"refused ({str(error)[:40]}…)", {}
         method = release.facts["method"]
-        truth = truth if of == "population" else table_truth(rows, setting.scaled)
+        truth = truth if of == "population" else setting.truth_of_table(rows)
         truth |= spectral_truth(truth["covariance"], found.known)
         unknown += not found.known.all()
         for kind in KINDS:
@@ -307,6 +191,8 @@ def main() -> None:
     parser.add_argument("--regression", action="store_true", help="coefficients of regressions instead")
     parser.add_argument("--tables", action="store_true", help="public tables as populations instead")
     parser.add_argument("--noise", action="store_true", help="how often pure noise shows a component instead")
+    parser.add_argument("--columns", action="store_true", help="columns of laws of their own instead")
+    parser.add_argument("--methods", action="store_true", help="a method, δ and a centre drawn for each setting")
     options = parser.parse_args()
     settings = options.settings or (8 if options.quick else 40)
     repeats = options.repeats or (8 if options.quick else 30)
@@ -325,11 +211,14 @@ def main() -> None:
     print("coverage (relative width) " + " ".join(f"{kind:>13}" for kind in KINDS))
     found = defaultdict(list)
     for number in (1000 * seed + number for seed in options.seed for number in range(settings)):
-        setting = TableSetting.of(number, tables) if tables else Setting.of(number, options.quick)
+        asked = options_of(number) if options.methods else None
+        if tables:
+            setting: Asked = TableSetting.of(number, tables, asked)
+        else:
+            setting = (Columns if options.columns else Setting).of(number, options.quick, asked)
         method, result = judge(setting, repeats, options.of)
         cells = [f"{result[kind][0]:.3f} ({result[kind][1]:.2f})" if kind in result else "" for kind in KINDS]
-        about = f"n={setting.n:6d} d={setting.d:2d} ε={setting.epsilon:4.2f} {setting.law[:11]:11}"
-        print(about, "scaled" if setting.scaled else "      ", " ".join(f"{c:>13}" for c in cells), method, flush=True)
+        print(setting, " ".join(f"{c:>13}" for c in cells), method, flush=True)
         for kind, pair in result.items():
             found[kind].append(pair)
     for what, figure, *_ in summary(found):

@@ -25,8 +25,9 @@ from dpeigen._types import Floats
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
-from dpeigen.stats.clipping import Clipping, clipping, whole_rows
+from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
+from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -48,13 +49,6 @@ _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
 _DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
 _DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
 _FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
-_BESIDE = 1.5  # of what a column loses along its tail, times the deviation of another: what the two lose together
-_USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the share they have in long rows
-_NO_TAIL = 0.07  # chance that what seems to be a tail is noise: then nothing was taken
-_UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
-_MUCH_MORE, _CLEAR_TAIL = 5.0, 1.5  # times the share that a kurtosis of its own gives a column, beside one of 1.5
-_MORE = 1.5  # times the share of a column in all fourth moments: its share in what clipping took, at most
-_OF_TAIL = 1.5  # of what clipping seems to have taken from a long tail, at most: cells are half an octave wide
 _TOLD = 3.0  # deviations of its error that a variance has to be larger than
 
 
@@ -72,7 +66,9 @@ class Errors:
     @property
     def told(self) -> NDArray[np.bool_]:
         """Columns whose variance can be told from noise: only those have correlations."""
-        spread = np.einsum("mii->mi", self.draws).std(axis=0)
+        errors = np.einsum("mii->mi", self.draws)
+        above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # below: what clipping took, which hides nothing
+        spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
 
     def correlation(self) -> tuple[Floats, Floats]:
@@ -129,12 +125,9 @@ def errors_of(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
-    lost = None
-    if measured.tails is not None:
-        taken = (cut.gains * cut.sizes - 1) @ values, cut.shortened * measured.radius
-        lost = _lost_tails(measured.tails, *_shares_of_loss(measured, (vectors * values) @ vectors.T, *taken, rng), rng)
+    lost = None if signs else _lost(measured, (vectors * values) @ vectors.T, cut, draws, rng)
     if lost is not None:
-        errors = replace(errors, draws=errors.draws - _tail_errors(*lost, errors.covariance, rng))
+        errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
     mean = None
@@ -142,65 +135,19 @@ def errors_of(
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
         if mean is not None and lost is not None:
             present = 1.0 if measured.present is None else np.diag(measured.present)
-            mean = mean - lost[0] * _sides(release, rng, draws) / present
+            mean = mean - lost.mean * _sides(release, rng, draws) / present
     return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
 
 
-def _shares_of_loss(
-    measured: Measured, second: Floats, squares: Floats, lengths: float, rng: Generator
-) -> tuple[Floats, Floats]:
-    """Draws of what single columns lost of the ``squares`` (draws) and ``lengths`` that clipping took from all rows.
-
-    A model of elliptical rows tells how much it was, for all columns alike. Long rows are made by columns with long
-    tails, so these have a larger share of it, by their fourth moments as far as these were seen.
-    """
-    tails, back = measured.tails, measured.back
-    if tails is None:
-        raise AssertionError("asked where there are tails")
-    steps, variances = np.linalg.norm(second @ back.T, axis=0), np.einsum("ij,jk,ik->i", back, second, back)
-    known = variances > 0
-    per = np.divide(variances, steps, out=np.zeros_like(steps), where=known)  # a step among clipped rows, in own units
-    usual = np.divide(variances, per**2, out=np.zeros_like(per), where=known)
-    usual /= max(float(usual.sum()), 1e-300)
-    drawn = np.maximum(tails[4] + rng.normal(size=(len(squares), len(back))) * _UNSEEN * tails[5], 0.0)
-    more = np.maximum(_MORE * _in_all((_USUAL_TAIL + drawn) * usual**2) - usual, 0.0)
-    plain, seen = _in_all(usual**2), _in_all((1 + tails[4] / _CLEAR_TAIL) * usual**2)
-    more = np.maximum(more, _MUCH_MORE * (seen - plain))
-    return more * lengths * per, more * np.maximum(squares, 0.0)[:, None] * per**2
-
-
-def _in_all(parts: Floats) -> Floats:
-    """Divided by their sum."""
-    return np.asarray(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300))
-
-
-def _lost_tails(tails: Floats, first: Floats, second: Floats, rng: Generator) -> tuple[Floats, Floats]:
-    """Draws of what clipping took from the mean of each column and from its mean square: draws × d each."""
-    part, noise = _OF_TAIL * rng.random(size=first.shape), rng.normal(size=first.shape)
-    part = np.where(rng.random(size=part.shape) < _NO_TAIL, 0.0, part)
-    seen = [
-        np.maximum(tails[at] + _UNSEEN * noise * tails[at + 1], 0.0) for at in (0, 2)
-    ]  # the same rows are clipped in both
-    return (seen[0] + first) * part, (seen[1] + second) * part
-
-
-def _tail_errors(first: Floats, second: Floats, covariance: Floats, rng: Generator) -> Floats:
-    """Of a covariance whose rows far out in a column were clipped.
-
-    There the other columns lie where that column makes it likely, or anywhere else as far as they do not depend on it:
-    columns that are nearly the same stay so.
-    """
-    errors, units = np.zeros((*second.shape, second.shape[1])), _deviations(covariance)
-    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
-    others = (rng.normal(size=second.shape) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
-    for j in np.flatnonzero(second.any(axis=0)):
-        along = covariance[j] / max(float(covariance[j, j]), float(second[:, j].mean()))
-        along[j] = 1.0
-        cross = _BESIDE * first[:, j, None] * (others - others[:, j, None] * along)
-        cross[:, j] = 0.0
-        cross += second[:, j, None] * along / 2
-        errors += cross[:, :, None] * along + cross[:, None, :] * along[:, None]
-    return errors
+def _lost(measured: Measured, second: Floats, cut: Clipping, draws: int, rng: Generator) -> Lost | None:
+    """What clipping took from single columns; None where the radius is public."""
+    if measured.outside is None:
+        return None
+    tails = measured.tails
+    if measured.present is not None:  # rows with holes are shorter, so that others seem long
+        cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
+    far = far_rows(measured.back, second, measured.radius, cut, None if tails is None else (tails[4], tails[5]), rng)
+    return far if tails is None else far + seen_tails(tails, cut, draws, rng)
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:

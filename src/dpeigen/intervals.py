@@ -38,6 +38,8 @@ _ROUNDING = 1e-10  # of a variance that is 1 by definition
 class Intervals:
     """Intervals for the numbers of a release, each a pair (low, high) of arrays. Computed when they are asked for.
 
+    Each holds the released number beside which it is shown.
+
     Attributes
     ----------
     level : the probability that an interval holds the number it is for.
@@ -133,7 +135,7 @@ class Intervals:
                 bounded, np.minimum(high[diagonal, diagonal], most), high[diagonal, diagonal]
             )
             low[diagonal, diagonal] = np.minimum(low[diagonal, diagonal], high[diagonal, diagonal])
-        return low, high
+        return _with((low, high), self.release.covariance, np.outer(known, known))
 
     @cached_property
     def correlation(self) -> Interval:
@@ -143,7 +145,8 @@ class Intervals:
         roots = np.sqrt(np.maximum(variances, least))
         found = np.clip(drawn / (roots[:, :, None] * roots[:, None, :]), -1.0, 1.0)
         low, high = quantiles(found, self.level)
-        low, high = _where(self.errors.told, low, high, 1.0)
+        told = self.errors.told
+        low, high = _with(_where(told, low, high, 1.0), self.release.correlation, np.outer(told, told))
         np.fill_diagonal(low, 1.0 - _ROUNDING)
         np.fill_diagonal(high, 1.0 + _ROUNDING)
         return low, high
@@ -154,7 +157,8 @@ class Intervals:
             return None
         low, high = quantiles(self.release.mean - self.errors.mean, self.level)
         known, (least, most) = self.errors.known & self.errors.sized, self.release.limits
-        return np.where(known, np.clip(low, least, most), least), np.where(known, np.clip(high, least, most), most)
+        ends = np.where(known, np.clip(low, least, most), least), np.where(known, np.clip(high, least, most), most)
+        return _with(ends, self.release.mean, known)
 
     @property
     def clipped(self) -> float:
@@ -186,7 +190,8 @@ class Intervals:
         most = float(self.known.sum()) if self._correlated else math.inf
         high = np.minimum(high, most) if self._sized else np.full_like(high, math.inf)
         low, high = low * (1 - _ROUNDING), high * (1 + _ROUNDING)  # of one column it is 1 by definition
-        return np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
+        ends = np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
+        return _with(ends, self.release.eigenvalues, self._released)
 
     @property
     def _from_signs(self) -> bool:
@@ -203,8 +208,18 @@ class Intervals:
         most = whole / np.arange(1, len(low) + 1)
         return np.where(unclear, 0.0, low), np.where(unclear, np.maximum(high, most), high)
 
+    @property
+    def _released(self) -> NDArray[np.bool_]:
+        """Of which components the released numbers are shown: where columns are unknown, they are of other columns."""
+        return np.full(len(self.release.components), bool(self.known.all())) & self._sized
+
     @cached_property
     def shares(self) -> Interval:
+        total = max(float(np.trace(self.release.covariance)), 1e-300)
+        return _with(self._shares, np.clip(self.release.eigenvalues / total, 0.0, 1.0), self._released)
+
+    @property
+    def _shares(self) -> Interval:
         (low, high), count = self.eigenvalues, self._count
         if not count:
             return np.zeros_like(low), np.ones_like(low)
@@ -247,7 +262,7 @@ class Intervals:
         places = np.ix_(np.arange(len(released)), np.flatnonzero(self.known))
         ends[0][places] = np.maximum(low - _ROUNDING, -1.0)
         ends[1][places] = np.minimum(high + _ROUNDING, 1.0)
-        return ends
+        return _with(ends, self.release.components, np.broadcast_to(self._released[:, None], shape))
 
     @cached_property
     def determined(self) -> NDArray[np.bool_]:
@@ -306,6 +321,16 @@ class Intervals:
     def __repr__(self) -> str:
         k = len(self.release.components)
         return f"Intervals(level={self.level:g}, of={self.of!r}, {self.resolved} of {k} components told from noise)"
+
+
+def _with(ends: Interval, released: Floats, shown: NDArray[np.bool_]) -> Interval:
+    """Intervals that hold the numbers beside which they are shown.
+
+    A released number is shrunk, or of a robust method that weighs rows in another way; the interval is about what was
+    measured. Where both differ by more than the error, the interval reaches to the released number.
+    """
+    low, high = ends
+    return np.where(shown, np.minimum(low, released), low), np.where(shown, np.maximum(high, released), high)
 
 
 def _where(known: NDArray[np.bool_], low: Floats, high: Floats, widest: float) -> Interval:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpeigen import _html
+from dpeigen.clipped import clipped_warning
 
 if TYPE_CHECKING:
     from dpeigen.intervals import Intervals
@@ -52,6 +53,7 @@ def release_html(release: Release) -> str:
         "" if g.is_private else _html.paragraph("NOT PRIVATE", loud=True),
         _html.paragraph(f"(ε, δ) = ({g.epsilon:g}, {g.delta:g}), {g.neighbours}; method {g.mechanism}."),
         _components(release, release.usual_intervals, variance_intervals(release)),
+        _html.paragraph(clipped) if (clipped := clipped_warning(release)) else "",
     )
 
 

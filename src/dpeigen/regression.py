@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,6 +82,22 @@ class Regression:
     of: str
     references: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def holding(self, coef: Floats) -> Regression:
+        """The same with intervals that hold these coefficients too: a shrunk fit is shown beside them.
+
+        Parameters
+        ----------
+        coef : (p,) array
+            In the data's own units.
+
+        Returns
+        -------
+        Regression
+            Intervals that are unknown stay so.
+        """
+        low, high = self.intervals
+        return replace(self, intervals=(np.minimum(low, coef), np.maximum(high, coef)))
 
     @property
     def z(self) -> Floats:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpeigen._text import clean
+from dpeigen.clipped import clipped_warning
 from dpeigen.notebook import NOISE, variance_intervals
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
@@ -49,6 +50,8 @@ def error_console() -> Console:
 def show_release(out: Console, release: Release, title: str) -> None:
     """Everything a reader needs to judge one release."""
     show_guarantee(out, named_remarks(release), title)
+    if warning := clipped_warning(release):
+        out.print(f"warning    {warning}", markup=False)
     if release.scale is not None:
         out.print(_scales_table(release))
 
@@ -203,6 +206,7 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "estimand": release.estimand,
         "noise_variance": release.noise_variance,
         "resolved": release.resolved,
+        "warnings": [warning] if (warning := clipped_warning(release)) else [],
         "components_intervals": None if found is None else np.stack(found.components, axis=-1).tolist(),
         **extra,
     }

@@ -216,7 +216,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     def coef_intervals(self, level: float = 0.95, *, of: str = "population") -> tuple[Floats, Floats]:
         """Compute intervals for the coefficients at the same penalty. They cost nothing.
 
-        The middle of an interval is the fit to what was measured (`Release.regression`), which the coefficients shrink.
+        They are about the fit to what was measured (`Release.regression`), which the coefficients shrink, and reach to
+        the coefficients where these lie outside.
 
         Parameters
         ----------
@@ -235,7 +236,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         fit = self.release_.regression(
             self.release_.n_features - 1, alpha=asked["alpha"] or FAINT, scales=asked["scales"], level=level, of=of
         )
-        return fit.intervals
+        return fit.holding(self.coef_).intervals
 
     def explain(self, X: Any, y: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
         """Say what `fit` would do with X and y, as `PrivatePCA.explain`. Spends nothing.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpeigen._version import __version__
+from dpeigen.clipped import clipped_warning
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Card, Items, Notice, Section, Table, clean, count
@@ -62,7 +63,12 @@ def make_card(release: Release, digests: Mapping[str, str]) -> Card:
 
 
 def _warnings(release: Release) -> list[Notice]:
-    """That there is no result, or that nothing tells how good it is."""
+    """That there is no result, that nothing tells how good it is, or that many rows were clipped."""
+    clipped = clipped_warning(release)
+    return _no_result(release) + ([Notice("warning", "Many rows were clipped", clipped)] if clipped else [])
+
+
+def _no_result(release: Release) -> list[Notice]:
     if release.kind == "pca" and release.resolved and loadings_unknown(release):
         return [Notice("warning", "No loadings", without_loadings(release))]
     if release.kind == "ridge" or release.resolved:

@@ -46,7 +46,8 @@ def asked_regression(release: Release) -> RidgeFit:
 def regression_errors(release: Release, fit: RidgeFit) -> Regression | None:
     """The same regression from what was measured, with the errors of its coefficients; None where there are none."""
     try:
-        return release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
+        found = release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
+        return found.holding(np.asarray(fit.coef))
     except (ArithmeticError, ValueError):
         return None
 
@@ -155,8 +156,8 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
         notes.append("A column with a transform counts after it: one unit of a logarithm is a factor of 2.72.")
     if errors is not None and _known(errors):
         notes.append(
-            "Intervals are those of the fit to what was measured, at the same penalty. The coefficients are shrunk "
-            "towards 0 from it, so one may lie off the middle of its interval."
+            "Intervals are for the coefficients of the population at the same penalty. The released coefficients are "
+            "shrunk to correct for noise, so they may lie off the middle of their intervals."
         )
     level = "" if errors is None else " (95% interval)"
     units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]

@@ -17,13 +17,14 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import normal_squares
 
-__all__ = ["Clipping", "clipping", "whole_rows"]
+__all__ = ["MAY_BE_LONG", "Clipping", "clipping", "whole_rows"]
 
 _LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
 _SPREAD = 0.6  # of their deviation, relative to that of normal rows
 _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
 _PRIOR = 0.25  # by what power of e a step away from normal tails is less likely beforehand
 _BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
+_LONG, MAY_BE_LONG = 3, 0.2  # the first law with clearly long tails, and the chance of such ones beforehand
 _ROUNDS = 60
 _STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
 _FULL = 0.95  # of the squared radius: rows whose mean square is larger could have any length
@@ -37,13 +38,17 @@ class Clipping:
 
     ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the gains, as far as they
     are known, relative to the ``gains``: draws × d. ``shortened`` is by how much rows are shortened on average, in
-    radii.
+    radii. ``heavy`` is how likely the paid radius makes it that tails are longer than normal ones; ``outside`` is the
+    share of rows beyond the radius that was asked for, and ``reached`` that radius, relative to the one of clipping.
     """
 
     gains: Floats
     kurtosis: float
     sizes: Floats
     shortened: float = 0.0
+    heavy: float = 0.0
+    outside: float = 0.0
+    reached: float = 1.0
 
 
 def whole_rows(d: int, draws: int) -> Clipping:
@@ -81,7 +86,16 @@ def clipping(
     gains = drawn_gains.mean(axis=0)
     kurtosis = np.interp(heaviness, steps, [law.kurtosis for law in laws])
     shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
-    return Clipping(gains, float(kurtosis.mean()), drawn_gains / gains, float(shortened.mean()))
+    return Clipping(
+        gains, float(kurtosis.mean()), drawn_gains / gains, float(shortened.mean()), _heavy(weights / _BEFOREHAND),
+        outside[0], 1.0 if asked is None else asked / radius,
+    )  # fmt: skip
+
+
+def _heavy(likelihoods: Floats) -> float:
+    """That tails are longer than normal ones, by the likelihoods of the laws."""
+    long, others = float(likelihoods[_LONG:].mean()), float(likelihoods[:2].max())
+    return MAY_BE_LONG * long / max(MAY_BE_LONG * long + (1 - MAY_BE_LONG) * others, 1e-300)
 
 
 def _likelihood(shares: list[float], allowed: float, scale: float) -> float:

@@ -82,6 +82,13 @@ def quantiles(draws: Floats, level: float) -> Interval:
     return low, high
 
 
+def _far_quantile(draws: Floats, reach: float) -> float:
+    """So many deviations from the middle, by the spread on that side of it: few draws show no further quantile."""
+    middle = float(np.median(draws))
+    side = draws[draws >= middle] if reach > 0 else draws[draws <= middle]
+    return middle + reach * math.sqrt(float(np.mean((side - middle) ** 2)))
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """The eigenvalues and eigenvectors of Y = C + E, and what can be said of those of C."""
@@ -140,8 +147,7 @@ class Spectrum:
             moved[j] = value
             moved[:j] = np.maximum(moved[:j], value)
             moved[j + 1 :] = np.minimum(moved[j + 1 :], value)
-            found = self._one(moved, j)
-            return float(found.mean() - reach * found.std() - self.values[j])
+            return _far_quantile(self._one(moved, j), -reach) - float(self.values[j])
 
         spread = spread or 1e-300
         value = float(debiased[j])

@@ -1,0 +1,57 @@
+"""A warning where many rows were clipped: from released counts only, so it costs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpeigen._text import clean, short
+
+if TYPE_CHECKING:
+    from dpeigen.release import Release
+
+__all__ = ["MANY", "clipped_share", "clipped_warning", "long_columns"]
+
+MANY = 0.03  # of the rows
+_LONG = 1.5  # an excess kurtosis, by the noisy counts that scales were found with
+_NAMED = 5
+
+
+def clipped_share(release: Release) -> float | None:
+    """The share of rows that may have been clipped, as far as released counts tell; None where none do."""
+    measured = release.measured
+    if measured is None or measured.kind == "signs" or measured.outside is None:
+        return None
+    return min(1.0, measured.outside / measured.terms)
+
+
+def long_columns(release: Release) -> list[int]:
+    """Columns with rare large values, as far as released counts show them; the longest tails first."""
+    measured = release.measured
+    if measured is None or measured.tails is None:
+        return []
+    tails = np.where(release.is_share | ~measured.back.any(axis=1), 0.0, measured.tails[4])
+    return [int(j) for j in np.argsort(-tails, kind="stable") if tails[j] > _LONG]
+
+
+def clipped_warning(release: Release) -> str | None:
+    """What to know, and what to do, where more than 3% of the rows may have been clipped."""
+    share = clipped_share(release)
+    if share is None or share <= MANY:
+        return None
+    found, columns = long_columns(release), release.columns or {}
+    names = [short(clean(release.labels[j])) for j in found[:_NAMED]]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    which = (
+        f"Released counts show such values most clearly in {', '.join(names)}{more}."
+        if names
+        else "Released counts do not show which columns these are."
+    )
+    logs = any(said.transform for said in columns.values())
+    return (
+        f"About {100 * share:.2g}% of the rows may have been clipped. Columns with rare large values lose most by "
+        "that: their variances come out too small, their means are moved, and both may be off by more than the "
+        f'intervals say. {which} Declare transform = "log" for {"further " if logs else ""}positive columns of that kind, or '
+        "public bounds; more rows or a larger ε clip fewer rows."
+    )
