@@ -23,7 +23,7 @@ import dpeigen.methods
 from dpeigen.curator import Curator
 from dpeigen.privacy import Cost, GaussianCost, histogram, noise, sphere
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.questions import descent, laws, radius, spiked, steps
+from dpeigen.questions import descent, laws, radius, rows, spiked, steps
 
 Wrap = Callable[[Tape, Callable[..., Any]], Callable[..., Any]]
 for _module in pkgutil.iter_modules(dpeigen.methods.__path__, "dpeigen.methods."):
@@ -262,6 +262,7 @@ METHODS: list[tuple[type, str, Wrap]] = [
     (laws.SymmetricLaw, "draw", _noise),
     (laws.SymmetricNoise, "added_to", _added_to),
     (radius._Radius, "answer", _radius),
+    (rows.RowsThatCount, "answer", _radius),
     (spiked._OfRawMoment, "_noisy", _spiked),
     (steps.OjaSteps, "_answered", _steps),
 ]

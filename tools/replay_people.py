@@ -31,14 +31,14 @@ def same_choices(tape: Tape) -> Iterator[None]:
         for person in range(people):
             own = np.random.default_rng([tape.seed, person])
             rows = own.permutation(by_person[starts[person] : starts[person] + sizes[person]])
-            heads[rows[:1]] = not limits.thinned or own.random() * limits.most < used[person]
+            heads[rows[:1]] = not limits.thinned or own.random() * limits.counts_as < used[person]
             kept[rows[: limits.most]] = True
         if tape.replaying:
             places = {int(person): place for place, person in enumerate(codes[heads])}
             tape.places = np.array([places.get(int(person), -1) for person in whom[-1]], dtype=np.intp)
         else:
             whom.append(codes[heads])
-        return used if limits.max_rows is None else np.full(people, limits.max_rows), heads, kept
+        return limits.shared(used), heads, kept
 
     with patch.object(units, "chosen", chosen):
         yield

@@ -157,6 +157,10 @@ class Curator(ABC):
         """
         return self
 
+    def counting(self: C, rows: int) -> C:  # noqa: ARG002
+        """The same curator; of people each of whose rows counts alike, a person counts as so many at most."""
+        return self
+
     @abstractmethod
     def seen(self: C, view: RowView) -> C:
         """The same curator, its rows being the images of rows (or pairs) in a random order: one row, one image."""
@@ -246,6 +250,7 @@ class DataCurator(Curator):
         self.__units: UnitSource | None = None
         self.__checked = [False]  # whether all rows of all people were looked at; shared with the parts
         if isinstance(source, UnitSource):
+            source.counted = 1
             source.choose(rng)
             self.__units, source = source, source.one_each()
         self.__source, self.__rng, self.__kept = source, rng, _Kept()
@@ -333,6 +338,14 @@ class DataCurator(Curator):
         if self.__units is not None:
             other.__units = self.__units.mapped(divide, names)
             other.__units.told = self.__units.finished  # passes are counted where the rows came from
+        return other
+
+    def counting(self, rows: int) -> DataCurator:
+        if self.__units is None:
+            return self
+        self.__units.count_as(rows, self.__rng)
+        other = copy(self)
+        other.__source, other.__kept = self.__units.one_each(), _Kept()
         return other
 
     def seen(self, view: RowView) -> DataCurator:

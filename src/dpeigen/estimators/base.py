@@ -377,7 +377,7 @@ def _describe(
         **columns_fact(source),
         "details": dict(estimate.details),
         "estimand": guarantee.estimand,
-        **({} if task.max_rows is None else {"max_rows": task.max_rows}),
+        **({} if task.max_rows is None else {"max_rows": task.max_rows, "rows_that_count": estimate.rows_that_count}),
         **({} if task.missing == "refuse" else {"missing": task.missing}),
         **({} if estimate.holes is None else {"missing_shares": estimate.holes.tolist()}),
         "choice": choice and choice.to_dict(),

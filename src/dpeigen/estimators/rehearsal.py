@@ -12,7 +12,8 @@ import numpy as np
 from dpeigen import _html
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
-from dpeigen.methods.base import estimand_of, first_shares, run_method, with_rows_paid
+from dpeigen.methods.base import estimand_of, run_method
+from dpeigen.methods.capped import first_shares, with_rows_paid
 from dpeigen.methods.columns import NO_CELLS, NOTHING_SEEN
 from dpeigen.methods.holes import ASSUMPTION
 from dpeigen.methods.wrapped import itself
@@ -108,26 +109,31 @@ def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Gua
             *estimate.notes,
             *((TRUNCATED,) if continuous and estimate.numerics == "idealised" else ()),
             *missing_notes(task.missing),
-            *unit_notes(task.unit, task.max_rows),
+            *unit_notes(task.unit, task.max_rows, estimate.rows_that_count),
         ),
         estimand=estimand_of(itself(method), task),
         unit=task.unit,
     )
 
 
-def unit_notes(unit: str, max_rows: int | None) -> tuple[str, ...]:
-    """What is estimated where rows belong to units, and what counts."""
+def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> tuple[str, ...]:
+    """What is estimated where rows belong to units, and what counts; ``counted``: as it was paid for."""
     if unit == "row":
         return ()
     whose = f"Rows belong together by {unit!r}, and a row without one is by itself. "
     if max_rows is None:
         return (f"{whose}Each {unit!r} counts one, and its rows share that: results are those of a random row of a "
                 "random one.",)  # fmt: skip
-    return (f"{whose}Each row counts alike, and at most {max_rows} rows of one {unit!r}, drawn at random, are used. "
-            f"Its rows are clipped together: if their joint length, the root of the sum of their squared lengths "
-            f"divided by {max_rows}, is more than the radius, all of them are shortened by one factor. Questions about "
-            "single columns and pairs use one row of each. A released number of units is the number of rows divided by "
-            f"{max_rows}.",)  # fmt: skip
+    number = str(counted or "c")
+    counts = f"Each row counts alike, but one {unit!r} as at most {number} rows" + (
+        f"; {'this number' if counted else 'c'} is paid for, and is smaller than {max_rows} where noise would be much "
+        "larger than that of one row each" if counted != max_rows else ""
+    )  # fmt: skip
+    return (f"{whose}At most {max_rows} rows of one {unit!r}, drawn at random, are used. {counts}. Its rows are "
+            "clipped together: if their joint length, the root of the sum of their squared lengths divided by "
+            f"{number} (or by their number, if that is larger), is more than the radius, all of them are shortened by "
+            "one factor. Questions about single columns and pairs use one row of each. A released number of units is "
+            f"the number of rows that count divided by {number}.",)  # fmt: skip
 
 
 def missing_notes(missing: str) -> tuple[str, ...]:

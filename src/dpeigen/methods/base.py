@@ -18,14 +18,13 @@ import numpy as np
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_positive, check_vector, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
+from dpeigen.methods.capped import first_shares, with_rows_paid
 from dpeigen.methods.outline import Outline, Planned
 from dpeigen.methods.task import Box as Box
 from dpeigen.methods.task import Task as Task
-from dpeigen.privacy import Budget, Cost, PureCost, Randomness, Relation, Spend
+from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend
 from dpeigen.privacy.guarantee import MIXED, Basis, Numerics
-from dpeigen.questions.rows import RowsUsed
 from dpeigen.sources import Source
-from dpeigen.stats import Frame
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -40,18 +39,15 @@ __all__ = [
     "check_scale_of_columns",
     "check_tail",
     "estimand_of",
-    "first_shares",
     "run_method",
     "standardised",
     "unprotected",
-    "with_rows_paid",
 ]
 
 C = TypeVar("C", bound=Curator)
 # Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
 # 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
 LEAST_DELTA = 1e-18
-_ROWS_SHARE, _ROWS_MARGIN = 0.02, 0.021  # of ε, for the number of rows where it is paid for; and what it takes
 _LONGEST = 1e50  # what columns without a public bound are clipped to is shorter
 
 
@@ -77,6 +73,7 @@ class Estimate:
     holes: Floats | None = None  # released shares of missing cells, column by column, where they were corrected for
     scale: Floats | None = None  # what columns were divided by; the numbers above, but for the mean, are in its units
     measured: Callable[[], Measured] | None = None  # the noisy moment behind it, in the data's own units: for intervals
+    rows_that_count: int | None = None  # of one unit, at most, where each row counts alike; released
 
     def __post_init__(self) -> None:
         # Products in floating point differ in the last bit across the diagonal.
@@ -237,35 +234,13 @@ def run_method(method: Method, source: Source, task: Task, rng: Randomness) -> E
     curator = DataCurator(
         source, task.relation, first_shares(method, task), price, rng, hands_out_rows=method.holds_rows
     )
-    found = method.estimate(*with_rows_paid(curator, method, task))
+    part, told = with_rows_paid(curator, method, task)
+    found = method.estimate(part, told)
+    if told.max_rows is not None:
+        found = replace(found, rows_that_count=told.max_rows)
     if task.scale is not None and found.scale is None:
         found = standardised(found, task)
     return replace(found, split=curator.split) if curator.split else found
-
-
-def first_shares(method: Method, task: Task) -> dict[Purpose, Cost]:
-    """What a curator may spend before the number of rows is known, where that is to be paid for; else all of it."""
-    if task.max_rows is None or task.relation is not Relation.REPLACE or method.holds_rows:
-        return method.shares(task)
-    return {Purpose.ROWS: PureCost(_ROWS_SHARE * task.budget.epsilon)}
-
-
-def with_rows_paid(curator: C, method: Method, task: Task) -> tuple[C, Task]:
-    """Curator and task as they are; or, where each row counts alike, after the number of rows was paid for.
-
-    Every row has the weight 1/m, m the most rows of a person. So what sums are divided by is the number of rows over m,
-    which is not public even where the number of people is. Once released it stands for the number of people.
-    """
-    if task.max_rows is None or list(shares := first_shares(method, task)) != [Purpose.ROWS]:
-        return curator, task
-    question = RowsUsed(Frame(task.n_features, missing=task.missing), task.max_rows)
-    rows = curator.measure(question, purpose=Purpose.ROWS, cost=shares[Purpose.ROWS])
-    terms = min(rows / task.max_rows, float(task.n_rows or rows))
-    left = Budget((1 - _ROWS_MARGIN) * task.budget.epsilon, task.budget.delta)
-    task = replace(task, budget=left, n_rows=max(2, round(terms)), people=task.n_rows)
-    part = curator.part(method.shares(task))
-    part.known_terms = max(2.0, terms)
-    return part, task
 
 
 def standardised(found: Estimate, task: Task) -> Estimate:

@@ -1,31 +1,57 @@
-"""How many rows are used, where each row of a person counts alike and a person has at most m.
+"""How many rows people have, where each row counts alike: what a person may count as, and the number of rows used.
 
-Guarantee: worth its cost for every data set under replacement of all rows of one person, who has between 1 and m of
-them: it changes by less than m. Exact discrete noise.
+Guarantee: both are worth their cost for every data set, under replacement, addition or removal of all rows of one
+person, who has between 1 and m rows that are used. Exact discrete noise.
+
+`RowsThatCount`. T(c) = Σ min(j, c) over people with j rows each is the number of rows that count if a person counts as
+at most c. The answer is the largest c of a public list for which G·T(c)/c, with noise, is at least N, the number of
+people: noise is then at most G times that of one row of each person. It is the sparse-vector technique of
+`questions.radius` over the margins ⌊64·G·T(c)/c⌋ − 64·N. One person's term min(j, c)/c lies in [0, 1], and grows with j
+for every c. So replacing a person moves all margins in one direction by at most 64·G. Adding one moves them up by at
+most 64·(G − 1) and down by at most 64. By the proof there both cost at most 2·64·G/s, s being the scale of the noise.
+
+`RowsUsed`. T(c) for a public or released c changes by less than c if a person is replaced.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpeigen._types import Integers
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import perturb
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question, plain_noise
+from dpeigen.questions.radius import MECHANISM, first_passed
 from dpeigen.stats import Frame, Statistic
 
-__all__ = ["RowCount", "RowsUsed"]
+__all__ = ["RowCounts", "RowsThatCount", "RowsUsed", "candidates"]
+
+_UNITS = 64  # steps of a person in which margins are given
+_SINGLY, _STRIDE = 8, 1.25  # whole numbers up to the first are candidates, and each this much larger beyond
+
+
+def candidates(most: int) -> Integers:
+    """What a person may count as, from the most down to 1; public.
+
+    >>> candidates(12)
+    array([12,  9,  8,  7,  6,  5,  4,  3,  2,  1])
+    """
+    found = [most]
+    while found[-1] > 1:
+        found.append(found[-1] - 1 if found[-1] <= _SINGLY else max(_SINGLY, math.floor(found[-1] / _STRIDE)))
+    return np.array(found)
 
 
 @dataclass(frozen=True)
-class RowsUsed(Question[float]):
-    """The number of rows of all people together, each having at most ``most``; at least 1."""
-
+class _OfRowCounts(Question[float]):
     rows: Frame
     most: int
 
@@ -35,18 +61,56 @@ class RowsUsed(Question[float]):
 
     @property
     def reads(self) -> tuple[Hashable | Frame, ...]:
-        return "rows used", self.rows
+        return "rows of each", self.rows
+
+    def statistic(self) -> RowCounts:
+        return RowCounts(self.rows)
+
+
+@dataclass(frozen=True)
+class RowsThatCount(_OfRowCounts):
+    """As how many rows a person counts, at least 1 and at most ``most``.
+
+    ``allowed``: how many times the noise of one row of each person there may be, at least 1; public.
+    """
+
+    allowed: float = 1.0
+
+    @property
+    def _factor(self) -> int:
+        return max(_UNITS, math.floor(_UNITS * self.allowed))
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return MECHANISM
+
+    def _scale(self, cost: Cost) -> float:
+        return math.nextafter(2 * self._factor / pure_epsilon(cost), math.inf)
+
+    def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> tuple[int, NDArray[np.int64]]:  # noqa: ARG002
+        scale = self._scale(cost)
+        return int(rng.discrete_laplace(scale, 1)[0]), rng.discrete_laplace(scale, len(candidates(self.most)))
+
+    def answer(self, found: RowCounts, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
+        threshold, each = noise
+        counted = candidates(self.most)
+        people = _UNITS * found.people + math.ceil(self._scale(cost))  # in doubt fewer rows count
+        margins = [self._factor * found.used(int(c)) // int(c) - people for c in counted]
+        return first_passed(counted.astype(np.float64), np.array(margins, dtype=np.int64), each, threshold)
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:  # noqa: ARG002
+        return float(self.most)
+
+
+class RowsUsed(_OfRowCounts):
+    """The number of rows that count, each person as at most ``most``; at least 1."""
 
     def mechanism(self, cost: Cost) -> str:
         return plain_noise(cost)
 
-    def statistic(self) -> RowCount:
-        return RowCount(self.rows)
-
-    def answer(self, found: RowCount, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
+    def answer(self, found: RowCounts, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         if relation is not Relation.REPLACE:
             raise AssertionError("where the number of people is private, it is released with noise instead")
-        value = np.array([found.rows_seen], dtype=object)
+        value = np.array([found.used(self.most)], dtype=object)
         return max(1.0, float(perturb(value, cost, l2=self.most, l1=self.most, rng=rng)[0]))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:  # noqa: ARG002
@@ -54,22 +118,46 @@ class RowsUsed(Question[float]):
         return max(1.0, people.terms(self.rows) * self.most + float(noise))
 
 
-class RowCount(Statistic):
-    """How many rows there are; those that the view refuses are refused."""
+class RowCounts(Statistic):
+    """How many people have how many rows that are used; rows that the view refuses are refused.
+
+    It is asked before anything else, when each row still comes with the number of rows of its person (`stats.units`).
+    """
 
     takes_units = True
 
     def __init__(self, frame: Frame) -> None:
-        self.frame, self.rows_seen = frame, 0
+        self.frame = frame
+        self._rows: Integers = np.zeros(1, dtype=np.int64)  # rows by the number of rows of their person
 
-    def fresh(self) -> RowCount:
-        return RowCount(self.frame)
+    def fresh(self) -> RowCounts:
+        return RowCounts(self.frame)
 
-    def update(self, block: Any) -> RowCount:
+    def update(self, block: Any) -> RowCounts:
         self.frame.image(block.rows)
-        self.rows_seen += len(block)
+        self._add(np.bincount(block.sizes))
         return self
 
-    def merge(self, other: RowCount) -> RowCount:
-        self.rows_seen += other.rows_seen
+    def merge(self, other: RowCounts) -> RowCounts:
+        self._add(other._rows)
         return self
+
+    def _add(self, rows: NDArray[Any]) -> None:
+        longer, shorter = (rows, self._rows) if len(rows) > len(self._rows) else (self._rows, rows)
+        self._rows = longer.astype(np.int64)
+        self._rows[: len(shorter)] += shorter
+
+    @property
+    def _people(self) -> Integers:
+        """By the number of their rows: as many rows as so many people have."""
+        return np.asarray(self._rows // np.maximum(np.arange(len(self._rows)), 1))
+
+    @property
+    def people(self) -> int:
+        return int(self._people.sum())
+
+    count = people
+
+    def used(self, most: int) -> int:
+        """The rows that count, where a person counts as so many at most."""
+        return int((self._people * np.minimum(np.arange(len(self._rows)), most)).sum())

@@ -18,6 +18,7 @@ __all__ = ["check", "cite", "data", "terms"]
 _KNOWN = {
     "n_rows": "rows",
     "max_rows": "rows of one unit that are used, at most",
+    "rows_that_count": "rows as which one unit counts, at most (paid for)",
     "radius": "length that rows were clipped to",
     "center": "centre of the rows",
     "noise_deviation": "standard deviation of the noise on an entry of the covariance, at most",
@@ -26,7 +27,7 @@ _KNOWN = {
     "date": "date (UTC)",
     "dpeigen": "dpeigen version",
 }
-_JOINT = "joint length that all rows of one unit were clipped to: √(sum of their squared lengths / rows used, at most)"
+_JOINT = "joint length that all rows of one unit were clipped to: √(sum of their squared lengths / rows that count)"
 
 
 def terms(g: Guarantee) -> str:

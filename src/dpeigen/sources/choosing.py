@@ -37,15 +37,25 @@ def enough_rows(people: float) -> int:
 
 @dataclass(frozen=True)
 class UnitLimits:
-    """``max_rows`` and ``thinned`` of a `UnitSource`."""
+    """``max_rows``, ``thinned`` and ``counted`` of a `UnitSource`."""
 
     max_rows: int | None
     thinned: bool
+    counted: int | None = None
 
     @property
     def most(self) -> int:
         """Rows of one person that are used."""
         return MOST_SHARED if self.max_rows is None else self.max_rows
+
+    def shared(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Among how many rows a weight of one is divided, where so many rows of a person are used."""
+        return used if self.max_rows is None else np.maximum(used, self.counts_as)
+
+    @property
+    def counts_as(self) -> int:
+        """The rows as which a person counts, at most, where each row counts alike."""
+        return self.most if self.counted is None else self.counted
 
 
 @dataclass(frozen=True)
@@ -83,10 +93,9 @@ def placed(
     used = np.minimum(sizes.astype(np.int64), limits.most)
     heads = places == 1
     if limits.thinned:
-        heads = heads & (coins * limits.most < used)
-    shared = used if limits.max_rows is None else np.full(len(used), limits.max_rows)
+        heads = heads & (coins * limits.counts_as < used)
     capped = limits.max_rows is not None
-    found = UnitBlock(rows, shared, heads, capped, np.column_stack([whose, used]) if capped else None)
+    found = UnitBlock(rows, limits.shared(used), heads, capped, np.column_stack([whose, used]) if capped else None)
     kept = places <= limits.most
     return found if kept.all() else found[kept]
 
@@ -107,8 +116,8 @@ def chosen(
             found = ranks(whose, rng)
             heads[places], kept[places] = found == 0, found < limits.most
     if limits.thinned:
-        heads &= (rng.uniform(people) * limits.most < used)[codes]
-    return used if limits.max_rows is None else np.full(people, limits.max_rows), heads, kept
+        heads &= (rng.uniform(people) * limits.counts_as < used)[codes]
+    return limits.shared(used), heads, kept
 
 
 def _by_people(codes: Codes, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:

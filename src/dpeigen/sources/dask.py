@@ -142,6 +142,11 @@ class DaskUnits(DaskSource, UnitSource):
         self._convert = convert
         self.n_rows = None if self.thinned else self.n_rows
 
+    def _recount(self, rng: Randomness) -> None:  # noqa: ARG002
+        if isinstance(self._convert, _PartitionOfPeople):  # the same draws, counted otherwise
+            chooser = replace(self._convert.chooser, limits=self.limits)
+            self._convert = replace(self._convert, chooser=chooser)
+
     def _together(self) -> None:
         """Partitions with all rows of their people."""
         if self._parts:

@@ -116,8 +116,8 @@ class Norms(Statistic):
         return norms
 
 
-def lengths_of(found: Norms, whose: Codes, people: int, most: int) -> Lengths:
-    """From the lengths of all rows, and the numbers of their people."""
+def lengths_of(found: Norms, whose: Codes, people: int, sizes: NDArray[np.int64]) -> Lengths:
+    """From the lengths of all rows, the numbers of their people, and among how many rows each divides a weight."""
     norms = found.in_order()
     if any(len(each) != len(whose) for each in norms):
         raise UnreadableRowsError("The number of rows changed between two reads. Nothing was spent.")
@@ -125,5 +125,5 @@ def lengths_of(found: Norms, whose: Codes, people: int, most: int) -> Lengths:
     first[whose[::-1]] = np.arange(len(whose) - 1, -1, -1)  # of several the last counts
     firsts = np.zeros(len(whose), dtype=bool)
     firsts[first[first >= 0]] = True
-    together = [joint_lengths(each, whose, people, most) for each in norms]
+    together = [joint_lengths(each, whose, people, sizes) for each in norms]
     return Lengths(found.views, norms, together, whose, firsts)

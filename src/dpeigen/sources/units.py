@@ -39,12 +39,15 @@ RowMap = Callable[[Any], Any]
 class UnitSource(Source):
     """A source of `UnitBlock`s. ``n_rows`` and `count_rows` are numbers of people.
 
-    ``max_rows``: None where every person counts one; m where each row counts 1/m and a person has m rows at most.
-    ``thinned``: then a person is represented by a row as often as they have rows, in place of always.
+    ``max_rows``: None where every person counts one; m where each row counts alike, and m rows of a person are used at
+    most. ``counted``: a person counts as so many at most (None: as all of these), so that a row counts 1/counted, and
+    less where more rows of its person share one. ``thinned``: a person is represented by a row as often as they count,
+    in place of always.
     """
 
     name: str  # of the unit
     max_rows: int | None = None
+    counted: int | None = None
     thinned: bool = False
     told: Callable[[], None] | None = None  # when a pass is over: those whose rows these are
 
@@ -56,6 +59,14 @@ class UnitSource(Source):
     @abstractmethod
     def choose(self, rng: Randomness) -> None:
         """Draw which rows stand for their people, and which are left out."""
+
+    def count_as(self, rows: int, rng: Randomness) -> None:
+        """From now on a person counts as so many rows at most, where each row counts alike."""
+        self.counted = rows
+        self._recount(rng)
+
+    def _recount(self, rng: Randomness) -> None:
+        """What follows from ``counted``, where it is not looked up whenever rows are handed out."""
 
     @abstractmethod
     def mapped(self, function: RowMap, feature_names: list[str]) -> UnitSource:
@@ -80,7 +91,7 @@ class UnitSource(Source):
     @property
     def limits(self) -> UnitLimits:
         """What counts, for those who draw."""
-        return UnitLimits(self.max_rows, self.thinned)
+        return UnitLimits(self.max_rows, self.thinned, self.counted)
 
     def check_rows(self, count: int) -> int:
         return count if self.thinned else super().check_rows(count)  # which rows stand for people may be drawn anew
@@ -149,7 +160,7 @@ class UnitsByPlace(UnitSource):
         if self.thinned or int(sizes.max(initial=0)) > self.limits.most:
             self.draw()
             return
-        self._sizes = sizes if self.max_rows is None else np.full(people, self.max_rows)
+        self._sizes = self.limits.shared(sizes)
         self._heads, self._kept, self._lengths = first_of_each(codes), None, NOTHING_KNOWN
 
     def draw(self) -> None:
@@ -158,6 +169,12 @@ class UnitsByPlace(UnitSource):
             codes, people = self._people()
             self._sizes, self._heads, self._kept = chosen(codes, people, self.limits, self._rng)
             self._rng, self._lengths = None, NOTHING_KNOWN
+
+    def _recount(self, rng: Randomness) -> None:
+        if self.thinned:
+            self.choose(rng)
+            return
+        self._sizes, self._lengths = self.limits.shared(self._sizes), NOTHING_KNOWN  # of before: as many as are used
 
     def blocks(self) -> Iterator[UnitBlock]:
         if self._heads is None:
@@ -188,7 +205,7 @@ class UnitsByPlace(UnitSource):
             other.told = None
             norms = other.reduce(Norms(views))
             kept = codes if self._kept is None else codes[self._kept]
-            self._lengths = lengths_of(norms, kept, people, self.limits.most)
+            self._lengths = lengths_of(norms, kept, people, self._sizes)
         return self._lengths.beside(self.blocks(), views)
 
     def heads_in_memory(self) -> NDArray[Any] | None:

@@ -1,7 +1,8 @@
 """All rows of one person clipped together, where each row counts alike (``max_rows``).
 
-A person with rows of lengths n₁..n_j, j ≤ m, counts as one row of the length √(Σn²/m), their *joint length*. If that is
-more than the radius, all rows of the person are multiplied by one factor, so that the joint length is the radius.
+A person with rows of lengths n₁..n_j, each of which has the weight 1/m, j ≤ m, counts as one row of the length
+√(Σn²/m), their *joint length*. If that is more than the radius, all rows of the person are multiplied by one factor, so
+that the joint length is the radius.
 
 On the lattice (`stats.lattice`) this is a matter of integers. Lengths relative to the person's largest, squared and
 rounded up to steps of 2^-40, are integers a with the sum S, whatever the order of the rows. A row may have the squared
@@ -9,7 +10,7 @@ length ⌊a·B/S⌋, where B = L² − s is what all of them may have together. 
 whatever is proven of one row with |z| ≤ L holds of one person (docs/sensitivity.md). Everything here depends on the
 rows of that person alone.
 
->>> whole = joint_lengths(np.array([3.0, 4.0, 1.0]), np.array([0, 0, 1]), 2, most=2)
+>>> whole = joint_lengths(np.array([3.0, 4.0, 1.0]), np.array([0, 0, 1]), 2, np.array([2, 2]))
 >>> [round(float(length), 6) for length in whole.lengths]
 [3.535534, 0.707107]
 """
@@ -49,15 +50,15 @@ class JointLengths:
         return Together(parts.astype(np.float64), self.sums[whose].astype(np.float64), self.lengths[whose], firsts)
 
 
-def joint_lengths(norms: Floats, whose: NDArray[Any], people: int, most: int) -> JointLengths:
-    """From the lengths of all rows of so many people, given by their numbers; ``most``: rows of one person."""
+def joint_lengths(norms: Floats, whose: NDArray[Any], people: int, sizes: NDArray[np.int64]) -> JointLengths:
+    """From the lengths of all rows of so many people, given by their numbers; ``sizes``: m of each person."""
     largest, sums = np.zeros(people), np.zeros(people, dtype=np.int64)
     np.maximum.at(largest, whose, norms)
     for start in range(0, len(norms), _ROWS):  # integers: in whatever order, the sum is the same
         part = slice(start, start + _ROWS)
         np.add.at(sums, whose[part], _parts(norms[part], largest[whose[part]]))
     with np.errstate(over="ignore"):
-        return JointLengths(largest, sums, largest * np.sqrt(sums / (_STEPS * most)))
+        return JointLengths(largest, sums, largest * np.sqrt(sums / (_STEPS * sizes)))
 
 
 def _parts(norms: Floats, largest: Floats) -> NDArray[np.int64]:
@@ -86,7 +87,7 @@ def with_joint_lengths(block: Any, views: Sequence[RowView]) -> Any:
     if block.whose is None:
         raise AssertionError("rows that are clipped together come with all rows of their people")
     _, firsts, codes = np.unique(block.whose, return_index=True, return_inverse=True)
-    codes, marks, most = codes.reshape(-1), np.zeros(len(block), dtype=bool), int(block.sizes.max(initial=1))
+    codes, marks, sizes = codes.reshape(-1), np.zeros(len(block), dtype=bool), block.sizes[firsts]
     marks[firsts] = True
     norms = norms_of(block.rows, views)
-    return block.given([joint_lengths(each, codes, len(firsts), most).of(each, codes, marks) for each in norms])
+    return block.given([joint_lengths(each, codes, len(firsts), sizes).of(each, codes, marks) for each in norms])
