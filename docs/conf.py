@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import dpeigen
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "dpeigen"
 author = "The dpeigen developers"
 copyright = "The dpeigen developers, Apache-2.0"
 release = version = dpeigen.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "auto_examples/README.*"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery", "mathml"]
+exclude_patterns = ["_build", "_ext", "auto_examples/README.*"]
 nitpicky = False
 
 sphinx_gallery_conf = {
@@ -32,12 +36,14 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 html_title = f"dpeigen {release}"
 html_copy_source = False
 html_show_sphinx = False
 
 myst_heading_anchors = 3
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_fence_as_directive = ["math"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -18,8 +18,8 @@ matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("README.md"), *(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)])
 FENCE = re.compile(r"^(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
-# What a fence may be: code that is run, text that is not, or a directive of the documentation itself.
-KINDS = {"python", "text", "r", "julia", "{toctree}", "{eval-rst}"}
+# What a fence may be: code that is run, text that is not, a formula, or a directive of the documentation itself.
+KINDS = {"python", "text", "math", "r", "julia", "{toctree}", "{eval-rst}"}
 NEEDS = {"compose_pld": "dp_accounting", "dask": "dask", "pyspark": "pyspark"}  # names that need an optional package
 
 

@@ -148,7 +148,7 @@ def test_when_time_is_up_the_last_whole_reading_counts(tmp_path, monkeypatch):
 
     def late(job):
         if job.stage == "fresh" and job.piece >= runner.READINGS[1]:
-            raise runner._LateError
+            raise runner.LateError
         return right(job)
 
     monkeypatch.setattr(runner, "work", late)

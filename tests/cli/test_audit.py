@@ -6,6 +6,8 @@ import json
 
 from typer.testing import CliRunner
 
+from dpeigen._version import __version__
+from dpeigen.cli import audit as command
 from dpeigen.cli.app import app
 
 SMALL = ["--runs", "160", "--seed", "1", "--quick", "--workers", "1"]
@@ -24,6 +26,12 @@ def test_a_named_mechanism_with_a_folder(tmp_path):
     assert len(found["exact"]) == 6
     assert (tmp_path / "a" / "audit.png").stat().st_size > 5000
     assert json.loads((tmp_path / "a" / "audit.json").read_text()) == found
+    assert found["date"].startswith("20")
+    assert found["dpeigen"] == __version__
+    page = (tmp_path / "a" / "audit.md").read_text(encoding="utf-8")
+    assert found["date"][:10] in page
+    assert "**Nothing was refuted.**" in page
+    assert "| laplace, one column | 1 | 0 |" in page
     again = call("laplace, one column", "--epsilon", "1", *SMALL, "--out", str(tmp_path / "a"))
     assert again.exit_code == 0
     assert "not refuted" in again.stdout
@@ -54,3 +62,17 @@ def test_out_of_time_is_said():
     done = call("gaussian, one column", *SMALL, "--minutes", "0.000001")
     assert done.exit_code == 0
     assert "not reached in time: gaussian, one column" in done.stdout
+
+
+def test_a_full_audit_ends_within_the_hour(monkeypatch):
+    from dpeigen.auditing import runner
+
+    allowed = []
+    monkeypatch.setattr(
+        runner, "run_audits", lambda plan, place, minutes, **rest: (allowed.append(minutes), ([], []))[1]
+    )
+    assert call("--full").exit_code == 0
+    assert call("--full", "--minutes", "120").exit_code == 0
+    assert call().exit_code == 0
+    assert allowed == [command._FULL_MINUTES, 120.0, None]
+    assert command._FULL_MINUTES <= 50

@@ -16,12 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -35,6 +33,7 @@ from dpeigen.auditing.claims import Finding
 from dpeigen.auditing.draws import BufferedRandomness
 from dpeigen.auditing.events import Event, find_events, scores
 from dpeigen.auditing.pairs import Pair, catalogue, neighbours_of
+from dpeigen.auditing.schedule import LateError, Processes, work_off
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 from dpeigen.io import replace_file
 from dpeigen.privacy import Randomness
@@ -213,10 +212,6 @@ class _Job:
         return "search.npz" if self.stage == "search" else f"{self.stage}-{self.side}-{self.piece}.npy"
 
 
-class _LateError(Exception):
-    """The time was up before the piece was done."""
-
-
 def _generator(job: _Job) -> Randomness:
     if job.plan.seed is None:
         if job.stage == "search":
@@ -232,7 +227,7 @@ def _releases(target: Target, rows: Floats, count: int, rng: Randomness, deadlin
     found = []
     for _ in range(count):
         if deadline is not None and time.time() > deadline:
-            raise _LateError
+            raise LateError
         found.append(target.run(rows, rng))
     return np.nan_to_num(np.stack(found), nan=0.0, posinf=1e300, neginf=-1e300)
 
@@ -304,6 +299,10 @@ class _Audit:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.runs = plan.runs_of(name)
         self.above: _Audit | None = None  # the same mechanism at a larger ε
+
+    def ready(self) -> bool:
+        """Whether the search may begin: where a larger ε is audited too, its search comes first and serves for both."""
+        return self.above is None or (self.above.folder / "search.npz").exists()
 
     def found(self) -> Pair | None:
         """The pair, if the search has ended."""
@@ -408,24 +407,20 @@ def run_audits(
     audits = [_Audit(name, epsilon, plan, folder) for epsilon in larger for name in plan.targets]
     for above, audit in zip(audits, audits[len(plan.targets) :], strict=False):
         audit.above = above
-    reached = dict.fromkeys(audits, 0)
-    with _Processes(workers) as submit:
 
-        def advance(some: list[_Audit], stage: int) -> None:
-            ready = [audit for audit in some if reached[audit] == stage]
-            _work_off([(a, job) for a in ready for job in a.jobs(stage, deadline)], submit, workers, deadline)
-            for audit in ready:
-                reached[audit] = stage + (not audit.jobs(stage, deadline))
+    def say(stages: list[int]) -> None:
+        readings = [sum(stage >= number for stage in stages) for number in (3, STAGES)]
+        text = f"of {len(audits)} audits {readings[0]} have a first reading, {readings[1]} are complete"
+        if text != said[-1]:
+            said.append(text)
+            progress(text)
 
-        for at in range(0, len(audits), workers):  # a first reading of one after the other, whatever time there is
-            for stage in range(3):
-                advance(audits[at : at + workers], stage)
-            done = sum(r == 3 for r in reached.values())
-            progress(f"first reading of {done} of {len(audits)} mechanisms")
-        for stage in range(3, STAGES):
-            advance(audits, stage)
-            done = sum(r > stage for r in reached.values())
-            progress(f"reading {stage - 1} of {done} of {len(audits)} mechanisms")
+    said = [""]
+    with Processes(workers, work) as submit:
+        stages = work_off(
+            audits, stages=STAGES, first=3, submit=submit, workers=workers, deadline=deadline, progress=say
+        )
+    reached = dict(zip(audits, stages, strict=True))
     audits.sort(key=lambda audit: (plan.targets.index(audit.name), audit.epsilon))
     results = [audit.result(reached[audit]) for audit in audits]
     missing = [f"{a.name}, ε = {a.epsilon:g}" for a, r in zip(audits, results, strict=True) if r is None]
@@ -442,53 +437,3 @@ def _fix(plan: AuditPlan, folder: Path) -> None:
             raise ValueError(f"{folder} holds an audit with another plan. Give the same options, or another folder.")
         return
     replace_file(file, text.encode())
-
-
-class _Processes:
-    """Processes, or this one if one worker is asked for."""
-
-    def __init__(self, workers: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(workers, mp_context=context) if workers > 1 else None
-
-    def __enter__(self) -> Callable[[_Job], Future[Any]]:
-        return self._submit
-
-    def _submit(self, job: _Job) -> Future[Any]:
-        if self._pool is not None:
-            return self._pool.submit(work, job)
-        done: Future[Any] = Future()
-        try:
-            done.set_result(work(job))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _work_off(
-    pieces: list[tuple[_Audit, _Job]],
-    submit: Callable[[_Job], Future[Any]],
-    workers: int,
-    deadline: float | None,
-) -> None:
-    """All pieces, a few in flight at a time, until done or the time is up."""
-    left: Iterator[tuple[_Audit, _Job]] = iter(pieces)
-    flying: dict[Future[Any], tuple[_Audit, _Job]] = {}
-    while True:
-        while len(flying) < workers + 1 and (deadline is None or time.time() < deadline):
-            following = next(left, None)
-            if following is None:
-                break
-            flying[submit(following[1])] = following
-        if not flying:
-            return
-        for future in wait(flying, return_when=FIRST_COMPLETED).done:
-            audit, job = flying.pop(future)
-            try:
-                audit.save(replace(job, rows=None), future.result())
-            except _LateError:
-                continue

@@ -6,8 +6,8 @@ The exit code is 0 if nothing stated was refuted (with ``--planted``: if every p
 from __future__ import annotations
 
 import json
-import math
 import tempfile
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,12 +17,15 @@ import typer
 from dpeigen.cli._errors import USAGE, fail, one_line_errors
 
 if TYPE_CHECKING:
-    from dpeigen.auditing.exact import ExactLoss
+    from rich.console import Console
+
     from dpeigen.auditing.runner import AuditPlan, Result
+    from dpeigen.auditing.written import AuditReport
 
 __all__ = ["audit"]
 
 _QUICK, _USUAL, _FULL = 1000, 4000, 10_000
+_FULL_MINUTES = 50.0  # of --full unless told otherwise; with start and end it is done within the hour
 
 
 def audit(
@@ -36,7 +39,10 @@ def audit(
         int | None, typer.Option(help="Counted releases of each of two data sets; slow mechanisms get fewer.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Stop after so many minutes, with what can be said then.")
+        float | None,
+        typer.Option(
+            help="Stop after so many minutes and report what was found by then; 50 with --full, else no limit."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs, part of the catalogue, no search.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Many runs, ε of 1 and 4, a long search.")] = False,
@@ -54,6 +60,7 @@ def audit(
         from dpeigen.auditing.exact import exact_losses
         from dpeigen.auditing.runner import run_audits
         from dpeigen.auditing.targets import TARGETS
+        from dpeigen.auditing.written import AuditReport
         from dpeigen.cli._show import console, error_console
 
         if listed:
@@ -66,6 +73,9 @@ def audit(
         epsilons = tuple(epsilon or ((1.0, 4.0) if full else (4.0,)))
         count = runs or (_QUICK if quick else _FULL if full else _USUAL)
         plans = _plans(methods or [], epsilons, count, 0 if quick else 40 if full else 20, quick, planted, seed)
+        if full and minutes is None:
+            minutes = _FULL_MINUTES
+        begun = time.monotonic()
         results: list[Result] = []
         missing: list[str] = []
         with nullcontext(str(out)) if out else tempfile.TemporaryDirectory() as folder:
@@ -77,13 +87,15 @@ def audit(
                 )
                 results, missing = results + found, missing + late
         losses = [] if planted else [loss for e in epsilons for loss in exact_losses(e)]
+        took = (time.monotonic() - begun) / 60
+        report = AuditReport(results, losses, missing, took, workers, seed, AuditReport.now())
         if out:
-            _save(out, results, losses, missing)
+            _save(out, report)
         if as_json:
-            typer.echo(json.dumps(_as_dict(results, losses, missing), indent=2))
+            typer.echo(json.dumps(report.to_dict(), indent=2))
         else:
-            _show(console(), results, losses, missing, planted)
-        wrong = [r for r in results if r.refuted != planted] if results else []
+            _show(console(), report, planted)
+        wrong = [r for r in results if r.refuted != planted]
         bad = bool(wrong or any(loss.refuted for loss in losses) or (planted and missing))
     if bad:
         raise typer.Exit(1)
@@ -113,38 +125,21 @@ def _plans(
     ]
 
 
-def _as_dict(results: list[Result], losses: list[ExactLoss], missing: list[str]) -> dict[str, object]:
-    return {
-        "audits": [r.to_dict() for r in results],
-        "false_alarm_anywhere": _false_alarm(results),
-        "exact": [vars(loss) | {"refuted": loss.refuted} for loss in losses],
-        "not_reached_in_time": missing,
-    }
-
-
-def _false_alarm(results: list[Result]) -> float:
-    """The largest probability that a right mechanism, whichever, is called wrong: a sum over all claims."""
-    return min(1.0, math.fsum(1 - r.confidence for r in results))
-
-
-def _save(out: Path, results: list[Result], losses: list[ExactLoss], missing: list[str]) -> None:
+def _save(out: Path, report: AuditReport) -> None:
     from dpeigen.auditing.picture import audit_picture
 
-    text = json.dumps(_as_dict(results, losses, missing), indent=2)
-    (out / "audit.json").write_text(text + "\n", encoding="utf-8")
-    audit_picture(results, losses).savefig(out / "audit.png", dpi=150)
+    (out / "audit.json").write_text(json.dumps(report.to_dict(), indent=2) + "\n", encoding="utf-8")
+    (out / "audit.md").write_text(report.to_markdown(), encoding="utf-8")
+    audit_picture(report.results, report.losses).savefig(out / "audit.png", dpi=150)
 
 
-def _show(out: object, results: list[Result], losses: list[ExactLoss], missing: list[str], planted: bool) -> None:
-    from rich.console import Console
+def _show(out: Console, report: AuditReport, planted: bool) -> None:
     from rich.table import Table
 
-    if not isinstance(out, Console):
-        raise AssertionError("a console")
     table = Table(title="Lower bounds on the real ε", title_justify="left", title_style="bold")
     for heading in ("mechanism", "stated", "audited", "plain", "counted", "worst neighbours", "verdict"):
         table.add_column(heading, justify="right" if heading in ("audited", "plain") else "left")
-    for r in results:
+    for r in report.results:
         stated = f"{r.epsilon:g}" + (f", {r.delta:g}" if r.delta else "")
         counted = f"{r.hits[0]} : {r.hits[1]} of {r.trials}" + (
             "" if r.trials == r.planned else f" ({r.planned} planned)"
@@ -152,20 +147,20 @@ def _show(out: object, results: list[Result], losses: list[ExactLoss], missing: 
         verdict = ("caught" if planted else "REFUTED") if r.refuted else ("MISSED" if planted else "not refuted")
         table.add_row(r.name, stated, f"{r.lower:.3f}", f"{r.plain:.3f}", counted, r.pair, verdict)
     out.print(table)
-    if losses:
+    if report.losses:
         exact = Table(title="Exact losses of the worst known neighbours", title_justify="left", title_style="bold")
         for heading in ("mechanism", "stated", "exact", "verdict"):
             exact.add_column(heading)
-        for loss in losses:
+        for loss in report.losses:
             stated = f"{loss.stated:g}" + (f", {loss.delta:g}" if loss.delta else "")
             exact.add_row(loss.name, stated, f"{loss.loss:.6g}", "REFUTED" if loss.refuted else "not refuted")
         out.print(exact)
-    for name in missing:
+    for name in report.missing:
         out.print(f"not reached in time: {name}", markup=False)
-    if results:
+    if report.results:
         out.print(
-            f"Each bound is wrong with probability at most {1 - results[0].confidence:.2g}, one of all {len(results)} "
-            f"with at most {_false_alarm(results):.2g}: repeat what is refuted with fresh draws before you believe it. "
-            "An audit can prove a mechanism wrong, never right.",
+            f"Each bound is wrong with probability at most {1 - report.results[0].confidence:.2g}, any of the "
+            f"{len(report.results)} with at most {report.false_alarm:.2g}. Repeat a refuted mechanism with fresh draws "
+            "before you believe it. An audit can prove a mechanism wrong, never right.",
             markup=False,
         )

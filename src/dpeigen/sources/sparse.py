@@ -1,6 +1,7 @@
-"""Sparse matrices of SciPy: kept as they are, made dense a block of rows at a time.
+"""Sparse matrices of SciPy: kept as they are, made dense a block of rows at a time where a statistic needs that.
 
-A row's image depends on that row alone, as for any other table. Cells that are not stored are 0.
+A row's image depends on that row alone, as for any other table. Cells that are not stored are 0. Second moments of rows
+that are not centred are summed sparsely (`stats.sparse_rows`), with the same integers.
 
 >>> from scipy.sparse import csr_matrix
 >>> source = SparseSource(csr_matrix([[0.0, 2.0], [0.0, 0.0]]))
@@ -11,6 +12,7 @@ A row's image depends on that row alone, as for any other table. Cells that are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,13 @@ from numpy.typing import NDArray
 
 from dpeigen.sources.base import Source
 from dpeigen.sources.memory import block_rows
+from dpeigen.stats import SecondMoment, Statistic
+from dpeigen.stats.lattice import EXACT_ROWS
+from dpeigen.stats.sparse_rows import SparseRows, keeps_zeros
 
 __all__ = ["SparseSource", "by_blocks", "dense_blocks", "is_sparse"]
+
+_SPARSE = 0.05  # the share of stored cells up to which sparse sums are faster (benchmarks/sparse.py)
 
 
 def is_sparse(X: Any) -> bool:
@@ -60,6 +67,23 @@ class SparseSource(Source):
 
     def blocks(self) -> Iterator[NDArray[np.generic]]:
         return dense_blocks(self._matrix)
+
+    def blocks_for(self, statistic: Statistic) -> Iterator[Any]:
+        if type(statistic) is not SecondMoment or not keeps_zeros(statistic.lattice) or self._stored is None:
+            return self.blocks()
+        rows = self._stored
+        return (SparseRows(rows[start : start + EXACT_ROWS]) for start in range(0, max(rows.shape[0], 1), EXACT_ROWS))
+
+    @cached_property
+    def _stored(self) -> Any | None:
+        """The rows with every cell stored once; None where sparse sums would take longer than dense ones."""
+        rows = self._matrix
+        if rows.nnz > _SPARSE * rows.shape[0] * rows.shape[1]:
+            return None
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sort_indices()
+        return rows if rows.has_canonical_format else None
 
 
 def dense_blocks(matrix: Any) -> Iterator[NDArray[np.generic]]:

@@ -32,6 +32,7 @@ from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import Frame, RowView
 from dpeigen.stats.lattice import EXACT_ROWS, LEVELS, Lattice
 from dpeigen.stats.products import exact_product
+from dpeigen.stats.sparse_rows import SparseRows, keeps_zeros, sparse_gram
 from dpeigen.stats.sums import RowTotals
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import UnitBlock, terms_of
@@ -120,6 +121,18 @@ class SecondMoment(_LatticeSum):
 
     def fresh(self) -> SecondMoment:
         return SecondMoment(self.lattice, self.center_weight)
+
+    def update(self, block: Any) -> Any:
+        if not isinstance(block, SparseRows) or not keeps_zeros(self.lattice):
+            return super().update(block)
+        for count, gram, total in sparse_gram(self.lattice, block):
+            self._check_room(count)
+            self._gram.add(gram.astype(np.int64))
+            if self._sums is not None:
+                self._sums.add_rows(total, count)
+            self.count += count
+            self._seen += count
+        return self
 
     def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:  # noqa: ARG002
         if self._pending_rows + len(rows) > EXACT_ROWS:

@@ -31,8 +31,7 @@ class RowTotals:
     def add(self, rows: NDArray[np.float64], block: Any) -> None:
         """Take the lattice rows of a block."""
         if not isinstance(block, UnitBlock):
-            self.total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
-            self._terms += len(rows)
+            self.add_rows(exact_product(np.ones(len(rows)), rows), len(rows))
             return
         weights = root_weights(block.sizes, ROOT_LEVELS)
         self._shared.add(exact_product(weights, rows).astype(np.int64))  # each product is at most 2^40
@@ -40,6 +39,11 @@ class RowTotals:
             self._capped += int((weights.astype(np.int64) ** 2).sum())
         else:
             self._terms += block.people
+
+    def add_rows(self, total: NDArray[np.float64], count: int) -> None:
+        """Take the sum of so many lattice rows by themselves."""
+        self.total += total.astype(np.int64)
+        self._terms += count
 
     def merge(self, other: RowTotals) -> None:
         self.total += other.total
