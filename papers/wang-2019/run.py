@@ -38,7 +38,8 @@ LOST = 0.8  # of the distance of a random subspace: from there on a cell shows t
 
 PARTS = {
     "figure-1": ("figure-1/*", "figure-1-printed-data/*"),
-    "figure-2": ("figure-2/*", "figure-2-printed-data/*"),
+    "figure-2-printed-data": ("figure-2-printed-data/*",),
+    "figure-2": ("figure-2/*",),
     "covertype": ("covertype/*",),
     **{name: (f"table/{name}/*",) for name in wang_cells.TABLES},
 }
@@ -62,9 +63,9 @@ def measured(
         return range(first_seed, first_seed + counts[name])
 
     for cell in wang_cells.figure_cells(quick):
-        part = "figure-1" if cell.s is None else "figure-2"
-        if part in parts:
-            keep(cell.key, wang_cells.figure_errors(cell, seeds(part)))
+        name = "figure-1" if cell.s is None else "figure-2"
+        if (name if cell.s is None else cell.figure) in parts:
+            keep(cell.key, wang_cells.figure_errors(cell, seeds(name)))
     rows: tuple[str, Floats] = ("", np.zeros((0, 0)))
     for k, epsilon in wang_cells.covertype_cells(quick) if "covertype" in parts else ():
         if rows[0] != "covertype":
