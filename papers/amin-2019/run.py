@@ -187,7 +187,7 @@ ABOUT = (
 
 
 def record(*parts: str) -> None:
-    """Write ``expected.json`` anew, or only NAME-ridge of it: only after a change that is meant to change the numbers."""
+    """Write ``expected.json`` anew, or NAME-ridge of it: only after a change that is meant to change the numbers."""
     known = {f"{name}-ridge": name for name in amin_regression.TARGETS}
     if unknown := set(parts) - set(known):
         sys.exit(f"There are the parts {', '.join(known)}; not {', '.join(sorted(unknown))}.")

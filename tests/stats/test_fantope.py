@@ -139,18 +139,18 @@ def test_a_part_that_pays_is_never_left_out():
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_working_set_changes_nothing(monkeypatch, k):
     """Noise with about 1.7 links a column: nearly all hang together, and few are in the solution."""
-    S, penalty = noisy_diagonal(240, 3, 6.0), 2.7
+    S, penalty = noisy_diagonal(160, 3, 6.0), 2.55
     used = []
     inner = working_set._bound
     monkeypatch.setattr(working_set, "_SMALL", 20)
     monkeypatch.setattr(working_set, "_FIRST", 12)
     monkeypatch.setattr(working_set, "_bound", lambda *given: used.append(len(given[1])) or inner(*given))
-    some = fantope_admm(S, k, penalty, tolerance=1e-6, max_iterations=2000)
+    some = fantope_admm(S, k, penalty, tolerance=1e-5, max_iterations=1000)
     assert used
-    assert used[-1] < 80  # most columns were never looked at
+    assert used[-1] < 54  # most columns were never looked at
     whole_problem(monkeypatch)
-    whole = fantope_admm(S, k, penalty, tolerance=1e-6, max_iterations=2000)
-    assert some.projector == pytest.approx(whole.projector, abs=1e-4)
+    whole = fantope_admm(S, k, penalty, tolerance=1e-5, max_iterations=1000)
+    assert some.projector == pytest.approx(whole.projector, abs=1e-3)
     assert -1e-6 < some.gap < 1e-3 * np.abs(S).max()  # and the certificate is one of all columns
 
 

@@ -1,8 +1,8 @@
 """The iteration behind Fantope projection and selection (`stats.fantope`): ADMM on linked and on single columns.
 
-X ← Π_F(Y − U + S/ρ), Y ← soft(X + U, λ/ρ), U ← U + X − Y, over-relaxed, with ρ balanced between the two residuals. Π_F keeps
-the eigenvectors and moves the eigenvalues to min(max(γᵢ − θ, 0), 1), θ such that they add up to k: only those above θ are
-needed, so large problems use a partial eigensolver, started from the last eigenvectors.
+X ← Π_F(Y − U + S/ρ), Y ← soft(X + U, λ/ρ), U ← U + X − Y, over-relaxed, with ρ balanced between the two residuals.
+Π_F keeps the eigenvectors and moves the eigenvalues to min(max(γᵢ − θ, 0), 1), θ such that they add up to k: only
+those above θ are needed, so large problems use a partial eigensolver, started from the last eigenvectors.
 
 >>> fantope_threshold(np.array([5.0, 0.3, 0.0]), 1)
 4.0

@@ -5,11 +5,11 @@ projection and selection (Vu, Cho, Lei, Rohe 2013) solves
 
     maximise ⟨S, X⟩ − λ‖X‖₁ over X in F_k,    ‖·‖₁ the sum of absolute entries,
 
-here by ADMM (`stats.admm`). Three facts make it fast and checkable. *Screening* (`stats.screening`): columns without an
-entry above λ are scalars, and connected parts that no solution uses are left out. *A certificate*: for any Z with
-|Zᵢⱼ| ≤ λ, the sum of the k largest eigenvalues of S − Z is an upper bound on the maximum; the dual variable of ADMM gives
-such a Z, and the gap is reported. *A working set* (`stats.working_set`): where few entries exceed λ, the problem is
-solved on a few columns, and the certificate shows that the others are not needed.
+here by ADMM (`stats.admm`). Three facts make it fast and checkable. *Screening* (`stats.screening`): columns without
+an entry above λ are scalars, and connected parts that no solution uses are left out. *A certificate*: for any Z with
+|Zᵢⱼ| ≤ λ, the sum of the k largest eigenvalues of S − Z is an upper bound on the maximum; the dual variable of ADMM
+gives such a Z, and the gap is reported. *A working set* (`stats.working_set`): where few entries exceed λ, the
+problem is solved on a few columns, and the certificate shows that the others are not needed.
 
 Everything here is computed from released or public matrices, so it spends nothing.
 

@@ -1,18 +1,19 @@
 """Columns that a sparse principal subspace cannot use, found before it is computed.
 
-Fantope projection and selection maximises ⟨S, X⟩ − λ‖X‖₁ over 0 ⪯ X ⪯ I, tr X = k (`stats.fantope`). Link i and j where
-|Sᵢⱼ| > λ, and call the connected parts of that graph C.
+Fantope projection and selection maximises ⟨S, X⟩ − λ‖X‖₁ over 0 ⪯ X ⪯ I, tr X = k (`stats.fantope`). Link i and j
+where |Sᵢⱼ| > λ, and call the connected parts of that graph C.
 
 *Parts separate.* Setting the entries of X between parts to 0 keeps X in the Fantope (it is an average of X over sign
-changes of whole parts) and never lowers the objective, as |Sᵢⱼ| ≤ λ there. So the maximum is that of Σ_C f_C(k_C) over
-shares k_C ≥ 0 that add up to k, f_C the same problem on part C. Every f_C is concave, and f_C(t) = t·f_C(1) for t ≤ 1,
-where X ⪯ I says nothing more than the trace does.
+changes of whole parts) and never lowers the objective, as |Sᵢⱼ| ≤ λ there. So the maximum is that of Σ_C f_C(k_C)
+over shares k_C ≥ 0 that add up to k, f_C the same problem on part C. Every f_C is concave, and f_C(t) = t·f_C(1) for
+t ≤ 1, where X ⪯ I says nothing more than the trace does.
 
-*Parts that get no share.* Let a_C = maxᵢ Sᵢᵢ − λ over the columns of C and b_C the largest eigenvalue of the matrix with
-Sᵢᵢ − λ on the diagonal and sign(Sᵢⱼ)·max(|Sᵢⱼ| − λ, 0) off it. Then a_C ≤ f_C(1) ≤ b_C: the first by X = eᵢeᵢᵀ, the second
-because ⟨S, X⟩ − λ‖X‖₁ ≤ ⟨S − Z, X⟩ for every Z with |Zᵢⱼ| ≤ λ. Let θ be the (k + 1)-th largest a_C. Of the k + 1 parts with
-a_C ≥ θ one has a share below 1, and gains at least θ for each unit that it is given; a part with b_C < θ loses at most b_C.
-So in every solution it has no share, and X is 0 there. With at most k parts nothing is left out.
+*Parts that get no share.* Let a_C = maxᵢ Sᵢᵢ − λ over the columns of C and b_C the largest eigenvalue of the matrix
+with Sᵢᵢ − λ on the diagonal and sign(Sᵢⱼ)·max(|Sᵢⱼ| − λ, 0) off it. Then a_C ≤ f_C(1) ≤ b_C: the first by X = eᵢeᵢᵀ,
+the second because ⟨S, X⟩ − λ‖X‖₁ ≤ ⟨S − Z, X⟩ for every Z with |Zᵢⱼ| ≤ λ. Let θ be the (k + 1)-th largest a_C. Of the
+k + 1 parts with a_C ≥ θ one has a share below 1, and gains at least θ for each unit that it is given; a part with b_C
+< θ loses at most b_C. So in every solution it has no share, and X is 0 there. With at most k parts nothing is left
+out.
 
 >>> kept_columns(np.diag([3.0, 2.0, 1.0, 0.5]), 1, 0.1)
 (array([], dtype=int64), array([0, 1]))

@@ -1,12 +1,12 @@
 """Fantope projection and selection on a few columns, with a proof that the others are not needed.
 
-Where few entries of S exceed λ, a solution lives on few columns, but they are linked to many (in noise nearly all columns
-hang together as soon as each has more than one link). So the problem is solved on a working set W, which grows by the
-columns that are linked to the support. When there are none left, the answer is checked as a whole: for the matrix Z that is
-ADMM's dual variable on W, and S cut off at ±λ elsewhere, the k largest eigenvalues of S − Z add up to an upper bound on
-the maximum over *all* columns. S − Z is sparse outside W, so that costs little. Only if the bound is no better than that on
-W alone up to the tolerance, the answer is taken; otherwise the columns in which the leading eigenvectors of S − Z live
-are added. At the latest W is everything.
+Where few entries of S exceed λ, a solution lives on few columns, but they are linked to many (in noise nearly all
+columns hang together as soon as each has more than one link). So the problem is solved on a working set W, which
+grows by the columns that are linked to the support. When there are none left, the answer is checked as a whole: for
+the matrix Z that is ADMM's dual variable on W, and S cut off at ±λ elsewhere, the k largest eigenvalues of S − Z add
+up to an upper bound on the maximum over *all* columns. S − Z is sparse outside W, so that costs little. Only if the
+bound is no better than that on W alone up to the tolerance, the answer is taken; otherwise the columns in which the
+leading eigenvectors of S − Z live are added. At the latest W is everything.
 """
 
 from __future__ import annotations
