@@ -39,7 +39,7 @@ REPETITIONS = {"wine": 50, "airfoil": 50, "adult": 50}
 QUICK = {"wine": 10, "airfoil": 10, "adult": 2}
 NOT_QUICK = ("kapralov-talwar", "gaussian-16", "G-16")
 RECORDED = {"wine": 200, "airfoil": 200, "adult": 50}
-RIDGE_RECORDED = {"wine": 50, "airfoil": 200, "adult": 20}  # AD has heavy tails on airfoil
+RIDGE_RECORDED = {"wine": 50, "airfoil": 200, "adult": 50}  # AD has heavy tails on airfoil
 SWEPT = 50  # runs of each point of the two sweeps
 SWEEP_METHODS = ("AD", "IT-U", "KT", "L", "G-10", "eigenvector-sampling", "matrix-laplace")
 ROWS = (300, 1000, 3000, 10_000, 30_000, 100_000)  # of 10 columns
@@ -186,10 +186,18 @@ ABOUT = (
 )
 
 
-def record() -> None:
-    """Write ``expected.json`` anew: only after a change that is meant to change the numbers."""
-    found = cells(False, RECORDED, RECORDED_FROM)
-    write_expected(HERE, ABOUT, {key_of(cell): values for cell, values in found.items()})
+def record(*parts: str) -> None:
+    """Write ``expected.json`` anew, or NAME-ridge of it: only after a change that is meant to change the numbers."""
+    known = {f"{name}-ridge": name for name in amin_regression.TARGETS}
+    if unknown := set(parts) - set(known):
+        sys.exit(f"There are the parts {', '.join(known)}; not {', '.join(sorted(unknown))}.")
+    found = {} if parts else cells(False, RECORDED, RECORDED_FROM)
+    for name in (known[part] for part in parts):
+        seeds = range(RECORDED_FROM, RECORDED_FROM + RIDGE_RECORDED[name])
+        found |= amin_regression.cells(name, SETS[name]().X, EPSILONS, seeds)
+    only = [f"{part}/*" for part in parts]
+    write_expected(HERE, ABOUT, {key_of(cell): values for cell, values in found.items()}, only=only)
+    sys.exit(0)  # comparing is a run of its own
 
 
 if __name__ == "__main__":

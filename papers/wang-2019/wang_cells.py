@@ -15,6 +15,7 @@ from dpeigen.evaluation import projection_distance
 from dpeigen.local import LocalParameters
 from dpeigen.local.sparse import default_penalty
 from dpeigen.stats import fantope_admm
+from dpeigen.stats.screening import kept_columns
 
 Floats = NDArray[np.float64]
 CURVES = ("printed", "corrected", "pure")
@@ -146,27 +147,36 @@ def unit_rows(name: str) -> Floats:
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def with_support(S: Floats, k: int, s: int) -> Floats:
-    """The sparse components of the smallest penalty that leaves at most s columns (by halving, on a log scale).
+STEP, HALVINGS = 0.985, 2  # of the search: down by this factor until it ends, then halving the last step
+MOST = 8  # times s linked columns, after screening, with which a penalty is still tried
 
-    Columns without an entry above the penalty matter through their variance only, so the k largest of those are enough.
+
+def with_support(S: Floats, k: int, s: int) -> Floats:
+    """The sparse components of the smallest penalty that leaves at most s columns, found from above.
+
+    From the largest entry on, where nothing is linked, the penalty goes down until more than s columns are left (or
+    screening leaves more than 8s linked ones); the last step is then halved. Columns without an entry above the penalty
+    matter through their variance only, so the k + 1 largest of those are enough (`stats.screening`).
     """
-    links, variances = largest_links(S), np.diag(S)
-    low, high = 1e-3 * float(links.max()), float(links.max())
-    best = np.argsort(-variances, kind="stable")[:k], np.eye(k)  # nothing is linked
-    for _ in range(9):
-        middle = math.sqrt(low * high)
-        linked = np.flatnonzero(links > middle)
-        if len(linked) > max(8 * s, 200):
-            low = middle
-            continue
-        single = np.setdiff1d(np.argsort(-variances, kind="stable")[: k + len(linked)], linked)[: k + len(linked)]
-        kept = np.concatenate([linked, single])
-        found = fantope_admm(S[np.ix_(kept, kept)], k, middle, tolerance=3e-3, max_iterations=300)
-        if len(found.support) > s:
-            low = middle
+    links, order = largest_links(S), np.argsort(-np.diag(S), kind="stable")
+    penalty, factor, halving = float(links.max()), STEP, False
+    best = order[:k], np.eye(k)  # nothing is linked
+    while factor < STEP ** (0.5**HALVINGS) and penalty > 1e-3 * links.max():
+        lower = penalty * factor
+        linked = np.flatnonzero(links > lower)
+        columns = np.union1d(linked, order[~np.isin(order, linked, kind="table")][: k + 1])
+        block = np.asarray(S[np.ix_(columns, columns)], dtype=np.float64)
+        joined, single = kept_columns(block, k, lower)
+        kept = np.union1d(joined, single)
+        found = None
+        if len(joined) <= MOST * s:
+            found = fantope_admm(block[np.ix_(kept, kept)], k, lower, tolerance=3e-3, max_iterations=300)
+        if found is not None and len(found.support) <= s:
+            penalty, best = lower, (columns[kept], found.components)
         else:
-            high, best = middle, (kept, found.components)
+            halving = True
+        if halving:
+            factor = math.sqrt(factor)
     components = np.zeros((k, len(S)))
     components[:, best[0]] = best[1]
     return components
@@ -183,12 +193,13 @@ def largest_links(S: Floats) -> Floats:
 def table_errors(name: str, s: int, epsilon: float, X: Floats, seeds: range) -> dict[str, Floats]:
     """Distance of the private from the non-private sparse subspace, k = 10."""
     k = 10
-    truth = with_support(X.T @ X / len(X), k, s)
+    exact = X.T @ X / len(X)
+    truth = with_support(exact, k, s)
     found: dict[str, list[float]] = {curve: [] for curve in CURVES}
     for seed in seeds:
         rng = generator(f"{name}/{s}/{epsilon:g}", seed)
         for curve in CURVES:
-            S = noisy_average(X, curve, epsilon if curve == "printed" else true_epsilon(epsilon), rng)
+            S = noisy_average(X, curve, epsilon if curve == "printed" else true_epsilon(epsilon), rng, exact=exact)
             found[curve].append(distance(with_support(S, k, s), truth))
     return {curve: np.array(values) for curve, values in found.items()}
 

@@ -17,6 +17,7 @@ from dpeigen.local import LocalParameters
 
 Floats = NDArray[np.float64]
 DELTA = 1e-4
+_LARGE = 5000  # columns
 
 
 def printed_sigma(epsilon: float, delta: float = DELTA) -> float:
@@ -66,10 +67,7 @@ def noisy_average(
     if curve != "pure":
         rows = X / np.maximum(norms, 1.0)
         return rows.T @ rows / n + _noise(p, n, curve, epsilon, rng, delta)
-    noise = np.triu(rng.normal(size=(p, p))) / math.sqrt(n)
-    noise += np.triu(noise, 1).T
-    on = np.eye(p, dtype=bool)
-    noise[~on] /= math.sqrt(2)
+    noise = _symmetric(p, n, rng, math.sqrt(0.5))
     cap = LocalParameters(p, epsilon, 0.0, rows="scale").cap
     rows = X / norms
     weights = along(cap.height, cap.coin / 2.0**64, n, rng) / cap.gain
@@ -78,12 +76,19 @@ def noisy_average(
 
 def _noise(p: int, n: int, curve: str, epsilon: float, rng: np.random.Generator, delta: float) -> Floats:
     """The noise of the average of n Gaussian reports."""
-    noise = np.triu(rng.normal(size=(p, p))) / math.sqrt(n)
-    noise += np.triu(noise, 1).T
     if curve == "printed":
-        return np.asarray(printed_sigma(epsilon, delta) * noise)
-    noise[~np.eye(p, dtype=bool)] /= math.sqrt(2)
-    return np.asarray(LocalParameters(p, epsilon, delta).noise * noise)
+        return np.asarray(printed_sigma(epsilon, delta) * _symmetric(p, n, rng, 1.0))
+    return np.asarray(LocalParameters(p, epsilon, delta).noise * _symmetric(p, n, rng, math.sqrt(0.5)))
+
+
+def _symmetric(p: int, n: int, rng: np.random.Generator, off: float) -> Floats:
+    """Symmetric noise of variance 1/n on the diagonal and off²/n off it; 50 million entries in single precision."""
+    whole = rng.standard_normal((p, p), dtype=np.float32) if p > _LARGE else rng.normal(size=(p, p))
+    noise = np.triu(whole, 1)
+    noise += noise.T
+    noise *= off / math.sqrt(n)
+    np.fill_diagonal(noise, np.diag(whole) / math.sqrt(n))
+    return noise
 
 
 def along(height: float, coin: float, n: int, rng: np.random.Generator) -> Floats:

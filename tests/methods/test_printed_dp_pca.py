@@ -91,6 +91,57 @@ def test_another_constant_is_seen(fault):
     assert furthest(SETTINGS[0], fault) > 6
 
 
+LOOPS = [(2, 8.0, 2.0, 0.0, 3.0), (3, 6.0, 1.0, 3.0, 2.0)]  # d, ε, h, ξ, λ₁ − λ₂
+LOOP_BATCH, LOOP_STEPS, LOOP_RUNS = 6000, 8, 40
+LOOP_K, LOOP_A, LOOP_C1 = 0.25, 0.5, 24.0  # so many groups that thresholds, which the paper leaves open, do not matter
+
+
+def algorithm_3(X, epsilon, h, xi, gap, rng):
+    """w₀ uniform; T batches of B rows; w ← w + η_t·ĝ, normalised, ĝ by Algorithms 4 and 5 on the halves of a batch."""
+    w = rng.normal(size=X.shape[1])
+    w /= np.linalg.norm(w)
+    for t, rows in enumerate(X.reshape(LOOP_STEPS, LOOP_BATCH, -1), start=1):
+        g = rows * (rows @ w)[:, None]  # A_i·w with A_i = x_i·x_iᵀ
+        first, second = g[: LOOP_BATCH // 2], g[LOOP_BATCH // 2 :]
+        Lambda = algorithm_4(first, epsilon, DELTA, ZETA, LOOP_C1, rng)
+        if Lambda is not None:
+            w = w + h / (gap * (xi + t)) * algorithm_5(second, epsilon, DELTA, ZETA, Lambda, LOOP_K, LOOP_A, rng)
+            w /= np.linalg.norm(w)
+    return w
+
+
+def loops(d, epsilon, h, xi, gap, fault):
+    """Squared sines of the angle to the first direction: the library's, the transcription's."""
+    ours, theirs, rng = [], [], np.random.default_rng(17)
+    options = {"h": h, "xi": xi, "gap": gap, "K": LOOP_K, "a": LOOP_A, "zeta": ZETA, "groups_constant": LOOP_C1} | fault
+    method = DPPCA(constants="published", batch=LOOP_BATCH, **options)
+    for seed in range(LOOP_RUNS):
+        data = np.random.default_rng([seed, d])
+        X = data.normal(size=((LOOP_STEPS + 1) * LOOP_BATCH, d)) * np.r_[2.0, np.ones(d - 1)]
+        pca = PrivatePCA(1, epsilon=epsilon, delta=DELTA, method=method, center=None, random_state=seed).fit(X)
+        details = pca.release_.facts["details"]
+        assert details["steps"][0] + details["skipped"] == LOOP_STEPS
+        ours.append(1 - pca.components_[0, 0] ** 2)
+        theirs.append(1 - algorithm_3(X[: LOOP_STEPS * LOOP_BATCH], epsilon, h, xi, gap, rng)[0] ** 2)
+    return np.array(ours), np.array(theirs)
+
+
+def apart(setting, fault=()):
+    """Standard errors between the mean squared sines."""
+    ours, theirs = loops(*setting, dict(fault))
+    return abs(ours.mean() - theirs.mean()) / math.sqrt((ours.var() + theirs.var()) / LOOP_RUNS)
+
+
+@pytest.mark.parametrize("setting", LOOPS)
+def test_the_loop_agrees_with_the_transcription(setting):
+    """Within 6 standard errors: a false alarm has probability below 1e-8."""
+    assert apart(setting) < 6
+
+
+def test_another_learning_rate_is_seen():
+    assert apart(LOOPS[0], {"h": 0.6, "xi": 60.0}) > 6
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 0.9, 1.0, 4.0, 16.0])
 def test_the_second_half_is_within_the_budget_for_every_epsilon(epsilon):
     budget = Budget(epsilon, 1e-6)

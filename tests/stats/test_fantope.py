@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpeigen.stats import fantope, fantope_admm, project_fantope, projection_distance
+from dpeigen.stats import admm, fantope, fantope_admm, project_fantope, projection_distance, working_set
 from dpeigen.stats.fantope import fantope_threshold
+from dpeigen.stats.screening import kept_columns
 
 
 def by_bisection(matrix, k):
@@ -85,29 +86,99 @@ def test_a_wrong_penalty_would_be_noticed():
     assert np.abs(fantope_admm(S, 3, 0.0105).projector - primal_dual(S, 3, 0.01, 300)).max() > 1e-3
 
 
-def test_screening_changes_nothing(monkeypatch):
-    S, _, _ = sparse_case(60, 6, 2, 0.01, seed=5)
-    penalty = 0.03
-    screened = fantope_admm(S, 2, penalty, tolerance=1e-8)
-    assert len(fantope._linked((S + S.T) / 2, penalty)) < 30  # most columns were left out
-    monkeypatch.setattr(fantope, "_linked", lambda matrix, penalty: np.arange(len(matrix)))
-    whole = fantope_admm(S, 2, penalty, tolerance=1e-8)
+def noisy_diagonal(p, seed, spread=1.0):
+    """Noise with variances on the diagonal that differ: a few columns stand out, and links between them are noise."""
+    rng = np.random.default_rng(seed)
+    N = np.triu(rng.normal(size=(p, p)))
+    return N + np.triu(N, 1).T + np.diag(spread * rng.normal(size=p))
+
+
+def whole_problem(monkeypatch):
+    """No column is left out."""
+    monkeypatch.setattr(fantope, "kept_columns", lambda matrix, k, penalty: (np.arange(len(matrix)), np.arange(0)))
+    monkeypatch.setattr(working_set, "_SMALL", 10**9)
+
+
+@pytest.mark.parametrize(("case", "k", "penalty"), [("sparse", 2, 0.03), ("noise", 3, 2.2), ("noise", 1, 2.6)])
+def test_screening_changes_nothing(monkeypatch, case, k, penalty):
+    S = sparse_case(60, 6, 2, 0.01, seed=5)[0] if case == "sparse" else noisy_diagonal(40, 7)
+    joined, single = kept_columns((S + S.T) / 2, k, penalty)
+    assert len(joined) + len(single) < len(S)  # some columns were left out
+    screened = fantope_admm(S, k, penalty, tolerance=1e-8, max_iterations=20_000)
+    whole_problem(monkeypatch)
+    whole = fantope_admm(S, k, penalty, tolerance=1e-8, max_iterations=20_000)
     assert screened.projector == pytest.approx(whole.projector, abs=1e-5)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.5, 3.0))
+def test_columns_left_out_are_zero_in_the_solution_of_the_whole_problem(seed, k, penalty):
+    S = noisy_diagonal(14, seed)
+    joined, single = kept_columns(S, k, penalty)
+    kept = np.union1d(joined, single)
+    assert len(kept) >= k
+    whole = admm.Admm(S, np.zeros(0), k, penalty)
+    whole.run(1e-6, 1000)
+    value = whole.objective()
+    part = admm.Admm(S[np.ix_(kept, kept)], np.zeros(0), k, penalty)
+    part.run(1e-6, 1000)
+    assert part.objective() >= value - 1e-4 * max(1.0, abs(value))  # nothing is lost by leaving the others out
+
+
+def test_a_part_that_pays_is_never_left_out():
+    """Two weak columns with a strong link beat four strong single ones; with a weaker link they do not."""
+    S = np.diag([3.0, 2.9, 2.8, 2.7, 1.0, 1.0])
+    S[4, 5] = S[5, 4] = 4.0
+    assert kept_columns(S, 1, 0.5)[0].tolist() == [4, 5]
+    assert fantope_admm(S, 1, 0.5).support.tolist() == [4, 5]
+    S[4, 5] = S[5, 4] = 1.5
+    assert kept_columns(S, 1, 0.5)[0].tolist() == []
+    assert fantope_admm(S, 1, 0.5).support.tolist() == [0]
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_working_set_changes_nothing(monkeypatch, k):
+    """Noise with about 1.7 links a column: nearly all hang together, and few are in the solution."""
+    S, penalty = noisy_diagonal(160, 3, 6.0), 2.55
+    used = []
+    inner = working_set._bound
+    monkeypatch.setattr(working_set, "_SMALL", 20)
+    monkeypatch.setattr(working_set, "_FIRST", 12)
+    monkeypatch.setattr(working_set, "_bound", lambda *given: used.append(len(given[1])) or inner(*given))
+    some = fantope_admm(S, k, penalty, tolerance=1e-5, max_iterations=1000)
+    assert used
+    assert used[-1] < 54  # most columns were never looked at
+    whole_problem(monkeypatch)
+    whole = fantope_admm(S, k, penalty, tolerance=1e-5, max_iterations=1000)
+    assert some.projector == pytest.approx(whole.projector, abs=1e-3)
+    assert -1e-6 < some.gap < 1e-3 * np.abs(S).max()  # and the certificate is one of all columns
+
+
+def test_the_bound_over_all_columns_sees_a_column_that_is_missing():
+    """A working set without the columns that matter: the bound is far above, and names them."""
+    S = noisy_diagonal(80, 4, 0.1)
+    S[70, 71] = S[71, 70] = 12.0
+    soft, working = working_set._thresholded(S, 1.0), np.arange(30)
+    core = admm.Admm(S[:30, :30], np.zeros(0), 1, 1.0)
+    core.run(1e-6, 2000)
+    bound, more = working_set._bound(soft, working, core)
+    assert bound > core.bound() + 1
+    assert {70, 71} <= set(more.tolist())
 
 
 def test_the_partial_eigensolver_changes_nothing(monkeypatch):
     S, _, _ = sparse_case(120, 6, 2, 0.0005, seed=6)
     whole = fantope_admm(S, 2, 0.001, tolerance=1e-6)
     used = []
-    partial = fantope._Admm._partial
+    partial = admm.Admm._partial
 
     def counted(self, *matrices):
         used.append(partial(self, *matrices))
         return used[-1]
 
-    monkeypatch.setattr(fantope, "_DENSE", 20)
-    monkeypatch.setattr(fantope, "_NARROW", 3)
-    monkeypatch.setattr(fantope._Admm, "_partial", counted)
+    monkeypatch.setattr(admm, "_DENSE", 20)
+    monkeypatch.setattr(admm, "_NARROW", 3)
+    monkeypatch.setattr(admm.Admm, "_partial", counted)
     some = fantope_admm(S, 2, 0.001, tolerance=1e-6)
     assert sum(result is not None for result in used) > 3  # it really was used
     assert some.projector == pytest.approx(whole.projector, abs=1e-4)
@@ -116,7 +187,7 @@ def test_the_partial_eigensolver_changes_nothing(monkeypatch):
 def test_single_precision_is_good_enough_for_loose_tolerances(monkeypatch):
     S, _, _ = sparse_case(80, 8, 3, 0.005, seed=8)
     fine = fantope_admm(S, 3, 0.004, tolerance=1e-4)
-    monkeypatch.setattr(fantope, "_DENSE", 20)
+    monkeypatch.setattr(admm, "_DENSE", 20)
     rough = fantope_admm(S, 3, 0.004, tolerance=1e-4)
     assert rough.converged
     assert rough.projector == pytest.approx(fine.projector, abs=2e-3)
