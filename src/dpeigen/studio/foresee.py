@@ -16,7 +16,6 @@ their number. That keeps a run at a few hundredths of a second.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from typing import Any
 from dpeigen.studio.errors import RefusedError, plain_remedies, words_for_the_page
 from dpeigen.studio.made_up import VISITS, ColumnFacts, MadeUpTable, column_facts, made_up
 from dpeigen.studio.project import Project
+from dpeigen.studio.rehearse import said_before
 from dpeigen.studio.trial import Asked, Tried, tried
 
 __all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
@@ -40,7 +40,6 @@ _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
 _HIGHEST_EPSILON = 1000.0  # in place of more people
 _KEPT = 64  # refined answers that quick ones follow
 _refined: dict[Any, Foreseen] = {}
-_running = threading.Lock()  # one at a time: the machine is also the user's
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _run(facts: Facts, number: int) -> Tried | None:
         (lower, upper) if facts.bounded else None,
         facts.target,
     )
-    with _running, single_blas():
+    with said_before(), single_blas():  # one at a time: the machine is also the user's
         return tried(asked, table, seed)
 
 
