@@ -38,6 +38,7 @@ _TABLES, _FIRST = 9, 3  # made-up tables of the answer, and of a first one; a po
 _WIDER = {"angle": 1.0, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
 _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
 _HIGHEST_EPSILON = 1000.0  # in place of more people
+_WIDE, _WIDEST = 120, 300  # columns of numbers for which a run takes seconds, and minutes
 _KEPT = 64  # refined answers that quick ones follow
 _refined: dict[Any, Foreseen] = {}
 
@@ -79,6 +80,7 @@ class Foreseen:
     low: float | None = None
     high: float | None = None
     why: str = ""
+    later: bool = False  # nothing can be said quickly
     runs: int = 0
     unclear: int = 0  # runs that could not tell anything from noise
     curve: tuple[tuple[float, float | None], ...] = field(default=())
@@ -131,6 +133,8 @@ def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
     known = _refined.get(replace(facts, epsilon=1.0))
     if known is not None and not _refusal(facts):
         return _along(known, facts.epsilon)
+    if _WIDE < facts.features <= _WIDEST and facts.measure != "cell":
+        return Foreseen(None, later=True)
     return _answer(facts, _FIRST, seconds)
 
 
@@ -161,6 +165,8 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
         return _cell(facts)
     if facts.question != "covariance" and facts.features < 2:
         return Foreseen(None, why="This question needs two columns or more.")
+    if facts.features > _WIDEST:
+        return Foreseen(None, why=f"There is no prediction for more than {_WIDEST} columns of numbers.", later=True)
     if why := _refusal(facts):
         return Foreseen(None, why=why)
     end, runs = time.thread_time() + seconds, list[Tried]()
@@ -178,7 +184,7 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
     wider = _WIDER[facts.measure]
     low, high = min(errors) / wider, max(errors) * wider
     found_error, low, high = (max(value, 1e-12) for value in (found_error, low, high))
-    return Foreseen(found_error, low, high, "", len(runs), unclear, curve)
+    return Foreseen(found_error, low, high, runs=len(runs), unclear=unclear, curve=curve)
 
 
 def _points(facts: Facts, seconds: float, here: float) -> tuple[tuple[float, float | None], ...]:
