@@ -155,7 +155,7 @@ def _along(known: Foreseen, epsilon: float) -> Foreseen:
     points = [(math.log(e), math.log(error)) for e, error in known.curve if error]
     if len(points) < 2 or not known.error:
         return known
-    error = math.exp(float(np.interp(math.log(epsilon), *zip(*points, strict=True))))
+    error = math.exp(np.interp(math.log(epsilon), [x for x, _ in points], [y for _, y in points]))
     moved = error / known.error
     return replace(known, error=error, low=(known.low or 0.0) * moved, high=(known.high or 0.0) * moved)
 
