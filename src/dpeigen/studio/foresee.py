@@ -40,7 +40,8 @@ _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
 _HIGHEST_EPSILON = 1000.0  # in place of more people
 _WIDE, _WIDEST = 120, 300  # columns of numbers for which a run takes seconds, and minutes
 _KEPT = 64  # refined answers that quick ones follow
-_refined: dict[Any, Foreseen] = {}
+_ENOUGH = 4  # points of a curve that others are read from
+_refined: dict[Facts, tuple[float, Foreseen]] = {}
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
     """From the curve of a refined answer at another ε, or from a few made-up tables with what is quick of a curve."""
     known = _refined.get(replace(facts, epsilon=1.0))
     if known is not None and not _refusal(facts):
-        return _along(known, facts.epsilon)
+        return _along(known[1], known[0], facts)
     if _WIDE < facts.features <= _WIDEST and facts.measure != "cell":
         return Foreseen(None, later=True)
     return _answer(facts, _FIRST, seconds)
@@ -141,23 +142,24 @@ def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
 def refined(facts: Facts, seconds: float = _ALL) -> Foreseen:
     """From more made-up tables, with the whole curve unless runs are slow."""
     found = _answer(facts, _TABLES, seconds)
-    if found.runs and len(found.curve) > len(_EPSILONS) // 2:
+    if found.runs and len(found.curve) >= _ENOUGH:
         while len(_refined) >= _KEPT:
             _refined.pop(next(iter(_refined)), None)
-        _refined[replace(facts, epsilon=1.0)] = found
+        _refined[replace(facts, epsilon=1.0)] = facts.epsilon, found
     return found
 
 
-def _along(known: Foreseen, epsilon: float) -> Foreseen:
-    """The answer that a curve gives at another ε, with a range as wide."""
+def _along(known: Foreseen, there: float, facts: Facts) -> Foreseen:
+    """The answer that the curve through one at another ε gives, with a range as wide."""
     import numpy as np
 
     points = [(math.log(e), math.log(error)) for e, error in known.curve if error]
     if len(points) < 2 or not known.error:
         return known
-    error = math.exp(np.interp(math.log(epsilon), [x for x, _ in points], [y for _, y in points]))
-    moved = error / known.error
-    return replace(known, error=error, low=(known.low or 0.0) * moved, high=(known.high or 0.0) * moved)
+    at, then = np.interp([math.log(facts.epsilon), math.log(there)], [x for x, _ in points], [y for _, y in points])
+    most, moved = 1.0 if facts.measure == "angle" else math.inf, math.exp(at - then)
+    error, low, high = (min(most, (value or 0.0) * moved) for value in (known.error, known.low, known.high))
+    return replace(known, error=error, low=low, high=high)
 
 
 def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
