@@ -5,8 +5,8 @@ The estimator itself runs, with the options that the release would have, on tabl
 error is the distance from the answer without privacy on the same rows (`trial`). It is a function of public facts
 alone, and reads no data.
 
-A prediction is the middle one of the made-up tables, the range that from the best to the worst of them. The range of
-correlations and regressions is made wider, because real tables differ more; `benchmarks/forecasts.py` compares both
+A prediction is the middle one of the made-up tables, the range that from the best to the worst of them. The range is
+made wider, because real tables differ more; `benchmarks/forecasts.py` compares both
 with public tables.
 
 Noise depends on people times ε. So many people are replaced by fewer, with an ε at which noise is as large relative to
@@ -29,13 +29,14 @@ from dpeigen.studio.project import Project
 from dpeigen.studio.rehearse import said_before
 from dpeigen.studio.trial import Asked, Tried, tried
 
-__all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
+__all__ = ["HIGHEST", "LOWEST", "MOST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
 
 LOWEST, HIGHEST = 0.05, 10.0
+MOST = {"angle": 1.0, "correlation": 2.0, "fitted": 10.0}  # errors that are shown
 _EPSILONS = (LOWEST, HIGHEST, 0.5, 0.1, 2.0, 0.2, 1.0, 5.0, 0.07, 0.3, 0.15, 0.7, 1.5, 3.0, 7.0)  # ends first
 _QUICK, _ALL = 0.1, 1.6  # seconds of processor time for a first answer, and for the whole
 _TABLES, _FIRST = 9, 3  # made-up tables of the answer, and of a first one; a point of the curve has one
-_WIDER = {"angle": 1.0, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
+_WIDER = {"angle": 1.3, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
 _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
 _HIGHEST_EPSILON = 1000.0  # in place of more people
 _WIDE, _WIDEST = 120, 300  # columns of numbers for which a run takes seconds, and minutes
@@ -157,7 +158,7 @@ def _along(known: Foreseen, there: float, facts: Facts) -> Foreseen:
     if len(points) < 2 or not known.error:
         return known
     at, then = np.interp([math.log(facts.epsilon), math.log(there)], [x for x, _ in points], [y for _, y in points])
-    most, moved = 1.0 if facts.measure == "angle" else math.inf, math.exp(at - then)
+    most, moved = MOST[facts.measure], math.exp(at - then)
     error, low, high = (min(most, (value or 0.0) * moved) for value in (known.error, known.low, known.high))
     return replace(known, error=error, low=low, high=high)
 
@@ -184,7 +185,7 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
     curve = _points(facts, end - time.thread_time(), found_error)
     unclear = sum(not run.clear for run in runs)
     wider = _WIDER[facts.measure]
-    low, high = min(errors) / wider, max(errors) * wider
+    low, high = min(errors) / wider, min(max(errors) * wider, MOST[facts.measure])
     found_error, low, high = (max(value, 1e-12) for value in (found_error, low, high))
     return Foreseen(found_error, low, high, runs=len(runs), unclear=unclear, curve=curve)
 
