@@ -5,9 +5,8 @@ The estimator itself runs, with the options that the release would have, on tabl
 error is the distance from the answer without privacy on the same rows (`trial`). It is a function of public facts
 alone, and reads no data.
 
-A prediction is the middle one of the made-up tables, the range that from the best to the worst of them. The range is
-made wider, because real tables differ more; `benchmarks/forecasts.py` compares both
-with public tables.
+A prediction is the middle one of the made-up tables. The range is that from the best to the worst of them, made wider
+because real tables differ more; `benchmarks/forecasts.py` compares both with public tables.
 
 Noise depends on people times ε. So many people are replaced by fewer, with an ε at which noise is as large relative to
 their number. That keeps a run at a few hundredths of a second.
