@@ -3,9 +3,9 @@
     DPEIGEN_DATA=data DPEIGEN_TABLES=public-tables python benchmarks/forecasts.py [--every 3] [--holes] [--epsilon 1]
 
 A forecast knows what a person declares: numbers, truth values, categories, and the number of rows. The real error is
-the median of three seeded releases of the table, against the answer without privacy on the same rows. ``--holes`` blanks
-5% of the cells of both. Printed: quantiles of forecast / real, the share of tables inside the range that is shown, and
-above it.
+the median of three seeded releases of the table, against the answer without privacy on the same rows. ``--holes``
+blanks 5% of the cells of both. Printed: quantiles of forecast / real, and the share of tables inside
+and above the range that is shown.
 """
 
 from __future__ import annotations

@@ -33,8 +33,10 @@ class UnreadableIdsError(UnreadableRowsError):
 
 
 _PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
+_PAPERS = {"case", "record", "encounter", "admission", "insurance", "patienten", "versicherten", "fall", "akten"}
 _MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
-_NUMBERS = {"no", "nr", "num", "number", "key", "code", "name", "hash", "ref"}
+_NUMBERS = {"no", "nr", "num", "number", "nummer", "key", "code", "name", "hash", "ref"}
+_ENDS = ("id", "no", "nr", "number", "nummer")
 
 
 def looks_like_id(name: object) -> bool:
@@ -42,12 +44,13 @@ def looks_like_id(name: object) -> bool:
 
     >>> [looks_like_id(name) for name in ("patient_id", "patientid", "PatNo", "Subject", "age", "paid")]
     [True, True, False, True, False, False]
+    >>> [looks_like_id(name) for name in ("case no", "Fallnummer", "Patientennr", "fall", "case")]
+    [True, True, True, False, False]
     """
     words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-    joined = any(
-        word.removesuffix(end) in _PEOPLE for word in words for end in ("id", "no", "nr") if word.endswith(end)
-    )
-    return joined or bool(words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS))
+    joined = any(word.removesuffix(end) in _PEOPLE | _PAPERS for word in words for end in _ENDS if word.endswith(end))
+    paper = words & _PAPERS and words & _NUMBERS and words <= _PAPERS | _NUMBERS
+    return joined or bool(paper or words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS))
 
 
 def encoded(ids: Any) -> tuple[Codes, int]:

@@ -31,6 +31,10 @@ _PLAIN = (
     (r"\bepsilon\b", "ε"),
     (r"\bdelta\b", "δ"),
     (r" in the file of config", ""),
+    (
+        r"Column names must differ from each other\. Got .* Rename columns in the file\.",
+        "Two columns have the same name, or none. Rename them in the file, then read the names again.",
+    ),
 )
 
 

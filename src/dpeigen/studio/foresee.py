@@ -5,9 +5,8 @@ The estimator itself runs, with the options that the release would have, on tabl
 error is the distance from the answer without privacy on the same rows (`trial`). It is a function of public facts
 alone, and reads no data.
 
-A prediction is the middle one of the made-up tables, the range that from the best to the worst of them. The range of
-correlations and regressions is made wider, because real tables differ more; `benchmarks/forecasts.py` compares both
-with public tables.
+A prediction is the middle one of the made-up tables. The range is that from the best to the worst of them, made wider
+because real tables differ more; `benchmarks/forecasts.py` compares both with public tables.
 
 Noise depends on people times ε. So many people are replaced by fewer, with an ε at which noise is as large relative to
 their number. That keeps a run at a few hundredths of a second.
@@ -16,7 +15,6 @@ their number. That keeps a run at a few hundredths of a second.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,20 +25,23 @@ from typing import Any
 from dpeigen.studio.errors import RefusedError, plain_remedies, words_for_the_page
 from dpeigen.studio.made_up import VISITS, ColumnFacts, MadeUpTable, column_facts, made_up
 from dpeigen.studio.project import Project
+from dpeigen.studio.rehearse import said_before
 from dpeigen.studio.trial import Asked, Tried, tried
 
-__all__ = ["HIGHEST", "LOWEST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
+__all__ = ["HIGHEST", "LOWEST", "MOST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
 
 LOWEST, HIGHEST = 0.05, 10.0
+MOST = {"angle": 1.0, "correlation": 2.0, "fitted": 10.0}  # errors that are shown
 _EPSILONS = (LOWEST, HIGHEST, 0.5, 0.1, 2.0, 0.2, 1.0, 5.0, 0.07, 0.3, 0.15, 0.7, 1.5, 3.0, 7.0)  # ends first
 _QUICK, _ALL = 0.1, 1.6  # seconds of processor time for a first answer, and for the whole
 _TABLES, _FIRST = 9, 3  # made-up tables of the answer, and of a first one; a point of the curve has one
-_WIDER = {"angle": 1.0, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
+_WIDER = {"angle": 1.3, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
 _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
 _HIGHEST_EPSILON = 1000.0  # in place of more people
+_WIDE, _WIDEST = 120, 300  # columns of numbers for which a run takes seconds, and minutes
 _KEPT = 64  # refined answers that quick ones follow
-_refined: dict[Any, Foreseen] = {}
-_running = threading.Lock()  # one at a time: the machine is also the user's
+_ENOUGH = 4  # points of a curve that others are read from
+_refined: dict[Facts, tuple[float, Foreseen]] = {}
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Foreseen:
     low: float | None = None
     high: float | None = None
     why: str = ""
+    later: bool = False  # nothing can be said quickly
     runs: int = 0
     unclear: int = 0  # runs that could not tell anything from noise
     curve: tuple[tuple[float, float | None], ...] = field(default=())
@@ -131,30 +133,33 @@ def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
     """From the curve of a refined answer at another ε, or from a few made-up tables with what is quick of a curve."""
     known = _refined.get(replace(facts, epsilon=1.0))
     if known is not None and not _refusal(facts):
-        return _along(known, facts.epsilon)
+        return _along(known[1], known[0], facts)
+    if _WIDE < facts.features <= _WIDEST and facts.measure != "cell":
+        return Foreseen(None, later=True)
     return _answer(facts, _FIRST, seconds)
 
 
 def refined(facts: Facts, seconds: float = _ALL) -> Foreseen:
     """From more made-up tables, with the whole curve unless runs are slow."""
     found = _answer(facts, _TABLES, seconds)
-    if found.runs and len(found.curve) > len(_EPSILONS) // 2:
+    if found.runs and len(found.curve) >= _ENOUGH:
         while len(_refined) >= _KEPT:
             _refined.pop(next(iter(_refined)), None)
-        _refined[replace(facts, epsilon=1.0)] = found
+        _refined[replace(facts, epsilon=1.0)] = facts.epsilon, found
     return found
 
 
-def _along(known: Foreseen, epsilon: float) -> Foreseen:
-    """The answer that a curve gives at another ε, with a range as wide."""
+def _along(known: Foreseen, there: float, facts: Facts) -> Foreseen:
+    """The answer that the curve through one at another ε gives, with a range as wide."""
     import numpy as np
 
     points = [(math.log(e), math.log(error)) for e, error in known.curve if error]
     if len(points) < 2 or not known.error:
         return known
-    error = math.exp(float(np.interp(math.log(epsilon), *zip(*points, strict=True))))
-    moved = error / known.error
-    return replace(known, error=error, low=(known.low or 0.0) * moved, high=(known.high or 0.0) * moved)
+    at, then = np.interp([math.log(facts.epsilon), math.log(there)], [x for x, _ in points], [y for _, y in points])
+    most, moved = MOST[facts.measure], math.exp(at - then)
+    error, low, high = (min(most, (value or 0.0) * moved) for value in (known.error, known.low, known.high))
+    return replace(known, error=error, low=low, high=high)
 
 
 def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
@@ -162,6 +167,8 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
         return _cell(facts)
     if facts.question != "covariance" and facts.features < 2:
         return Foreseen(None, why="This question needs two columns or more.")
+    if facts.features > _WIDEST:
+        return Foreseen(None, why=f"There is no prediction for more than {_WIDEST} columns of numbers.", later=True)
     if why := _refusal(facts):
         return Foreseen(None, why=why)
     end, runs = time.thread_time() + seconds, list[Tried]()
@@ -177,9 +184,9 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
     curve = _points(facts, end - time.thread_time(), found_error)
     unclear = sum(not run.clear for run in runs)
     wider = _WIDER[facts.measure]
-    low, high = min(errors) / wider, max(errors) * wider
+    low, high = min(errors) / wider, min(max(errors) * wider, MOST[facts.measure])
     found_error, low, high = (max(value, 1e-12) for value in (found_error, low, high))
-    return Foreseen(found_error, low, high, "", len(runs), unclear, curve)
+    return Foreseen(found_error, low, high, runs=len(runs), unclear=unclear, curve=curve)
 
 
 def _points(facts: Facts, seconds: float, here: float) -> tuple[tuple[float, float | None], ...]:
@@ -247,7 +254,7 @@ def _run(facts: Facts, number: int) -> Tried | None:
         (lower, upper) if facts.bounded else None,
         facts.target,
     )
-    with _running, single_blas():
+    with said_before(), single_blas():  # one at a time: the machine is also the user's
         return tried(asked, table, seed)
 
 

@@ -219,9 +219,14 @@ class Job:
         done = None if not passes else min(0.99, max(0.0, (number - 1 + part) / passes)) if number else 0.0
         return {"pass": number, "passes": passes, "rows": rows, "of": total, "done": done}
 
+    @property
+    def can_stop(self) -> bool:
+        """Whether it can be asked to stop. On Windows it could only be killed, which may lose what was paid for."""
+        return fcntl is not None
+
     def stop(self) -> None:
         """Ask it to stop: at once while nothing was drawn, else when the release is saved."""
-        pid = self._pid
+        pid = self._pid if self.can_stop else None
         if self.running and pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)

@@ -51,7 +51,8 @@ def check(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
         facts = dry_run(project)
         known = facts_of(project, {})
         if known is not None:
-            facts["predicted"] = in_words(coarse(known), known.measure)
+            foreseen = coarse(known)
+            facts["predicted"] = None if foreseen.later else in_words(foreseen, known.measure)
             if words := only_noise_words(known):
                 facts["said"].append(words)
     except RefusedError as refused:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -47,10 +46,8 @@ class Tried:
 def tried(asked: Asked, table: MadeUpTable, seed: int) -> Tried | None:
     """One release; None where the estimator refuses or does not know a column."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = _fit(asked, table, seed)
-            error = _MEASURES[asked.question](fit, asked, table)
+        fit = _fit(asked, table, seed)
+        error = _MEASURES[asked.question](fit, asked, table)
     except (ValueError, ArithmeticError):
         return None
     return Tried(error, fit.release_.resolved != 0) if math.isfinite(error) else None

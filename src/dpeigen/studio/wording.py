@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpeigen.studio.foresee import Facts, Foreseen
+from dpeigen.studio.foresee import MOST, Facts, Foreseen
 from dpeigen.studio.made_up import HOLES, VISITS
 
 __all__ = ["Told", "assumed", "in_words"]
@@ -64,7 +64,8 @@ def _cell(found: Foreseen) -> Told:
 
 
 def _between(found: Foreseen) -> str:
-    return f"{found.low:.2g} to {found.high:.2g}"
+    high = found.high or 0.0
+    return f"{found.low:.2g} to {'more than ' if high >= MOST['fitted'] else ''}{high:.2g}"
 
 
 _WORDS = {"angle": _angle, "correlation": _correlation, "fitted": _fitted, "cell": _cell}
