@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 
 from dpeigen.privacy.budget import Relation
+from dpeigen.privacy.randomness import randomness
+from dpeigen.sources import ArraySource
+from dpeigen.sources.units import UnitsByPlace
 from dpeigen.stats import Frame, Lattice, RowSums, SecondMoment, SquareSums, unit_lattice
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.moments import FINER
+from dpeigen.stats.nested import NestedMoment
+from dpeigen.stats.norms import GRID
 from dpeigen.stats.units import MOST_SHARED, UnitBlock, root_weights
 
 RELATIONS = list(Relation)
@@ -206,3 +211,15 @@ def test_rows_of_people_are_no_array():
         Frame(2).image(block([np.ones((3, 2))]))
     with pytest.raises(AssertionError, match="pair of people"):
         Lattice(Frame(2, pairs=True), 1.0).integers(block([np.ones((4, 2))]))
+
+
+def test_how_many_rows_someone_has_does_not_change_which_row_stands_for_others():
+    """Of everybody's two rows the first is long. Counted by the first rows, nobody would be within the radius."""
+    rows = np.tile([[3.0], [0.1]], (400, 1))
+    for more in (1, MOST_SHARED + 1):  # of the last person: with so many, rows must be drawn at once
+        table = np.concatenate([rows, np.full((more, 1), 0.1)])
+        ids = np.concatenate([np.repeat(np.arange(400), 2), np.full(more, 400)])
+        source = UnitsByPlace(ArraySource(table), lambda ids=ids: (ids, 401), "who")
+        source.choose(randomness(0))
+        found = source.reduce(NestedMoment(Lattice(Frame(1), 4.0), 1.0))
+        assert 150 < found.cumulative[np.searchsorted(GRID, 1.0)] < 250

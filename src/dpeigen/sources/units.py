@@ -174,7 +174,9 @@ class UnitsByPlace(UnitSource):
         if self.thinned:
             self.choose(rng)
             return
-        self._sizes, self._lengths = self.limits.shared(self._sizes), NOTHING_KNOWN  # of before: as many as are used
+        codes, people = self._people()
+        used = np.minimum(np.bincount(codes, minlength=people), self.limits.most)
+        self._sizes, self._lengths = self.limits.shared(used), NOTHING_KNOWN
 
     def blocks(self) -> Iterator[UnitBlock]:
         if self._heads is None:
@@ -197,6 +199,8 @@ class UnitsByPlace(UnitSource):
 
     def blocks_for(self, statistic: Statistic) -> Iterator[UnitBlock]:
         views = statistic.joint_views
+        if statistic.reads_heads:  # now, whoever has how many rows: others must not change how one is chosen
+            self.draw()
         if self.max_rows is None or not views:
             return self.blocks()
         if not self._lengths.has(views):
