@@ -227,6 +227,7 @@ class UnitsByPlace(UnitSource):
         if rows is None or self._heads is None:
             return super().part(chosen, most, rng)
         codes, sizes, inside = self._codes, self._sizes, self._heads.copy()
+        choice = choosing(rng.token())
         if chosen is not None:
             inside[inside] = chosen
         there = np.zeros(len(sizes), dtype=bool)
@@ -235,7 +236,7 @@ class UnitsByPlace(UnitSource):
         if most is not None and bool((sizes[there] > most).any()):
             some = np.flatnonzero(others)
             others = np.zeros(len(codes), dtype=bool)
-            others[some] = ranks(codes[some], choosing(rng.token())) < most - 1
+            others[some] = ranks(codes[some], choice) < most - 1
         inside |= others
         other = self.over(ArraySource(rows[inside], self.feature_names))
         other._known, other._heads, other._kept = (codes[inside], len(sizes)), self._heads[inside], None
