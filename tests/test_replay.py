@@ -43,9 +43,10 @@ from dpeigen.stats.units import Together
 TOOLS = Path(__file__).parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 replay_cases = pytest.importorskip("replay_cases", reason="tools/ comes with the source checkout")
+from replay_cases import SUBJECTS  # noqa: E402
 from replay_kit import Promise, judge  # noqa: E402
 from replay_laws import SparseVector  # noqa: E402
-from replay_subjects import SUBJECTS, Setting, Subject, moments  # noqa: E402
+from replay_subjects import Setting, Subject, moments  # noqa: E402
 from replay_tables import Neighbours, sorted_neighbours  # noqa: E402
 from replay_tape import Change, Loss  # noqa: E402
 

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 from replay_kit import RefusedError, Verdict, replay
-from replay_subjects import SUBJECTS, Setting, Subject
+from replay_subjects import SUBJECTS as OF_ROWS
+from replay_subjects import Setting, Subject
 from replay_tables import LONG_SOURCES, SOURCES, Neighbours
+from replay_units import PEOPLE_SOURCES, UNIT_SUBJECTS
 
 Generator = np.random.Generator
+SUBJECTS = [*OF_ROWS, *UNIT_SUBJECTS]
 __all__ = ["SUBJECTS", "Outcome", "Worst", "covering", "run_case", "run_pair"]
 
 
@@ -74,7 +77,7 @@ def covering(subject: Subject, seed: int) -> Iterator[Outcome]:
 def run_pair(subject: Subject, setting: Setting, pair: Neighbours, seed: int) -> Verdict:
     """Both fits."""
     with tempfile.TemporaryDirectory(prefix="dpeigen-replay-") as folder:
-        make = LONG_SOURCES[setting.source]
+        make = {**LONG_SOURCES, **PEOPLE_SOURCES}[setting.source]
         before, after = make(pair.before, Path(folder, "a")), make(pair.after, Path(folder, "b"))
         return replay(
             lambda source, rng: subject.fit(setting, source, rng),

@@ -33,12 +33,21 @@ def same_choices(tape: Tape) -> Iterator[None]:
             rows = own.permutation(by_person[starts[person] : starts[person] + sizes[person]])
             heads[rows[:1]] = not limits.thinned or own.random() * limits.counts_as < used[person]
             kept[rows[: limits.most]] = True
-        if tape.replaying:
+        if tape.replaying and not whom:
+            pass  # the first fit had no need to draw: nobody has too many rows, and none stands for all of someone's
+        elif tape.replaying:
             places = {int(person): place for place, person in enumerate(codes[heads])}
             tape.places = np.array([places.get(int(person), -1) for person in whom[-1]], dtype=np.intp)
         else:
             whom.append(codes[heads])
         return limits.shared(used), heads, kept
 
-    with patch.object(units, "chosen", chosen):
+    def ranks(codes: NDArray[Any], rng: Any) -> NDArray[np.int64]:  # noqa: ARG001
+        found = np.zeros(len(codes), dtype=np.int64)
+        for person in np.unique(codes):
+            rows = np.flatnonzero(codes == person)
+            found[rows] = np.random.default_rng([tape.seed, person, 1]).permutation(len(rows))
+        return found
+
+    with patch.object(units, "chosen", chosen), patch.object(units, "ranks", ranks):
         yield

@@ -133,9 +133,9 @@ def _ridge_of_people(setting: Setting, source: Any, rng: Any) -> Any:
 
 
 def _map_of_people(setting: Setting, source: Any, rng: Any) -> Any:
-    plane = _plane(setting.d, setting.relation)
-    plane = replace(plane, guarantee=replace(plane.guarantee, unit="unit"))
-    made = PrivateScoreMap(plane, epsilon=setting.epsilon, missing="drop", random_state=rng)
+    released = plane(setting.d, setting.relation)
+    released = replace(released, guarantee=replace(released.guarantee, unit="unit"))
+    made = PrivateScoreMap(released, epsilon=setting.epsilon, missing="drop", random_state=rng)
     return made.fit(source[:, :-1], unit=source[:, -1].astype(int))
 
 
@@ -153,15 +153,15 @@ def _ridge_with_holes(setting: Setting, source: Any, rng: Any) -> Any:
     return _ridge(setting, source, rng, missing="correct")
 
 
-def _plane(d: int, relation: str) -> Release:
+def plane(d: int, relation: str) -> Release:
     """A made-up release to draw maps on."""
     guarantee = Guarantee(1.0, 1e-6, Relation.parse(relation), "gaussian")
     return Release("pca", np.eye(d)[:2], np.ones(2), np.eye(d), np.zeros(d), 1.0, guarantee)
 
 
 def _map(setting: Setting, source: Any, rng: Any, missing: str = "drop") -> Any:
-    plane = _plane(setting.d, setting.relation)
-    return PrivateScoreMap(plane, epsilon=setting.epsilon, missing=missing, random_state=rng).fit(source)
+    released = plane(setting.d, setting.relation)
+    return PrivateScoreMap(released, epsilon=setting.epsilon, missing=missing, random_state=rng).fit(source)
 
 
 def _map_with_holes(setting: Setting, source: Any, rng: Any) -> Any:
@@ -171,7 +171,7 @@ def _map_with_holes(setting: Setting, source: Any, rng: Any) -> Any:
 def _class_map(setting: Setting, source: Any, rng: Any) -> Any:
     """The last column is the label."""
     made = PrivateScoreMap(
-        _plane(setting.d - 1, setting.relation),
+        plane(setting.d - 1, setting.relation),
         epsilon=setting.epsilon,
         labels=[0.0, 1.0, 3.0],
         by_class="density" if setting.whole else "centroids",

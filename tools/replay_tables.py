@@ -49,7 +49,19 @@ def neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
     return sorted_neighbours(table, changed)
 
 
-def people_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:  # noqa: ARG001
+def people_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
+    """The rows of n people, and the same with all rows of one of them replaced, mostly by another number of rows."""
+    pair = same_size_neighbours(rng, n, d, replace=replace)
+    if rng.random() < 0.3:
+        return pair
+    changed = _differ(pair.before, pair.after)
+    keep = int(rng.choice([1, 2, 7, 1000]))
+    after = pair.after[~changed | (np.cumsum(changed) <= keep)]
+    first, second = (pair.before, after) if rng.random() < 0.5 else (after, pair.before)
+    return Neighbours(first, second, None, people=True)
+
+
+def same_size_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:  # noqa: ARG001
     """Rows of n people, whose numbers are the last column; all rows of one of them, many, are hostile and replaced.
 
     ``places`` are those of people: a row that stands for one is in the same place in both.
@@ -73,7 +85,7 @@ def people_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neigh
 
 def one_person_less(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
     """The same, and the table without the hostile person; or the other way round."""
-    return _without(people_neighbours(rng, n, d, replace=replace), rng)
+    return _without(same_size_neighbours(rng, n, d, replace=replace), rng)
 
 
 def one_holey_person_less(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
@@ -108,7 +120,7 @@ def holey_neighbours(rng: Generator, n: int, d: int, *, replace: bool) -> Neighb
 
 def holey_people(rng: Generator, n: int, d: int, *, replace: bool) -> Neighbours:
     """People with many missing cells; mostly the rows of the one who is replaced miss all of them, or none any more."""
-    pair = people_neighbours(rng, n, d, replace=replace)
+    pair = same_size_neighbours(rng, n, d, replace=replace)
     before, after = pair.before.copy(), pair.after.copy()
     changed = np.flatnonzero(_differ(before, after))
     holes = rng.random((len(before), d)) < rng.choice([0.1, 0.5, 0.9])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,12 @@ SEED = pytest.mark.filterwarnings("ignore:.*seeded")
         (np.ma.masked_array([7, 7, 8]), 2),
         (np.ma.masked_array(["a", "b", "a"], mask=[1, 0, 1]), 3),
         (np.ma.masked_array([5, None, 5], mask=[0, 1, 0], dtype=object), 2),
+        ([10**400, 10**400, 10**400 + 1, 10**5000, 10**5000], 3),  # no float holds them
+        ([Fraction(10**400, 3)] * 2, 1),
+        ([2**53, 2**53 + 1, float(2**53)], 2),
+        (["\ud800a", "\ud800a", "b"], 2),
+        (["e\u0301", "\u00e9", "E\u0301"], 3),  # compared as they are written
+        (["a", "a\u00a0", "a\t"], 2),
         (np.array([], dtype=int), 0),
         ([], 0),
     ],

@@ -44,6 +44,21 @@ def test_someone_who_was_there_before_is_refused_and_nothing_is_used(tmp_path):
     stream.partial_fit(ROWS[:2], unit=[None, None])
 
 
+@pytest.mark.parametrize("draws", range(3))
+def test_people_of_a_refused_block_may_come_again(draws):
+    """One of twenty rows is bad, and mostly it would not stand for its person; it is refused all the same."""
+    stream = started()
+    rows, ids = ROWS[:20].copy(), np.repeat([9000, 9001 + draws], 10)
+    rows[7] = np.nan
+    before = stream.n_samples_seen_
+    with pytest.raises(ValueError, match="not finite"):
+        stream.partial_fit(rows, unit=ids)
+    assert stream.n_samples_seen_ == before
+    stream.partial_fit(ROWS[:20], unit=ids)
+    with pytest.raises(ValueError, match="earlier call"):
+        stream.partial_fit(ROWS[:1], unit=[9000])
+
+
 def test_every_call_says_whose_rows_they_are():
     stream = started()
     with pytest.raises(ValueError, match="in every call"):

@@ -96,7 +96,7 @@ def test_hash_partitions_empty_partitions_and_adding_up_on_executors(frame, monk
 
 def test_rows_of_people_are_counted_by_spark(session):
     """The integers of pandas, rows without an id by themselves, and one row of each brought here."""
-    who = [None if i % 97 == 0 else f"SECRET{i % 400} " for i in range(len(ROWS))]
+    who = [None if i % 97 == 0 else f"SECRET{i % 400}" + " \t"[i % 2] for i in range(len(ROWS))]
     table = pd.DataFrame(ROWS, columns=NAMES).assign(who=who)
     lying, here = open_source(session.createDataFrame(table), unit="who"), open_source(table, unit="who")
     assert lying.feature_names == NAMES
@@ -119,6 +119,7 @@ def test_rows_of_people_are_clipped_together_by_spark(session):
         for source in (open_source(session.createDataFrame(table), unit="who"), open_source(table, unit="who")):
             source.max_rows = 8  # nobody has more
             source.choose(randomness(None))
+            source.count_as(3, randomness(None))
             found.append([source.reduce(STATISTICS[kind]()) for kind in ("moment", "norms")])
     finally:
         session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")

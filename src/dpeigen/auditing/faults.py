@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats, Integers
-from dpeigen.auditing.making import VISITS
+from dpeigen.auditing.making import VISITS, people_target
 from dpeigen.auditing.targets import DELTA, TARGETS, Target, make_task, method_target, shown
 from dpeigen.methods import DataScaledGaussian, Gaussian
 from dpeigen.methods.base import run_method
@@ -23,6 +23,7 @@ from dpeigen.privacy import Budget, Cost, Randomness, Relation, sphere
 from dpeigen.privacy.randomness import SeededRandomness, Shape, made_up_generator, made_up_randomness
 from dpeigen.questions.laws import GaussianLaw, SymmetricNoise
 from dpeigen.sources import ArraySource
+from dpeigen.sources.units import UnitsByPlace
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,23 @@ def _by_row(epsilon: float) -> Target:
     return replace(target, run=run)
 
 
+class _Uncapped(UnitsByPlace):
+    """All rows of a person, each with the weight that it would have if only some were used."""
+
+    def draw(self) -> None:
+        super().draw()
+        self._kept = None
+
+
+def _no_cap(epsilon: float) -> Target:
+    return people_target("people, capped", epsilon, TARGETS["people, capped"], _Uncapped)
+
+
+def _split_people(epsilon: float) -> Target:
+    target = _right("gaussian", epsilon)
+    return replace(target, run=lambda rows, rng: np.concatenate([target.run(rows, rng) for _ in range(VISITS)]))
+
+
 def _same_seed(epsilon: float) -> Target:
     target = _right("gaussian", epsilon)
     return replace(target, run=lambda rows, rng: target.run(rows, made_up_randomness()))  # noqa: ARG005
@@ -180,6 +198,10 @@ FAULTS: dict[str, Fault] = {
     "fault: inverted Bingham": Fault("proposals kept by the inverse of the envelope", 2.0, 1200, _inverted),
     "fault: scaled by the data": Fault("the bound is the longest row", 4.0, 400, _data_scaled),
     "fault: rows for people": Fault("weights forgotten: noise for one row of a person with five", 4.0, 400, _by_row),
+    "fault: no cap": Fault("five rows of a person where two are allowed", 4.0, 400, _no_cap),
+    "fault: people in batches": Fault(
+        "the rows of a person lie in five batches, each with the whole budget", 4.0, 400, _split_people
+    ),
     "fault: reused seed": Fault("every release draws the same noise", 4.0, 400, _same_seed),
     "fault: restarted generator": Fault("the generator starts again inside a release", 4.0, 800, _restarted),
     "fault: one triangle": Fault("noise on one triangle, halved by mirroring", 4.0, 1200, _gaussian(OneTriangle())),

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.auditing.claims import Claim
-from dpeigen.methods import METHODS, Estimate, Gaussian, Method, Task, check_center
+from dpeigen.methods import METHODS, Estimate, Method, Task, check_center
 from dpeigen.methods.base import run_method
 from dpeigen.privacy import Budget, Randomness, Relation
 from dpeigen.privacy.randomness import made_up_generator, made_up_randomness
@@ -147,15 +147,18 @@ def method_target(name: str, method: Method, budget: Budget, d: int, **options: 
     return Target(name, claim, n, d, task.relation, run, facts, model=method.basis == "distributional")
 
 
-def people_target(name: str, epsilon: float, kind: Kind) -> Target:
-    """A second moment of people with several rows: neighbours differ in all rows of one of them."""
-    target = method_target(name, Gaussian(), Budget(epsilon, kind.delta), kind.d)
+def people_target(name: str, epsilon: float, kind: Kind, source: type[UnitsByPlace] = UnitsByPlace) -> Target:
+    """A method on people with several rows: neighbours differ in all rows of one of them."""
+    method = kind.method if isinstance(kind.method, Method) else METHODS[kind.method]()
+    target = method_target(name, method, Budget(epsilon, kind.delta), kind.d)
+    most = kind.options.get("max_rows")
 
     def run(rows: Floats, rng: Randomness) -> Floats:
-        task = make_task(kind.d, len(rows), Budget(epsilon, kind.delta))
+        task = make_task(kind.d, len(rows), Budget(epsilon, kind.delta), unit="person", max_rows=most)
         whose = np.repeat(np.arange(len(rows)), VISITS)
-        source = UnitsByPlace(ArraySource(rows[whose]), lambda: (whose, len(rows)), "person")
-        return shown(run_method(Gaussian(), source, task, rng), task)
+        people = source(ArraySource(rows[whose]), lambda: (whose, len(rows)), "person")
+        people.max_rows = most
+        return shown(run_method(method, people, task, rng), task)
 
     return replace(target, run=run)
 

@@ -76,8 +76,9 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         the guarantee is for one row. Under "replace" the number of units is public, and that of rows is not.
     max_rows : int or None, default=None
         None: every unit counts one, and its rows share that. m: each row counts alike, and at most m rows of a unit,
-        drawn at random, are used. They are clipped together: the root of the sum of their squared lengths is at most √m
-        times the radius. Noise is up to m times that of one row, and less where a paid radius finds most units shorter.
+        drawn at random, are used. They are clipped together. Where most units have fewer rows, noise would be much
+        larger than that of one row each: then a unit counts as fewer than m rows. That number is paid for
+        (``release_.facts["rows_that_count"]``), and grows to m with ε and the number of units.
     missing : {"refuse", "correct", "drop"}, default="refuse"
         What to do with cells that are NaN, infinite, or not what their column is declared to be. "refuse": stop before
         anything is spent. "correct": they are missing cells, the others of their row are used, and results are

@@ -25,9 +25,10 @@ class Roll:
     def __init__(self, rng: Randomness) -> None:
         self._rng, self._key = rng, rng.token()
         self._digests: set[bytes] = set()
+        self._new: set[bytes] = set()
 
     def newcomers(self, ids: Any, source: Source) -> Codes:
-        """The numbers of the people of one call; refused if someone was in an earlier one. Changes nothing if so."""
+        """The numbers of the people of one call; refused if someone was in an earlier one that took rows in."""
         codes, names = told_apart(ids, named=True)
         if source.n_rows is not None and source.n_rows != len(codes):
             raise ValueError(LENGTHS)
@@ -41,11 +42,15 @@ class Roll:
                 "one call: they are protected together only inside one batch. None of these rows were used or "
                 "paid for. This refusal itself says something about the data. Leave those rows out."
             )
-        self._digests |= found
+        self._new = found
         return with_missing(codes, names)[0]
 
     def one_each(self, source: Source, codes: Codes) -> Source:
-        """One row of each person, drawn at random; people in a random order, which decides whose batch they are in."""
+        """One row of each person, drawn at random; people in a random order, which decides whose batch they are in.
+
+        From now on they were there.
+        """
+        self._digests |= self._new
         units = UnitsByPlace(source, lambda: (codes, int(codes.max(initial=-1)) + 1), "")
         units.choose(self._rng)
         heads = units.one_each()
@@ -53,4 +58,4 @@ class Roll:
         return ArraySource(rows[self._rng.permutation(len(rows))], heads.feature_names)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_rng": None, "_key": b"", "_digests": set()}  # a copy cannot go on
+        return {"_rng": None, "_key": b"", "_digests": set(), "_new": set()}  # a copy cannot go on

@@ -123,13 +123,14 @@ class StreamMixin:
         whose = None if people is None else people.newcomers(ids, source)
         running = self._start_stream(source, unit=name) if started is None else started
         running.people = people
-        if people is not None and whose is not None:
-            source = people.one_each(source, whose)
         self._stream, taken, stopped = running, 0, False
         try:
-            if isinstance(source, ArraySource) and running.task.missing == "refuse":
+            of_people = people is not None and not source.read_once
+            if (of_people or isinstance(source, ArraySource)) and running.task.missing == "refuse":
                 for block in source.blocks():  # all of it before any of it is used
                     Frame(running.task.n_features).image(block)
+            if people is not None and whose is not None:
+                source = people.one_each(source, whose)
             for block in source.blocks():
                 running.feed.take(block)
                 taken += len(block)

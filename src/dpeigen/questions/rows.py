@@ -93,7 +93,8 @@ class RowsThatCount(_OfRowCounts):
     def answer(self, found: RowCounts, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         threshold, each = noise
         counted = candidates(self.most)
-        people = _UNITS * found.people + math.ceil(self._scale(cost))  # in doubt fewer rows count
+        in_doubt = math.ceil(math.log(2 * len(counted)) * self._scale(cost))  # fewer rows count: so large is noise
+        people = _UNITS * found.people + in_doubt
         margins = [self._factor * found.used(int(c)) // int(c) - people for c in counted]
         return first_passed(counted.astype(np.float64), np.array(margins, dtype=np.int64), each, threshold)
 

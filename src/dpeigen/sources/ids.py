@@ -1,9 +1,10 @@
 """Whose row a row is: ids as numbers of people, 0, 1, 2 and so on. The ids themselves are not kept.
 
-Cells are compared as they are read: numbers by value, text without the blanks around it. A column of Python objects is
-compared cell by cell as text, whatever other cells hold; a whole number has no decimal point there: 7, 7.0 and "7" are
-one person, "007" is another. A row without an id (nothing, NaN, or blanks) is a person of its own: nothing is refused,
-so nothing is told.
+Cells are compared as they are read: numbers by value, text without the blanks around it (those of ASCII) and otherwise
+byte by byte: upper and lower case, or two Unicode forms of one letter, are different people. A column of Python objects
+is compared cell by cell as text, whatever other cells hold; a whole number has no decimal point there: 7, 7.0 and "7"
+are one person, "007" is another. A row without an id (nothing, NaN, or blanks) is a person of its own: nothing is
+refused, so nothing is told.
 """
 
 from __future__ import annotations
@@ -21,11 +22,22 @@ from numpy.typing import NDArray
 
 from dpeigen.sources.base import UnreadableRowsError
 
-__all__ = ["Codes", "UnreadableIdsError", "as_text", "encoded", "joined", "looks_like_id", "told_apart", "with_missing"]
+__all__ = [
+    "BLANKS",
+    "Codes",
+    "UnreadableIdsError",
+    "as_text",
+    "encoded",
+    "joined",
+    "looks_like_id",
+    "told_apart",
+    "with_missing",
+]
 
 Codes = NDArray[Any]  # integers
 _AT_ONCE = 2**20  # rows whose ids are compared at a time, at least
-_BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
+BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
+_PRINTED = 4096  # bits of whole numbers that Python turns into decimal digits, whatever its settings are
 
 
 class UnreadableIdsError(UnreadableRowsError):
@@ -251,15 +263,23 @@ def as_text(cell: Any) -> str | None:
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "surrogateescape")
     if isinstance(cell, str):
-        return cell.strip(_BLANKS) or None
+        return cell.strip(BLANKS) or None
     try:
-        if isinstance(cell, (numbers.Real, Decimal)) and not isinstance(cell, (bool, np.bool_)):
-            number = float(cell)
+        if isinstance(cell, (bool, np.bool_)):
+            return str(cell)
+        if isinstance(cell, numbers.Integral):  # of any size: no float need hold it
+            whole = int(cell)
+            return str(whole) if whole.bit_length() <= _PRINTED else hex(whole)
+        if isinstance(cell, (numbers.Real, Decimal)):
+            try:
+                number = float(cell)
+            except OverflowError:  # too large for a float, and an id like any other
+                return str(cell)
             if math.isnan(number):
                 return None
-            whole = int(cell) if math.isfinite(number) else None  # type: ignore[arg-type]
+            integer = int(cell) if math.isfinite(number) else None  # type: ignore[arg-type]
             rest = str(cell.normalize()) if isinstance(cell, Decimal) else repr(number)
-            return str(whole) if cell == whole else rest
+            return str(integer) if cell == integer else rest
         return str(cell).strip() or None
     except Exception:  # code of a cell's own type may raise anything
         return None

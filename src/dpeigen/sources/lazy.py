@@ -13,6 +13,7 @@ from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.choosing import placed
 from dpeigen.sources.columns import Columns, check_unit
 from dpeigen.sources.declared import Declared
+from dpeigen.sources.ids import BLANKS
 from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.schemas import of_polars
 from dpeigen.sources.units import RowMap, UnitSource
@@ -141,7 +142,7 @@ def _whose(frame: Any, unit: str) -> Any:
 
     kind, cell = frame.collect_schema()[unit], pl.col(unit)
     if kind == pl.String or kind == pl.Categorical or isinstance(kind, pl.Enum):
-        text = cell.cast(pl.String).str.strip_chars()
+        text = cell.cast(pl.String).str.strip_chars(BLANKS)
         cell = pl.when(text.str.len_bytes() > 0).then(text)
     elif kind.is_float():
         cell = pl.when(cell.is_not_nan()).then(cell + 0.0)

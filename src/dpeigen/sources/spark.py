@@ -21,6 +21,7 @@ from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.choosing import UnitLimits, placed
 from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit
+from dpeigen.sources.ids import BLANKS
 from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.progress import meter
 from dpeigen.sources.remote import combine, measure, quietly, result, size_of
@@ -139,7 +140,7 @@ class SparkUnits(SparkSource, UnitSource):
         cell = f.col("id")
         if kind in ("float", "double"):
             cell = f.when(~f.isnan(cell), cell + f.lit(0.0))
-        text = f.trim(cell.cast("string"))
+        text = f.regexp_replace(cell.cast("string"), f"^[{BLANKS}]+|[{BLANKS}]+$", "")
         known = f.when(f.length(text) > 0, f.concat(f.lit("i"), text))
         number = f.monotonically_increasing_id()
         whose = f.coalesce(known, f.concat(f.lit("n"), number.cast("string")))

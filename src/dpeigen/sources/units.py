@@ -174,7 +174,9 @@ class UnitsByPlace(UnitSource):
         if self.thinned:
             self.choose(rng)
             return
-        self._sizes, self._lengths = self.limits.shared(self._sizes), NOTHING_KNOWN  # of before: as many as are used
+        codes, people = self._people()
+        used = np.minimum(np.bincount(codes, minlength=people), self.limits.most)
+        self._sizes, self._lengths = self.limits.shared(used), NOTHING_KNOWN
 
     def blocks(self) -> Iterator[UnitBlock]:
         if self._heads is None:
@@ -197,6 +199,8 @@ class UnitsByPlace(UnitSource):
 
     def blocks_for(self, statistic: Statistic) -> Iterator[UnitBlock]:
         views = statistic.joint_views
+        if statistic.reads_heads:  # now, whoever has how many rows: others must not change how one is chosen
+            self.draw()
         if self.max_rows is None or not views:
             return self.blocks()
         if not self._lengths.has(views):
@@ -223,6 +227,7 @@ class UnitsByPlace(UnitSource):
         if rows is None or self._heads is None:
             return super().part(chosen, most, rng)
         codes, sizes, inside = self._codes, self._sizes, self._heads.copy()
+        choice = choosing(rng.token())
         if chosen is not None:
             inside[inside] = chosen
         there = np.zeros(len(sizes), dtype=bool)
@@ -231,7 +236,7 @@ class UnitsByPlace(UnitSource):
         if most is not None and bool((sizes[there] > most).any()):
             some = np.flatnonzero(others)
             others = np.zeros(len(codes), dtype=bool)
-            others[some] = ranks(codes[some], choosing(rng.token())) < most - 1
+            others[some] = ranks(codes[some], choice) < most - 1
         inside |= others
         other = self.over(ArraySource(rows[inside], self.feature_names))
         other._known, other._heads, other._kept = (codes[inside], len(sizes)), self._heads[inside], None

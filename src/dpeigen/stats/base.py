@@ -22,11 +22,13 @@ class Statistic(ABC):
 
     ``takes_units``: whether blocks may be those of `stats.units`; else one row stands for all rows of a person.
     ``takes_capped``: the same where each row counts alike. ``joint_views``: the views in which it clips or measures all
-    rows of a person together then (`stats.together`).
+    rows of a person together then (`stats.together`). ``reads_heads``: whether it looks at the rows that stand for
+    their people, and does not only count them.
     """
 
     takes_units: ClassVar[bool] = False
     takes_capped: ClassVar[bool] = False
+    reads_heads: ClassVar[bool] = False
 
     @property
     def joint_views(self) -> tuple[Any, ...]:

@@ -57,6 +57,8 @@ class ShortenedMoment(SecondMoment):
 class NestedMoment(SecondMoment):
     """Σzzᵀ and Σz over rows up to the ``first`` radius; the longer ones stand by."""
 
+    reads_heads = True
+
     def __init__(self, lattice: Lattice, first: float) -> None:
         super().__init__(lattice, center_weight=1)  # so that rows are summed as well
         self.first = first
