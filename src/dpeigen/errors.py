@@ -41,6 +41,7 @@ DECOMPOSED = 160
 _MANY, _FEWEST = 60, 64  # columns from which on fewer draws are made, and so many at least
 CLEAR = 0.98  # level of the tests that tell a component from noise
 _DOUBT = 0.4  # of what is added for clipping, in each direction
+_DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row takes from both sides of a regression
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
 _OWN = 0.6  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
@@ -104,7 +105,8 @@ def errors_of(
     ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
     whose residuals do not depend on the features have the error of normal rows, whatever their tails. ``standard``: the
     components that have a kurtosis of their own are those of columns divided by their deviations, so that errors do not
-    depend on units of measure.
+    depend on units of measure; and what single columns lost by clipping is left out, since shortening a whole row takes
+    from both sides of a linear relation.
     """
     rng, draws = generator_of(measured), min(draws, most_draws(len(measured.back)))
     found = _noise(measured, release, draws, rng)
@@ -118,7 +120,7 @@ def errors_of(
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng)
+    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng) * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
     noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
     back = measured.back
     errors = Errors(
@@ -126,7 +128,7 @@ def errors_of(
     )
     center = None if found.mean is None else back @ found.mean
     lost = None if signs else _lost(measured, (vectors * values) @ vectors.T, cut, draws, rng)
-    if lost is not None:
+    if lost is not None and not standard:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)

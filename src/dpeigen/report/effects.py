@@ -17,7 +17,9 @@ def effects(release: Release) -> list[Block]:
     if release.usual_intervals is not None:
         said.append(
             "Intervals: 95% intervals for the population that the rows were drawn from. They allow for privacy noise, "
-            f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}."
+            f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}. Where released "
+            "radii and counts show longer tails, intervals are wider for them. A tail of so few rows that noise hides "
+            "it is not covered."
         )
     elif release.resolved is not None:
         said.append(

@@ -23,13 +23,13 @@ from dpeigen.stats.clipping import Clipping
 
 __all__ = ["Lost", "far_rows", "loss_errors", "seen_tails"]
 
-_SHORTEST_TAIL, _LONGEST_TAIL = 0.15, 0.42  # 1/α
+_SHORTEST_TAIL, _LONGEST_TAIL = 0.15, 0.45  # 1/α
 _COUNTED = 0.5, 2.0  # times the share that was asked for: rows that a noisy scan leaves outside
-_MOST = 1.0  # times the variance inside the radius: what lies beyond it at most
+_MOST = 1.5  # times the variance inside the radius: what lies beyond it at most
 _FEW = 0.7  # shape of the gamma law of what columns have of far rows: less, and they lie along fewer of them
 _TOLD_BY_KURTOSIS, _CLEAR_TAIL = 0.6, 4.0  # powers of e that an excess kurtosis of 1 makes long tails likelier by
 _USUAL_NOISE = 30.0  # on an excess kurtosis, from which on it tells less
-_NOT_FURTHER = 0.25  # chance that rows beyond the radius are not much longer than it
+_NOT_FURTHER = 0.2  # chance that rows beyond the radius are not much longer than it
 _HIDDEN_TAIL = 0.02  # of the noise on an excess kurtosis
 _USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the share they have in long rows
 _UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
