@@ -27,7 +27,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
-from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails
+from dpeigen.stats.lost import Lost, far_means, loss_errors, seen_tails, shared_losses
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def errors_of(
     ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
     whose residuals do not depend on the features have the error of normal rows, whatever their tails. ``standard``: the
     components that have a kurtosis of their own are those of columns divided by their deviations, so that errors do not
-    depend on units of measure; and what single columns lost by clipping is left out, since shortening a whole row takes
-    from both sides of a linear relation.
+    depend on units of measure.
     """
     rng, draws = generator_of(measured), min(draws, most_draws(len(measured.back)))
     found = _noise(measured, release, draws, rng)
@@ -127,29 +126,36 @@ def errors_of(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
-    lost = None if signs else _lost(measured, (vectors * values) @ vectors.T, cut, draws, rng)
-    if lost is not None and not standard:
+    lost, further = _lost(measured, vectors, values, cut, draws, rng)
+    if lost is not None:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
-        if mean is not None and lost is not None:
+        if mean is not None and further is not None:
             present = 1.0 if measured.present is None else np.diag(measured.present)
-            mean = mean - lost.mean * _sides(release, rng, draws) / present
+            moved = further if lost is None else further + lost.mean
+            mean = mean - moved * _sides(release, rng, draws) / present
     return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
 
 
-def _lost(measured: Measured, second: Floats, cut: Clipping, draws: int, rng: Generator) -> Lost | None:
-    """What clipping took from single columns; None where the radius is public."""
-    if measured.outside is None:
-        return None
-    tails = measured.tails
+def _lost(
+    measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
+) -> tuple[Lost | None, Floats | None]:
+    """What clipping took from single columns, as far as it was seen, and from their means beyond that."""
+    if measured.outside is None or measured.kind == "signs":
+        return None, None
+    tails, second = measured.tails, (vectors * values) @ vectors.T
+    lost = None
+    if tails is not None:
+        shared = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
+        lost = shared + seen_tails(tails, draws, rng)
     if measured.present is not None:  # rows with holes are shorter, so that others seem long
         cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
-    far = far_rows(measured.back, second, measured.radius, cut, None if tails is None else (tails[4], tails[5]), rng)
-    return far if tails is None else far + seen_tails(tails, cut, draws, rng)
+    kurtosis = None if tails is None else (tails[4], tails[5])
+    return lost, far_means(measured.back, second, measured.radius, cut, kurtosis, rng)
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:

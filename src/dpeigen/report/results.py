@@ -168,7 +168,13 @@ def standing(release: Release) -> list[str]:
         )
     else:
         which = (
-            "Both components" if told >= k == 2 else f"All {k} components" if told >= k > 1 else "The component" if told >= k else f"{told} of {k} components"
+            "Both components"
+            if told >= k == 2
+            else f"All {k} components"
+            if told >= k > 1
+            else "The component"
+            if told >= k
+            else f"{told} of {k} components"
         )
         among = ", among the columns of which something is known" if unknown_columns(release) else ""
         said.append(f"{which} can be distinguished from noise{among}.")
