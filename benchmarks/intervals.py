@@ -1,7 +1,7 @@
 """Do 95% intervals hold the truth in 95% of the releases? Random settings, elliptical rows and others.
 
     python benchmarks/intervals.py [--quick] [--seed 0 1 2] [--settings 40] [--repeats 30] [--of table]
-                                   [--tables | --regression | --noise]
+                                   [--columns | --tables | --regression | --noise] [--methods]
 
 Each setting has its own n (500 to 50,000), d (3 to 30), ε (0.3 to 8), spectrum, law of the rows and units of the
 columns, drawn from the seed. Its rows are drawn anew for every release. For every kind of number it prints the share of
@@ -10,8 +10,10 @@ who knows the root mean square error of the released numbers: 2·1.96 times that
 independent, so the standard error of a setting's share is that of its releases. Where a release says that columns are
 unknown, the truth of components, eigenvalues and shares is that of the known columns.
 
-``--tables``: rows are drawn from a public table with replacement, which is the population (`_tables`). ``--noise``:
-independent columns of equal variance; how many releases show a component.
+``--columns``: columns of laws of their own: lognormal, counts, rare and frequent indicators, zeros with a long tail.
+``--methods``: a method, δ and a centre are drawn for every setting. ``--tables``: rows are drawn from a public table
+with replacement, which is the population (`_tables`). ``--noise``: independent columns of equal variance; how many
+releases show a component, with δ > 0, δ = 0, several rows of a person and missing cells in turn.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 from _populations import Asked, Columns, Setting, TableSetting, options_of, spectral_truth
 
 from dpeigen import PrivateCovariance, PrivatePCA
@@ -59,7 +62,7 @@ def judge(setting: Asked, repeats: int, of: str = "population") -> tuple[str, di
             low, high = ends
             true, told = truth[kind], released(release, kind)
             if kind in ("eigenvalues", "covariance") and release.facts["details"].get("variances") == "relative":
-                true = true / (1.0 if setting.scaled else np.trace(truth["covariance"]))
+                true = true * np.trace(release.covariance) / np.trace(truth["covariance"])
             true = true[: len(low)]
             if kind == "components":
                 true = true * np.where(np.nansum(true * told[: len(true)], axis=1) < 0, -1.0, 1.0)[:, None]
@@ -130,6 +133,20 @@ def regressions(settings: int, repeats: int, seeds: list[int]) -> None:
     print(f"coefficients: mean {np.nanmean(found):.3f}, least {np.nanmin(found):.3f}")
 
 
+VARIANTS: tuple[dict[str, object], ...] = ({}, {"delta": 0.0}, {"unit": "id"}, {"missing": "correct"})
+
+
+def noise_table(number: int, repeat: int, n: int, d: int, variant: dict[str, object]) -> pd.DataFrame:
+    """Independent columns of equal variance; up to four rows of one person, or a tenth of the cells missing."""
+    rng = np.random.default_rng([number, repeat])
+    table = pd.DataFrame(rng.normal(size=(n, d)), columns=[f"x{j}" for j in range(d)])
+    if "missing" in variant:
+        table = table.mask(rng.random((n, d)) < 0.1)
+    if "unit" in variant:
+        table["id"] = np.repeat(np.arange(n), rng.integers(1, 5, size=n))[:n]
+    return table
+
+
 def pure_noise(settings: int, repeats: int, seeds: list[int]) -> None:
     """How many releases of independent columns of equal variance show a component."""
     shown = total = 0
@@ -137,17 +154,17 @@ def pure_noise(settings: int, repeats: int, seeds: list[int]) -> None:
         rng = np.random.default_rng([37, number])
         n, d = int(np.exp(rng.uniform(np.log(500), np.log(20_000)))), int(rng.integers(3, 16))
         epsilon, scaled = float(np.exp(rng.uniform(np.log(0.3), np.log(8)))), bool(rng.random() < 0.5)
-        found = []
+        variant, found = VARIANTS[number % len(VARIANTS)], []
+        options = {"delta": 1e-6, "scale": "private" if scaled else None} | variant
         for repeat in range(repeats):
-            rows = np.random.default_rng([number, repeat]).normal(size=(n, d))
-            options = {"scale": "private"} if scaled else {}
+            table = noise_table(number, repeat, n, d, variant)
             try:
-                model = PrivatePCA(2, epsilon=epsilon, delta=1e-6, random_state=repeat, **options).fit(rows)
+                model = PrivatePCA(2, epsilon=epsilon, random_state=repeat, **options).fit(table)
             except ValueError:
                 break
             found.append(bool(model.release_.resolved))
-        about = f"n={n:6d} d={d:2d} ε={epsilon:4.2f} {'scaled' if scaled else '      '}"
-        print(about, f"{sum(found)} of {len(found)}", flush=True)
+        about = f"n={n:6d} d={d:2d} ε={epsilon:4.2f} {'scaled' if scaled else '      '} {variant or ''}"
+        print(about, f"{sum(found)} of {len(found)}" if found else "refused", flush=True)
         shown, total = shown + sum(found), total + len(found)
     print(f"pure noise: a component is shown in {shown} of {total} releases ({shown / total:.3f})")
 

@@ -50,8 +50,8 @@ def clipped_warning(release: Release) -> str | None:
     )
     logs = any(said.transform for said in columns.values())
     return (
-        f"About {100 * share:.2g}% of the rows may have been clipped. Columns with rare large values lose most by "
-        "that: their variances come out too small, their means are moved, and both may be off by more than the "
-        f'intervals say. {which} Declare transform = "log" for {"further " if logs else ""}positive columns of that kind, or '
-        "public bounds; more rows or a larger ε clip fewer rows."
+        f"About {100 * share:.2g}% of the rows may have been clipped. In columns with rare large values that makes "
+        "variances too small and moves means, perhaps by more than their intervals say. "
+        f'{which} Declare transform = "log" for {"further " if logs else ""}positive columns of that kind, or public '
+        "bounds. More rows or a larger ε clip fewer rows."
     )

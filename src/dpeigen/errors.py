@@ -27,7 +27,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
-from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails
+from dpeigen.stats.lost import Lost, far_means, loss_errors, seen_tails, shared_losses
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ DECOMPOSED = 160
 _MANY, _FEWEST = 60, 64  # columns from which on fewer draws are made, and so many at least
 CLEAR = 0.98  # level of the tests that tell a component from noise
 _DOUBT = 0.4  # of what is added for clipping, in each direction
+_DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row takes from both sides of a regression
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
 _OWN = 0.6  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
@@ -118,14 +119,14 @@ def errors_of(
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng)
+    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng) * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
     noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
     back = measured.back
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
-    lost = None if signs else _lost(measured, (vectors * values) @ vectors.T, cut, draws, rng)
+    lost, further = _lost(measured, vectors, values, cut, draws, rng)
     if lost is not None:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
@@ -133,21 +134,28 @@ def errors_of(
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
-        if mean is not None and lost is not None:
+        if mean is not None and further is not None:
             present = 1.0 if measured.present is None else np.diag(measured.present)
-            mean = mean - lost.mean * _sides(release, rng, draws) / present
+            moved = further if lost is None else further + lost.mean
+            mean = mean - moved * _sides(release, rng, draws) / present
     return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
 
 
-def _lost(measured: Measured, second: Floats, cut: Clipping, draws: int, rng: Generator) -> Lost | None:
-    """What clipping took from single columns; None where the radius is public."""
-    if measured.outside is None:
-        return None
-    tails = measured.tails
+def _lost(
+    measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
+) -> tuple[Lost | None, Floats | None]:
+    """What clipping took from single columns, as far as it was seen, and from their means beyond that."""
+    if measured.outside is None or measured.kind == "signs":
+        return None, None
+    tails, second = measured.tails, (vectors * values) @ vectors.T
+    lost = None
+    if tails is not None:
+        shared = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
+        lost = shared + seen_tails(tails, draws, rng)
     if measured.present is not None:  # rows with holes are shorter, so that others seem long
         cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
-    far = far_rows(measured.back, second, measured.radius, cut, None if tails is None else (tails[4], tails[5]), rng)
-    return far if tails is None else far + seen_tails(tails, cut, draws, rng)
+    kurtosis = None if tails is None else (tails[4], tails[5])
+    return lost, far_means(measured.back, second, measured.radius, cut, kurtosis, rng)
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:

@@ -41,7 +41,7 @@ _FAINT = "its variance is not distinguishable from noise"
 _TARGET = "the variance of the target is not distinguishable from noise"
 _WIDTH = 78
 _SHOWN = 3  # names in a sentence
-_TAILS = 0.25  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
+_TAILS = 0.15  # of the kurtosis of the rows that enters the errors of coefficients, between none and all
 
 
 @dataclass(frozen=True, eq=False)

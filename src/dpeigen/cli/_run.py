@@ -247,6 +247,11 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     console = _show.console()
     guarantee = Guarantee.from_dict(facts["guarantee"])
     _show.show_guarantee(console, guarantee, "What a release would promise", "What the budget would be spent on")
+    console.print(
+        "shares     as set aside. What a step does not use goes to a later one, so the shares of the release may "
+        "differ; their total does not.",
+        markup=False,
+    )
     names = fit.source.feature_names or []
     if names:
         console.print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpeigen.clipped import clipped_share
 from dpeigen.methods.auto import METHODS
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Items, clean
@@ -17,7 +18,7 @@ def effects(release: Release) -> list[Block]:
     if release.usual_intervals is not None:
         said.append(
             "Intervals: 95% intervals for the population that the rows were drawn from. They allow for privacy noise, "
-            f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}."
+            f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}.{_tails(release)}"
         )
     elif release.resolved is not None:
         said.append(
@@ -29,6 +30,16 @@ def effects(release: Release) -> list[Block]:
             "far its numbers may be off."
         )
     return [Items("Noise, clipping, intervals", said)]
+
+
+def _tails(release: Release) -> str:
+    """What intervals know of tails, where rows were clipped to a paid radius."""
+    if clipped_share(release) is None:
+        return ""
+    return (
+        " Where the released radius or counts show longer tails, intervals are wider. A tail of so few rows that noise "
+        "hides it is not covered."
+    )
 
 
 def _noise(release: Release) -> list[str]:

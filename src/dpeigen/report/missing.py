@@ -30,15 +30,27 @@ def about_missing(release: Release) -> list[Block]:
     shown = np.sort(np.argsort([-share for _, share in variables], kind="stable")[:SHOWN_ROWS])
     left = len(variables) - len(shown)
     note = f"{count(left, 'column')} with fewer missing cells: in release.json." if left else ""
-    rows = [[variables[j][0], f"{100 * variables[j][1]:.1f}%"] for j in shown]
+    ends = _ends(release)
+    rows = [[variables[j][0], f"{100 * variables[j][1]:.1f}%{ends[j]}"] for j in shown]
     assumed = (
         "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing depends "
         "on no value. If that is wrong, the results are those of the cells that are there."
     )
     if len(rows) <= _IN_WORDS:
         told = ", ".join(f"{short(name)} {share}" for name, share in rows)
-        return [Text(f"{assumed} Missing cells (shares released with noise): {told}.")]
+        level = ", with 95% intervals" if any(ends) else ""
+        return [Text(f"{assumed} Missing cells (shares released with noise{level}): {told}.")]
     return [
         Text(assumed),
         Table("Missing cells", ["column", "share (released, with noise)"], rows, note=note),
     ]
+
+
+def _ends(release: Release) -> list[str]:
+    """The 95% interval of the share of each variable's missing cells, as a text; empty where there is none."""
+    found = None if release.usual_intervals is None else release.usual_intervals.missing_shares
+    if found is None:
+        return ["" for _ in release.variables()]
+    low, high = found
+    means = [(float(low[columns].mean()), float(high[columns].mean())) for _, columns in release.variables()]
+    return [f" ({100 * least:.1f} to {100 * most:.1f}%)" for least, most in means]

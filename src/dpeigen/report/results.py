@@ -106,8 +106,8 @@ def about_columns(release: Release) -> list[Block]:
         public = release.estimand == "covariance of columns in public units"
         by = "by a public number" if public else "by its released standard deviation"
         if release.estimand == MIXED:
-            by += ", indicators of categories by the square root of their released frequency,"
-        said.append(Text(f"Every column was divided {by} first. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
+            by += ", and indicators of categories by the square root of their released frequency"
+        said.append(Text(f"First, every column was divided {by}. {_IN_UNITS.get(release.kind, _IN_UNITS['pca'])}"))
     if ordinal := _ordinal(release):
         said.append(Text(ordinal))
     for reason in dict.fromkeys(unknown_reasons(release).values()):
@@ -168,7 +168,13 @@ def standing(release: Release) -> list[str]:
         )
     else:
         which = (
-            f"All {k} components" if told >= k > 1 else "The component" if told >= k else f"{told} of {k} components"
+            "Both components"
+            if told >= k == 2
+            else f"All {k} components"
+            if told >= k > 1
+            else "The component"
+            if told >= k
+            else f"{told} of {k} components"
         )
         among = ", among the columns of which something is known" if unknown_columns(release) else ""
         said.append(f"{which} can be distinguished from noise{among}.")

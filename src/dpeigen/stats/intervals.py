@@ -83,10 +83,15 @@ def quantiles(draws: Floats, level: float) -> Interval:
 
 
 def _far_quantile(draws: Floats, reach: float) -> float:
-    """So many deviations from the middle, by the spread on that side of it: few draws show no further quantile."""
-    middle = float(np.median(draws))
-    side = draws[draws >= middle] if reach > 0 else draws[draws <= middle]
-    return middle + reach * math.sqrt(float(np.mean((side - middle) ** 2)))
+    """So many deviations from the middle: few draws show no further quantile.
+
+    The deviation is between that of all draws and that of those on this side of the median, since errors have a longer
+    tail on the side of what clipping took.
+    """
+    median = float(np.median(draws))
+    side = draws[draws >= median] if reach > 0 else draws[draws <= median]
+    own = math.sqrt(float(np.mean((side - median) ** 2)))
+    return (median + float(draws.mean())) / 2 + reach * (own + float(draws.std())) / 2
 
 
 @dataclass(frozen=True)

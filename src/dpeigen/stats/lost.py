@@ -2,13 +2,12 @@
 
 Two things tell of it. Noisy counts of differences show tails of single columns as far as they stand out of the noise
 (`stats.tails`). And a paid radius that is long beside the mean square of the rows shows that some rows are much longer
-than normal ones are (`stats.clipping`), but not how much longer, nor in which columns. Beyond the radius R, to which a
-share p of the rows was clipped, lengths are taken to have a Pareto tail with an exponent α that nothing tells: rows
-lose p·R/(α − 1) of their length on average and 2p·R²/(α − 2) of their square. A lognormal column has about such a tail.
-Far rows lie along few columns, more likely along those whose fourth moments are large as far as these were seen.
+than normal ones are (`stats.clipping`), but not how much longer, nor in which columns.
 
-All of that has one sign for variances: clipping makes them smaller. A mean moves against the tail, and which side that
-lies on is not known.
+Clipping makes variances smaller. A mean moves against the tail, and which side that lies on is not known. For means,
+lengths beyond the radius R, to which a share p of the rows was clipped, are taken to have a Pareto tail with an
+exponent α that nothing tells: rows lose p·R/(α − 1) of their length on average. A lognormal column has about such a
+tail. Far rows lie along few columns, more likely along those whose fourth moments are large as far as these were seen.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats.clipping import Clipping
 
-__all__ = ["Lost", "far_rows", "loss_errors", "seen_tails"]
+__all__ = ["Lost", "far_means", "loss_errors", "seen_tails", "shared_losses"]
 
 _SHORTEST_TAIL, _LONGEST_TAIL = 0.15, 0.42  # 1/α
 _COUNTED = 0.5, 2.0  # times the share that was asked for: rows that a noisy scan leaves outside
-_MOST = 1.0  # times the variance inside the radius: what lies beyond it at most
 _FEW = 0.7  # shape of the gamma law of what columns have of far rows: less, and they lie along fewer of them
 _TOLD_BY_KURTOSIS, _CLEAR_TAIL = 0.6, 4.0  # powers of e that an excess kurtosis of 1 makes long tails likelier by
 _USUAL_NOISE = 30.0  # on an excess kurtosis, from which on it tells less
@@ -35,6 +33,8 @@ _USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the sh
 _UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
 _NO_TAIL = 0.07  # chance that what seems to be a tail is noise: then nothing was taken
 _OF_TAIL = 1.5  # of what clipping seems to have taken from a long tail, at most: cells are half an octave wide
+_MUCH_MORE, _LONG_TAIL = 5.0, 1.5  # times the share that a kurtosis of its own gives a column, beside one of 1.5
+_MORE = 1.5  # times the share of a column in all fourth moments: its share in what clipping took, at most
 _BESIDE = 1.5  # of what a column loses along its tail, times the deviation of another: what the two lose together
 
 
@@ -49,27 +49,46 @@ class Lost:
         return Lost(self.mean + other.mean, self.square + other.square)
 
 
-def seen_tails(tails: Floats, cut: Clipping, draws: int, rng: Generator) -> Lost:
+def seen_tails(tails: Floats, draws: int, rng: Generator) -> Lost:
     """What `stats.tails` shows: first and second of them with their noise, six lines of columns."""
     shape = draws, tails.shape[1]
     part, noise = _OF_TAIL * rng.random(size=shape), rng.normal(size=shape)
     part = np.where(rng.random(size=shape) < _NO_TAIL, 0.0, part)
     found = [
-        part * np.maximum(tails[at] + _UNSEEN * cut.heavy * noise * tails[at + 1], 0.0) for at in (0, 2)
+        part * np.maximum(tails[at] + _UNSEEN * noise * tails[at + 1], 0.0) for at in (0, 2)
     ]  # the same rows are clipped in both
     return Lost(found[0], found[1])
 
 
-def far_rows(
-    back: Floats, second: Floats, radius: float, cut: Clipping, kurtosis: tuple[Floats, Floats] | None, rng: Generator
+def shared_losses(
+    back: Floats, second: Floats, values: Floats, radius: float, cut: Clipping, tails: Floats, rng: Generator
 ) -> Lost:
-    """What rows beyond the radius lost, for columns back·z of clipped rows z with this second moment.
+    """What single columns lost of what clipping took from all rows, with tails as for `seen_tails`.
+
+    The model of elliptical rows (`stats.clipping`) tells how much that was, for all columns alike; ``values`` are the
+    eigenvalues of the second moment. Long rows are made by columns with long tails, so these have a larger share of it,
+    by their fourth moments as far as these were seen.
+    """
+    squares, lengths = (cut.gains * cut.sizes - 1) @ values, cut.shortened * radius
+    per, variances = _steps(back, second)
+    usual = np.divide(variances, per**2, out=np.zeros_like(per), where=per > 0)
+    usual /= max(float(usual.sum()), 1e-300)
+    drawn = np.maximum(tails[4] + rng.normal(size=(len(squares), len(back))) * _UNSEEN * tails[5], 0.0)
+    more = np.maximum(_MORE * _in_all((_USUAL_TAIL + drawn) * usual**2) - usual, 0.0)
+    plain, seen = _in_all(usual**2), _in_all((1 + tails[4] / _LONG_TAIL) * usual**2)
+    more = np.maximum(more, _MUCH_MORE * (seen - plain))
+    return Lost(more * lengths * per, more * np.maximum(squares, 0.0)[:, None] * per**2)
+
+
+def far_means(
+    back: Floats, second: Floats, radius: float, cut: Clipping, kurtosis: tuple[Floats, Floats] | None, rng: Generator
+) -> Floats:
+    """Draws × columns: what means lost by rows far beyond the radius, for columns back·z of clipped rows z.
 
     ``kurtosis`` is that of the columns, as far as it was seen, and its noise.
     """
     draws, d = len(cut.sizes), len(back)
-    steps, variances = np.linalg.norm(second @ back.T, axis=0), np.einsum("ij,jk,ik->i", back, second, back)
-    per = np.divide(variances, steps, out=np.zeros_like(steps), where=variances > 0)  # a step of far rows, in own units
+    per, _ = _steps(back, second)
     exponents = 1 / rng.uniform(_SHORTEST_TAIL, _LONGEST_TAIL, size=draws)
     longer = cut.outside * rng.uniform(*_COUNTED, size=draws) * cut.reached**exponents
     odds, tails = cut.heavy / max(1 - cut.heavy, 1e-9), np.ones((draws, d))
@@ -78,11 +97,19 @@ def far_rows(
         odds *= float(np.exp(_TOLD_BY_KURTOSIS * clear.max()))
         tails = _USUAL_TAIL + kurtosis[0] + np.abs(rng.normal(size=(draws, d))) * _HIDDEN_TAIL * kurtosis[1]
     some = longer * (rng.random(draws) < (1 - _NOT_FURTHER) * odds / (1 + odds))
-    along = rng.gamma(_FEW, size=(draws, d)) * tails * (per > 0)
-    along /= np.maximum(along.sum(axis=1, keepdims=True), 1e-300)
-    lengths, squares = some / (exponents - 1) * radius, some * 2 / (exponents - 2) * radius**2
-    squares /= 1 + squares / max(_MOST * float(np.trace(second)), 1e-300)
-    return Lost(lengths[:, None] * np.sqrt(along) * per, squares[:, None] * along * per**2)
+    along = _in_all(rng.gamma(_FEW, size=(draws, d)) * tails * (per > 0))
+    return np.asarray((some / (exponents - 1) * radius)[:, None] * np.sqrt(along) * per)
+
+
+def _steps(back: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """For each column what a step of 1 along its far rows is, in its own units, and its variance."""
+    lengths, variances = np.linalg.norm(second @ back.T, axis=0), np.einsum("ij,jk,ik->i", back, second, back)
+    return np.divide(variances, lengths, out=np.zeros_like(lengths), where=variances > 0), variances
+
+
+def _in_all(parts: Floats) -> Floats:
+    """Divided by their sum."""
+    return np.asarray(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300))
 
 
 def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
