@@ -34,7 +34,7 @@ _HEAD = """\
 # description = "…"        # what the data are and how they were collected
 # population = "…"         # whom the rows stand for
 
-# --- the promise -----------------------------------------------------------------------------------------------
+# --- the guarantee ---------------------------------------------------------------------------------------------
 # epsilon = 1.0            # privacy loss; there is no default. Below 1 is strong, above 4 is weak.
 delta = 1e-6               # a tiny chance that the guarantee is weaker; well below 1 / number of people. 0 is pure
                            # privacy, which needs far more rows
