@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -38,7 +37,7 @@ def rows() -> list[tuple[str, str, str, bool | None]]:
     with threadpool_limits(1):
         for n, d in SHAPES:
             for share in SHARES:
-                matrix = sparse.random_array((n, d), density=share, rng=np.random.default_rng(0), format="csr")
+                matrix = sparse.random(n, d, density=share, format="csr")
                 pairs = [(seconds(matrix, None), seconds(matrix, matrix)) for _ in range(3)]
                 ratio = min(dense for dense, _ in pairs) / min(thin for _, thin in pairs)
                 barred = share <= 0.01

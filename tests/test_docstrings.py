@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -82,6 +83,22 @@ def test_a_missing_parameter_is_noticed(monkeypatch):
         dpeigen.load_release, "__doc__", "Read a saved release.\n\nReturns\n-------\nRelease\n    It.\n"
     )
     assert [text[:4] for text in problems("dpeigen.load_release")] == ["PR01"]
+
+
+def undocumented_attributes(estimator: type) -> list[str]:
+    """Names of fitted attributes that the docstring of an estimator does not mention."""
+    own = [base for base in estimator.__mro__ if base.__module__.startswith("dpeigen")]
+    names = {name for base in own for name in re.findall(r"self\.([a-z]\w*_) ?[:=]", inspect.getsource(base))}
+    names |= {name for base in own for name, v in vars(base).items() if isinstance(v, property) and name[-1] == "_"}
+    return sorted(name for name in names if not re.search(rf"\b{name}(?!\w)", inspect.getdoc(estimator)))
+
+
+@pytest.mark.parametrize("name", ["PrivatePCA", "PrivateCovariance", "PrivateRidge", "PrivateScoreMap"])
+def test_every_fitted_attribute_is_described(name, monkeypatch):
+    estimator = getattr(dpeigen, name)
+    assert undocumented_attributes(estimator) == []
+    monkeypatch.setattr(estimator, "__doc__", estimator.__doc__.replace("guarantee_", "it"))
+    assert "guarantee_" in undocumented_attributes(estimator)
 
 
 def test_every_module_lists_its_public_names():

@@ -2,12 +2,14 @@
 
     python tools/prose.py [FILES]     # README, docs and the other pages by default; exit code 1 if something is found
 
+Texts in the program that people read (help of commands, cards, guarantees, the studio) are checked for the same words.
 Code and formulas are left out. proselint's rules about quotation marks, repeated words and times of day do not fit
 pages with code and tables. `WORDS` has what a reader would stumble over, with what to write instead.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["*.md", "docs/*.md", "docs/*/*.md", "papers/*.md", "papers/*/*.md", ".github/*.md"]
+PROGRAM = ["cli/*.py", "report/*.py", "studio/*.py", "privacy/guarantee.py", "curator/purposes.py", "notebook.py"]
 SKIPPED = {"CHANGELOG.md"}  # what was written about earlier versions stays
 IGNORED = (
     "typography.symbols",
@@ -63,6 +66,16 @@ def own_words(text: str) -> list[tuple[int, str]]:
     return found
 
 
+def in_program(page: Path) -> list[tuple[int, str]]:
+    """The same for texts of several words in a Python file."""
+    texts = [n for n in ast.walk(ast.parse(page.read_text(encoding="utf-8"))) if isinstance(n, ast.Constant)]
+    found = []
+    for node in texts:
+        if isinstance(node.value, str) and node.value.count(" ") > 1:
+            found += [(node.lineno + line - 1, text) for line, text in own_words(node.value.replace("    ", ""))]
+    return found
+
+
 def by_proselint(pages: list[Path]) -> list[str]:
     """What proselint finds in the pages, with IGNORED left out."""
     with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +105,13 @@ def main(names: list[str]) -> int:
         f"{p.relative_to(ROOT)}:{n}: {text}" for p in pages for n, text in own_words(p.read_text(encoding="utf-8"))
     ]
     lines += by_proselint(pages)
-    print("\n".join(lines) or f"{len(pages)} pages: nothing found.")
+    program = (
+        []
+        if names
+        else sorted(p for each in PROGRAM for p in (ROOT / "src/dpeigen").glob(each) if p.name != "style.py")
+    )
+    lines += [f"{page.relative_to(ROOT)}:{number}: {text}" for page in program for number, text in in_program(page)]
+    print("\n".join(lines) or f"{len(pages)} pages and {len(program)} files of the program: nothing found.")
     return 1 if lines else 0
 
 

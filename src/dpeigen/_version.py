@@ -2,4 +2,4 @@
 
 __all__: list[str] = []
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

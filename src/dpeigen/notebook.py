@@ -45,7 +45,7 @@ def loadings_unknown(found: Intervals) -> bool:
 
 
 def release_html(release: Release) -> str:
-    """A release: the promise and the components."""
+    """A release: the guarantee and the components."""
     g = release.guarantee
     name = release.about.get("title") or f"{_KINDS.get(release.kind, release.kind)} of {release.n_features} columns"
     return _html.box(

@@ -213,6 +213,6 @@ def test_pictures_that_fail_leave_the_release_and_name_it(command, ledger, tmp_p
     result = call(command, tmp_path / "out", ledger)
     assert result.exit_code == 5, result.output
     assert str(tmp_path / "out") in result.stderr
-    assert "for free" in result.stderr
+    assert "at no cost" in result.stderr
     assert command[1](tmp_path / "out").guarantee.epsilon == 1
     assert states(ledger) == [("committed", True)]

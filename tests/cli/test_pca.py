@@ -249,3 +249,12 @@ def test_declared_categories_on_the_command_line(folder, tmp_path):
     wrong = CliRunner().invoke(app, [*call[:-4], "--category", "name", "--explain"])
     assert wrong.exit_code == 2
     assert CliRunner().invoke(app, call[:6]).exit_code == 2  # neither --out nor --dry-run
+
+
+def test_a_share_of_variance_as_number_of_components_is_explained(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    done = CliRunner().invoke(
+        app, ["pca", str(tmp_path / "rows.csv"), "-k", "0.95", "--epsilon", "1", "--out", str(tmp_path / "out")]
+    )
+    assert done.exit_code == 2
+    assert "How many components a share of the variance takes" in done.stderr

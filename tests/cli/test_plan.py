@@ -136,3 +136,11 @@ def test_columns_or_a_table_must_be_given():
     done = CliRunner().invoke(app, ["plan", "--rows", "100", "-k", "1", "--epsilon", "1"])
     assert done.exit_code == 2
     assert "--like" in done.stderr
+
+
+def test_methods_left_out_are_named_once_for_each_reason():
+    done = plan()
+    lines = [line for line in done.stdout.splitlines() if line.startswith("not planned: ")]
+    assert any("gaussian, laplace" in line and line.endswith("(need --bound)") for line in lines)
+    assert any("dp-pca" in line and "too short" in line for line in lines)
+    assert "'X' parameter" not in done.stdout

@@ -54,11 +54,12 @@ def test_the_integers_are_those_of_dense_rows(name, weight):
 
 
 def test_no_block_is_made_dense(monkeypatch):
-    X = sparse.random_array((3000, 500), density=0.01, rng=np.random.default_rng(0), format="csr")
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(np.where(rng.random((3000, 500)) < 0.01, rng.normal(size=(3000, 500)), 0.0))
     source = SparseSource(X)
     monkeypatch.setattr(SparseSource, "blocks", lambda self: pytest.fail("dense blocks"))
     monkeypatch.setattr(Lattice, "integers", lambda *arguments: pytest.fail("dense rows"))
-    moment = source.reduce(SecondMoment(Lattice(Frame(500), 5.0)))
+    moment = source.reduce(SecondMoment(Lattice(Frame(500), 30.0)))
     assert np.allclose(np.asarray(moment), (X.T @ X).toarray(), atol=1e-3)
 
 

@@ -5,6 +5,7 @@ An option comes before the file of ``--config``, and that before the default. No
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -125,7 +126,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     shared["scale"] = _deviations(setting("scale"), len(names), units)
     if command == "pca":
         k = _required("components", setting("components"), "how many, for example 2, or 'private'")
-        k = int(k) if isinstance(k, str) and k.lstrip("-").isdecimal() else k
+        k = _number_of_components(k)
         return Fit(PrivatePCA(k, bound=bound, **shared), source, None, units, counts, about)
     if command == "covariance":
         return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
@@ -175,6 +176,14 @@ def _open(given: Mapping[str, Any], study: Study, unit: str | None) -> tuple[Sou
     if lower is None or upper is None:
         raise ValueError("--lower and --upper go together: give both.")
     return source, (_numbers("lower", lower), _numbers("upper", upper))
+
+
+def _number_of_components(given: Any) -> Any:
+    """The number in a text; a share such as "0.95" becomes a number too, so that its refusal says what to give."""
+    for kind in (int, float):
+        with contextlib.suppress(TypeError, ValueError):
+            return kind(given) if isinstance(given, str) else given
+    return given
 
 
 def _bound(value: Any) -> Any:

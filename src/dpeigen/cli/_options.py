@@ -255,7 +255,7 @@ DryRun = Annotated[
     typer.Option(
         "--dry-run",
         "--explain",
-        help="Say what would be computed, what it would cost and promise, and in how many passes. Reads no row, "
+        help="Say what would be computed, what it would cost and guarantee, and in how many passes. Reads no row, "
         "spends nothing.",
         rich_help_panel=_OUTPUT,
     ),

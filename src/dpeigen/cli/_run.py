@@ -62,7 +62,7 @@ def run(command: str, given: Mapping[str, Any]) -> None:
             ledger=fit.estimator.ledger,
             others=("card.html", "card.md", "figures"),
             draw=dpeigen.report.write_card,
-            again="Try again, for free: dpeigen card {folder}",
+            again="Try again, at no cost: dpeigen card {folder}",
             show=partial(_print, command, as_json=given["as_json"]),
         )
 
@@ -246,7 +246,7 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     left = facts["ledger_left"]
     console = _show.console()
     guarantee = Guarantee.from_dict(facts["guarantee"])
-    _show.show_guarantee(console, guarantee, "What a release would promise", "What the budget would be spent on")
+    _show.show_guarantee(console, guarantee, "What a release would guarantee", "What the budget would be spent on")
     console.print(
         "shares     as set aside. What a step does not use goes to a later one, so the shares of the release may "
         "differ; their total does not.",

@@ -57,7 +57,7 @@ def show_release(out: Console, release: Release, title: str) -> None:
 
 
 def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:
-    """A promise, kept or planned, and what its budget goes to."""
+    """A guarantee, given or planned, and what its budget goes to."""
     out.rule(f"[bold]{title}", align="left")
     g = visible(g)
     text = str(replace(g, split=(), notes=())) if not g.split else str(g).split("\nspent on", 1)[0]

@@ -22,7 +22,7 @@ Folder = Annotated[Path, typer.Argument(help="The folder of a release.")]
 
 
 def check(folder: Folder) -> None:
-    """Check that a release is complete and unchanged, and show what it promises."""
+    """Check that a release is complete and unchanged, and show what it guarantees."""
     with one_line_errors():
         from dpeigen import load_release
         from dpeigen.cli import _show

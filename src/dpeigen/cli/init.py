@@ -34,7 +34,7 @@ _HEAD = """\
 # description = "…"        # what the data are and how they were collected
 # population = "…"         # whom the rows stand for
 
-# --- the promise -----------------------------------------------------------------------------------------------
+# --- the guarantee ---------------------------------------------------------------------------------------------
 # epsilon = 1.0            # privacy loss; there is no default. Below 1 is strong, above 4 is weak.
 delta = 1e-6               # a tiny chance that the guarantee is weaker; well below 1 / number of people. 0 is pure
                            # privacy, which needs far more rows
@@ -45,7 +45,7 @@ relation = "replace"       # neighbours differ in the values of one row; "add_re
 # --- what is released --------------------------------------------------------------------------------------------
 components = 2             # for pca: how many, or "private" to pay for the number
 # target = "…"             # for ridge: the name of the column to explain
-alpha = "auto"             # for ridge: the penalty; "auto" is chosen from the release, for free
+alpha = "auto"             # for ridge: the penalty; "auto" is chosen from the release, at no cost
 center = "private"         # "private" pays for a centre; "pairs" needs none; "none" if the columns have mean 0
 scale = "private"          # columns in units of their deviations, which are paid for: the components are those of the
                            # correlation matrix; "none": of the covariance, in the columns' own units

@@ -22,7 +22,9 @@ def ridge(
     target: Annotated[str | None, typer.Option("--target", "-y", help="The column to explain by the others.")] = None,
     alpha: Annotated[
         str | None,
-        typer.Option(help="Penalty ≥ 0 as in scikit-learn; auto (the default) chooses it, for free, from the release."),
+        typer.Option(
+            help="Penalty ≥ 0 as in scikit-learn; auto (the default) chooses it from the release, at no cost."
+        ),
     ] = None,
     *,
     fitting: dict[str, Any],

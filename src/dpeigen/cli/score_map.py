@@ -109,7 +109,7 @@ def scoremap(
             ledger=estimator.ledger,
             others=("map.svg", "map.png"),
             draw=_draw,
-            again="Draw it again, for free, in Python: dpeigen.plotting.ScoreMapDisplay.",
+            again="Draw it again, at no cost, in Python: dpeigen.plotting.ScoreMapDisplay.",
             show=partial(_print, as_json=as_json),
         )
 

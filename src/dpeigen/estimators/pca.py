@@ -102,6 +102,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     scale_ : (d,) what columns are divided by, public or private deviations, or None for the data's own units.
     noise_variance_ : mean variance of the directions left out.
     n_components_, n_features_in_, feature_names_in_ : public facts.
+    n_samples_seen_ : rows that ``partial_fit`` was given so far.
     guarantee_ : `Guarantee`.
     release_ : `Release`, the only thing the fit read out of the data.
 

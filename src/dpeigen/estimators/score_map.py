@@ -79,6 +79,7 @@ class PrivateScoreMap(PrivateEstimator):
     ----------
     map_ : `ScoreMap`, the only thing the fit read out of the data.
     guarantee_ : `Guarantee` of the map alone; ``map_.total`` adds the release.
+    n_features_in_, feature_names_in_ : public facts.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The guarantee as an object: what is promised, about whom, on which assumptions, and what it was spent on.
+"""The guarantee as an object: what is guaranteed, about whom, on which assumptions, and what it was spent on.
 
 Every release carries one. It says (ε, δ), which data sets count as neighbours, whom one has to trust, whether the
-promise holds for every data set or only under a model, whether the noise was drawn exactly, and the budget split.
+guarantee holds for every data set or only under a model, whether the noise was drawn exactly, and the budget split.
 
 >>> from dpeigen.privacy.budget import PureCost
 >>> g = Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", split=(Spend("moment", "laplace", PureCost(1.0)),))
@@ -300,7 +300,7 @@ class Guarantee:
             promise,
             ""
             if self.is_private
-            else _html.paragraph("NOT PRIVATE: this is only the noise of that promise.", loud=True),
+            else _html.paragraph("NOT PRIVATE: this is only the noise of that guarantee.", loud=True),
             _html.table("", (), rows),
             _html.table("What the budget is spent on", ("purpose", "cost", "mechanism"), spends) if spends else "",
         )

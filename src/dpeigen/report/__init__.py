@@ -1,7 +1,7 @@
 """The card of a release: one page that a reader can judge it by, beside the release itself.
 
 Guarantee: a card is a function of a `Release` alone, so it costs nothing and may be shown to whoever may see the
-release. It holds the promise in words and formulas, what the budget bought, the results as tables and pictures, what
+release. It holds the guarantee in words and formulas, what the budget bought, the results as tables and pictures, what
 may and may not be concluded, how to cite and how to check the files. ``card.html`` is one page that asks for nothing
 from anywhere; ``card.md`` says the same in Markdown; ``figures/`` holds the pictures as SVG and PNG.
 """

@@ -50,7 +50,7 @@ def notices(g: Guarantee) -> list[Notice]:
     if g.basis == "distributional":
         reasons = "; ".join(g.assumptions)
         found.append(
-            Notice("warning", "Private under assumptions only", f"The promise below holds only if: {reasons}.")
+            Notice("warning", "Private under assumptions only", f"The guarantee below holds only if: {reasons}.")
         )
     if g.numerics == "idealised":
         found.append(
@@ -105,7 +105,7 @@ def promise(g: Guarantee) -> list[Block]:
         g.attack_words,
     ]
     if not g.is_private:
-        words = [f"This release is not private. The noise in it is what the following promise would need: {words[0]}"]
+        words = [f"This release is not private. The noise in it is what the following guarantee would need: {words[0]}"]
     elif g.basis != "worst-case":
         words = [f"Under the assumptions listed here, and only then: {words[0]}"]
     rows = [

@@ -54,7 +54,7 @@ def rows_help(project: Project) -> bool:
 
 
 def dry_run(project: Project) -> dict[str, Any]:
-    """What a release would promise, what it would measure at what cost, and what is said before it; else a refusal."""
+    """What a release would guarantee and measure, at what cost, and what is said before it; else a refusal."""
     from dpeigen.cli._fit import prepare
     from dpeigen.cli._run import plan_facts
     from dpeigen.cli.score_map import prepare_map

@@ -160,7 +160,7 @@ def stop(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
 
 
 def card(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """Draw the card of a release once more, for free: the command `dpeigen card`."""
+    """Draw the card of a release once more, at no cost: the command `dpeigen card`."""
     job = _job(site, request)
     if job.state != "done":
         raise RefusedError("There is no release to draw a card of.")
