@@ -209,14 +209,19 @@ def test_a_bad_row_is_refused_whether_it_stands_for_its_person_or_not(where, tmp
     assert ledger.remaining().epsilon == 20.0
 
 
-@pytest.mark.parametrize("name", ["id", "patient_id", "PatientID", "userId", "customer", "subject no", "MRN"])
+@pytest.mark.parametrize(
+    "name",
+    ["id", "patient_id", "PatientID", "userId", "customer", "subject no", "MRN", "pid", "PatNo", "caseid", "household"],
+)
 def test_names_that_look_like_identifiers_are_warned_of(name):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=[name, "age"])
     with pytest.warns(UnitWarning, match="unit="):
         PrivatePCA(1, epsilon=1.0, bound=3.0).explain(frame)
 
 
-@pytest.mark.parametrize("name", ["age", "patient age", "humidity", "acid", "number of users", "width"])
+@pytest.mark.parametrize(
+    "name", ["age", "patient age", "humidity", "acid", "number of users", "width", "household size", "cases"]
+)
 def test_other_names_are_not(name):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=[name, "x"])
     PrivatePCA(1, epsilon=1.0, bound=3.0).explain(frame)  # a warning would be an error

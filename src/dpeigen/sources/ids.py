@@ -44,25 +44,28 @@ class UnreadableIdsError(UnreadableRowsError):
     """What is given as ids of rows is none, by its type or shape. The message holds no id."""
 
 
-_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee"}
-_PAPERS = {"case", "record", "encounter", "admission", "insurance", "patienten", "versicherten", "fall", "akten"}
-_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn"}
+_PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee",
+           "student", "pupil", "respondent", "household", "account", "donor"}  # fmt: skip
+_PAPERS = {"case", "record", "encounter", "admission", "insurance", "patienten", "versicherten", "fall", "akten",
+           "pat", "pers", "subj", "cust", "emp", "acct", "hh", "p"}  # fmt: skip
+_SHORT = _PEOPLE | _PAPERS  # the second only beside a word for a number
+_MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn", "email", "passport"}
 _NUMBERS = {"no", "nr", "num", "number", "nummer", "key", "code", "name", "hash", "ref"}
-_ENDS = ("id", "no", "nr", "number", "nummer")
+_ENDS = ("id", "no", "nr", "num", "number", "nummer")
 
 
 def looks_like_id(name: object) -> bool:
     """Whether the name of a column, which is public, says that it tells whose row it is.
 
     >>> [looks_like_id(name) for name in ("patient_id", "patientid", "PatNo", "Subject", "age", "paid")]
-    [True, True, False, True, False, False]
+    [True, True, True, True, False, False]
     >>> [looks_like_id(name) for name in ("case no", "Fallnummer", "Patientennr", "fall", "case")]
     [True, True, True, False, False]
     """
     words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower()))
-    joined = any(word.removesuffix(end) in _PEOPLE | _PAPERS for word in words for end in _ENDS if word.endswith(end))
-    paper = words & _PAPERS and words & _NUMBERS and words <= _PAPERS | _NUMBERS
-    return joined or bool(paper or words & _MARKS or (words & _PEOPLE and words <= _PEOPLE | _NUMBERS))
+    joined = any(word.removesuffix(end) in _SHORT for word in words for end in _ENDS if word.endswith(end))
+    numbered = words & _SHORT and words & _NUMBERS and words <= _SHORT | _NUMBERS
+    return joined or bool(words & _MARKS or numbered or (words & _PEOPLE and words <= _PEOPLE))
 
 
 def encoded(ids: Any) -> tuple[Codes, int]:
