@@ -7,7 +7,7 @@ import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.evaluation import sin_theta
-from dpeigen.methods import Kendall, Refined, SpatialSign
+from dpeigen.methods import Kendall, Refined, SpatialSign, location
 
 SIGNS = SpatialSign("redescending", "private")
 
@@ -99,6 +99,14 @@ def test_a_public_cutoff_is_in_the_units_of_the_data(method):
     short = type(method)(**{"cutoff": 0.006}) if name == "cutoff" else type(method)("redescending", 0.006)
     lost = PrivatePCA(2, epsilon=1.0, delta=1e-5, method=short, random_state=0).fit(rows)
     assert sin_theta(lost.components_, np.eye(10)[:2]) > 0.5
+
+
+def test_a_cluster_at_twice_the_length_of_the_others_does_not_draw_the_centre(monkeypatch):
+    """The other rows have length 6.2. With a longer cutoff for the centre it is drawn to the cluster, whose rows then
+    look near, and some runs lose a direction."""
+    assert errors(25, 0.2, runs=8, distance=12.0).mean() <= 0.2
+    monkeypatch.setattr(location, "_CENTER_CUTOFF", 1.6)
+    assert errors(25, 0.2, runs=8, distance=12.0).max() > 0.5
 
 
 def test_with_too_few_rows_for_a_cutoff_robust_directions_are_those_of_signs():

@@ -7,7 +7,7 @@ depends on where the rows lie; a radius about that place (`questions.radius`), a
 origin take their part (after Biswas, Dong, Kamath, Ullman 2020): the error then grows with the distance from it. With a
 public bound the mean alone may be enough.
 
-Robust: the scale is the median of differences, the radius holds half of the rows, and beyond 1.4 times it rows count
+Robust: the scale is the median of differences, the radius holds half of the rows, and beyond 1.25 times it rows count
 ever less in the mean (`winsorized_redescending`), so that a minority of outliers has no part in the centre if it is far
 away. A row adds at most 1 to that sum in units of the cutoff (`stats.generalised`): the sensitivity is that of a mean.
 """
@@ -42,6 +42,7 @@ _ROUNDS = (
 )
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
 CUTOFF = 1.4  # times the length that half of the rows have: rows count less beyond it
+_CENTER_CUTOFF = 1.25  # the same for a centre: what draws it to a cluster also makes the cluster look nearer
 
 
 def center_shares(task: Task, *, measured: bool = False, alone: bool = False) -> tuple[Weights, Weights]:
@@ -129,7 +130,7 @@ def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose,
     """The mean of rows that count less the farther they are beyond a cutoff, and the expected length of its noise."""
     question = RadiusHolding(frame, half=True)
     cost = costs[Purpose.CENTER_RADIUS]
-    cutoff = CUTOFF * curator.measure(question, purpose=Purpose.CENTER_RADIUS, cost=cost)
+    cutoff = _CENTER_CUTOFF * curator.measure(question, purpose=Purpose.CENTER_RADIUS, cost=cost)
     rows = SignFrame(frame, winsorized_redescending(cutoff))
     found = curator.measure(ClippedMean(rows.lattice), purpose=Purpose.CENTER, cost=costs[Purpose.CENTER])
     return found.mean * cutoff, found.error * cutoff
