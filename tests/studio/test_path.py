@@ -307,7 +307,7 @@ def test_a_prediction_without_hope_says_what_would_do():
     assert found.error is None
     assert "larger" in found.why
     assert in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").level == "poor"
-    assert "no result" in in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").words
+    assert "No result in 9 of 9" in in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").words
     assert in_words(Foreseen(0.01, 0.005, 0.02, runs=9), "angle").level == "good"
 
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.guard import RequestGuard
+from dpeigen.studio.jobs import let_go
 from dpeigen.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def serve(
             threading.Timer(0.5, webbrowser.open, [f"http://{LOOPBACK}:{port}/{code}"]).start()
         with contextlib.suppress(KeyboardInterrupt):  # it has ended in order by then
             server.run(sockets=[listener])
+        let_go()
         tell("dpeigen studio has ended. A release that was begun is finished all the same.")
 
 
