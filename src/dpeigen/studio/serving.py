@@ -154,6 +154,7 @@ def serve(
             listener.bind((LOOPBACK, port))
         except OSError:
             raise ValueError(f"Port {port} is in use. Choose another with --port, or leave it out.") from None
+        listener.listen()  # before the address is told: who opens it at once waits, and is not turned away
         port = listener.getsockname()[1]
         token = SystemRandomness().token().hex()
         hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
