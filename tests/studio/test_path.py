@@ -307,7 +307,7 @@ def test_a_prediction_without_hope_says_what_would_do():
     assert found.error is None
     assert "larger" in found.why
     assert in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").level == "poor"
-    assert "no result" in in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").words
+    assert "No result in 9 of 9" in in_words(Foreseen(0.9, 0.5, 1.0, runs=9, unclear=9), "angle").words
     assert in_words(Foreseen(0.01, 0.005, 0.02, runs=9), "angle").level == "good"
 
 
@@ -333,3 +333,25 @@ print([answer.status for answer in found])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[303, 303, 303, 303]"
+
+
+def test_a_release_without_a_result_says_so_wherever_it_is_shown(client):
+    """The page of the release, the history, and the question about a map: independent columns, with a fixed seed."""
+    from dpeigen import PrivatePCA
+
+    prepared(client)
+    for number, strength in (("001", 0.0), ("002", 3.0)):
+        folder = client.folder / "visits-study" / "releases" / number
+        folder.mkdir(parents=True)
+        (folder / "job.json").write_text('{"question": "pca", "epsilon": 1.0}')
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(3000, 6)) + strength * rng.normal(size=(3000, 1))
+        with pytest.warns(UserWarning, match="seed"):
+            fit = PrivatePCA(1, epsilon=1.0, delta=1e-6, scale="private", random_state=0).fit(rows)
+        fit.release_.save(folder / "release")
+    assert "No result." in client.get(f"{BASE}/releases/001").words
+    clear = client.get(f"{BASE}/releases/002").words
+    assert "No result" not in clear
+    assert "can be distinguished from noise" in clear
+    assert client.get(f"{BASE}/history").words.count("made: no result") == 1
+    assert client.get(f"{BASE}/question").words.count("its components are noise") == 1

@@ -30,7 +30,7 @@ from dpeigen.studio.project import SETTINGS, Project
 from dpeigen.studio.runner import ENDED
 from dpeigen.studio.toml import render
 
-__all__ = ["JOB", "LOCK", "MESSAGES", "OUTPUT", "PROGRESS", "Job", "arguments", "begin", "command_text"]
+__all__ = ["JOB", "LOCK", "MESSAGES", "OUTPUT", "PROGRESS", "Job", "arguments", "begin", "command_text", "let_go"]
 
 try:
     import fcntl
@@ -127,6 +127,13 @@ def _start(project: Project, folder: Path, number: str, digest: str, reads: int 
         )
     replace_file(folder / "process.json", json.dumps({"pid": child.pid}).encode())
     _children[child.pid] = child
+
+
+def let_go() -> None:
+    """Forget the processes that were started, as the server ends: they go on without it, and Python need not warn."""
+    for child in _children.values():
+        child.returncode = child.poll() or 0
+    _children.clear()
 
 
 @dataclass(frozen=True)

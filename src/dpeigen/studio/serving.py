@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.guard import RequestGuard
+from dpeigen.studio.jobs import let_go
 from dpeigen.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def serve(
             listener.bind((LOOPBACK, port))
         except OSError:
             raise ValueError(f"Port {port} is in use. Choose another with --port, or leave it out.") from None
+        listener.listen()  # before the address is told: who opens it at once waits, and is not turned away
         port = listener.getsockname()[1]
         token = SystemRandomness().token().hex()
         hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
@@ -173,6 +175,7 @@ def serve(
             threading.Timer(0.5, webbrowser.open, [f"http://{LOOPBACK}:{port}/{code}"]).start()
         with contextlib.suppress(KeyboardInterrupt):  # it has ended in order by then
             server.run(sockets=[listener])
+        let_go()
         tell("dpeigen studio has ended. A release that was begun is finished all the same.")
 
 

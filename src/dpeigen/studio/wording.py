@@ -26,7 +26,7 @@ def in_words(found: Foreseen, measure: str) -> Told:
         return Told("No prediction.", "poor")
     told = _WORDS[measure](found)
     if measure == "angle" and found.unclear * 2 > found.runs:  # what the card would say of most of them
-        words = "Most likely there is no result: no component can be told from noise."
+        words = f"No result in {found.unclear} of {found.runs} made-up tables: no component can be told from noise."
         return Told(words, "poor", told.range)
     return told
 
