@@ -105,7 +105,59 @@ class SpendsAnotherKind(Gaussian):
         return super().estimate(curator, task)
 
 
+@dataclass(frozen=True)
+class ChangesTheRelation(Gaussian):
+    """Halves the sensitivity by saying that rows are added or removed."""
+
+    def estimate(self, curator, task):
+        curator.relation = Relation.ADD_REMOVE
+        return super().estimate(curator, task)
+
+
+@dataclass(frozen=True)
+class RaisesTheBudget(Gaussian):
+    """Gives itself a larger budget, and a part that uses it."""
+
+    def estimate(self, curator, task):
+        curator.budget = Budget(100.0, 1e-3)
+        return super().estimate(curator.part({Purpose.MOMENT: GaussianCost(5.0)}), task)
+
+
+@dataclass(frozen=True)
+class PaysWithDebt(Gaussian):
+    """Computes a cost that is below 0, so that its share would grow."""
+
+    def estimate(self, curator, task):
+        left = self.shares(task)[Purpose.MOMENT].mu
+        curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=GaussianCost(left - 2 * left))
+        return super().estimate(curator, task)
+
+
+@dataclass(frozen=True)
+class PaysWithNoNumber(Gaussian):
+    """Computes a cost that is no number: no comparison with its share is true."""
+
+    def estimate(self, curator, task):
+        curator.measure(MOMENT, purpose=Purpose.MOMENT, cost=GaussianCost(float("inf") * 0))
+        return super().estimate(curator, task)
+
+
+@dataclass(frozen=True)
+class SpendsForAnother(Gaussian):
+    """Pays under the purpose of another method, with a part that it makes for itself beside its own share."""
+
+    def estimate(self, curator, task):
+        shares = {Purpose.WHITENED_MOMENT: self.shares(task)[Purpose.MOMENT], **self.shares(task)}
+        curator.part(shares).measure(MOMENT, purpose=Purpose.WHITENED_MOMENT, cost=shares[Purpose.MOMENT])
+        return super().estimate(curator, task)
+
+
 FAULTS = {
+    ChangesTheRelation: AttributeError,
+    RaisesTheBudget: AttributeError,
+    PaysWithDebt: ValueError,
+    PaysWithNoNumber: ValueError,
+    SpendsForAnother: NotPaidForError,
     ReadsTheSum: AttributeError,
     ReadsTheRows: NotPaidForError,
     SpendsUndeclared: NotPaidForError,

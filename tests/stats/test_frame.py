@@ -297,3 +297,16 @@ def test_row_norms_neither_overflow_nor_vanish():
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 100, 2000, 10**6])
 def test_exact_bits_leave_room_for_the_sum(d):
     assert d * 2 ** (2 * exact_bits(d)) < 2**53 <= (4 * d + 4) * 2 ** (2 * exact_bits(d) + 2)
+
+
+def test_a_frame_keeps_its_facts_when_the_caller_changes_the_arrays():
+    center, weights, box = np.zeros(2), np.ones(2), (np.full(2, -1.0), np.full(2, 1.0))
+    frame = Frame(2, center, weights, box)
+    before, reach = frame.image(np.array([[5.0, 0.5]])).copy(), frame.reach
+    center += 1.0
+    weights *= 1e300
+    box[1][:] = np.inf
+    np.testing.assert_array_equal(frame.image(np.array([[5.0, 0.5]])), before)
+    assert frame.reach == reach == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        frame.center += 1.0

@@ -59,8 +59,18 @@ class Curator(ABC):
     known_terms: float | None = None  # what sums over rows are divided by, where it was released beforehand
 
     def __init__(self, relation: Relation, shares: Mapping[Purpose, Cost], budget: Budget) -> None:
-        self.relation, self.budget = relation, budget
+        self._relation, self._budget = relation, budget
         self._declare(shares)
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbouring tables are; noise follows from it, so nobody changes it."""
+        return self._relation
+
+    @property
+    def budget(self) -> Budget:
+        """What all of it may cost together."""
+        return self._budget
 
     def _declare(self, shares: Mapping[Purpose, Cost]) -> None:
         """An account of its own."""

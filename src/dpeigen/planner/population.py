@@ -4,8 +4,8 @@ In the eigenbasis of an elliptical population the mean moment of rows that are c
 length, is diagonal, and so it is after any linear map, in the eigenbasis of what that makes of the covariance. The
 mean of signs is an integral (`stats.signs`), that of clipped rows a Monte Carlo mean with the signs as control
 variates. Bounds of columns and a centre that is off change these means; the change is a mean over the drawn rows. The
-sampling error of n rows is that of a few thousand rows with random weights (multipliers): F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). As
-many rows as are drawn anyway, or fewer, are drawn themselves.
+sampling error of n rows is that of a few thousand rows with random weights (multipliers): F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). If
+n is small, the n rows are drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from dpeigen.stats.signs import compression
 
 __all__ = ["Population"]
 
-_FEWEST, _MOST, _NUMBERS = 2000, 4000, 100_000  # rows that are drawn, about so many numbers of them
+_FEWEST, _MOST, _NUMBERS = 5, 4000, 200_000  # rows that are drawn for each column, at most, about so many numbers
+_EXACT = 2000  # rows up to which they are drawn themselves
 _MORE = 2.5  # times as many where a few of them count for much: with outliers or heavy tails
 _PARTNERS = 8  # of a row among differences, to either side
 _PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
@@ -42,8 +43,8 @@ class Population:
     def __init__(self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, box: BoxedAxes | None = None) -> None:
         self.assumed, self.n, self.pairs, self.box, self.seed = rows, n, pairs, box, seed
         more = _MORE if rows.contamination or rows.tails is not None else 1.0
-        most = int(more * np.clip(_NUMBERS // self.d, _FEWEST, _MOST))
-        self.exact = n <= most
+        most = int(more * max(_FEWEST * self.d, min(_NUMBERS // self.d, _MOST)))
+        self.exact = n <= more * _EXACT
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0))
         self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # by bounds of columns
         self._shares = compression(rows.eigenvalues, 1.0, 0)[0][:-1]

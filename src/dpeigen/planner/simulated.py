@@ -249,7 +249,7 @@ class SimulatedCurator(Curator):
             left -= rows
             stream.rows_used += rows
             (batch,) = self._cut([rows], shuffled=False)
-            batch.budget = budget
+            batch._budget = budget
             batch._declare({})
             stream.use(batch)
 

@@ -64,6 +64,15 @@ class RowView(Protocol):
         """The same without looking for bad rows, whose image then is not finite; None where that cannot be had."""
 
 
+def _own(array: Floats | None) -> Floats | None:
+    """A copy that nobody can write to; the array itself, if it is one."""
+    if array is None or (array.base is None and not array.flags.writeable):
+        return array
+    copied = np.array(array)
+    copied.setflags(write=False)
+    return copied
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """weights · (clip(x) − centre); with ``pairs``, half the difference of two consecutive rows.
@@ -79,6 +88,13 @@ class Frame:
     box: tuple[Floats, Floats] | None = None
     pairs: bool = False
     missing: Missing = "refuse"
+
+    def __post_init__(self) -> None:
+        """Arrays of its own: facts that were looked at once, such as `reach`, stay true whatever the caller does."""
+        for name in ("center", "weights"):
+            object.__setattr__(self, name, _own(getattr(self, name)))
+        if self.box is not None:
+            object.__setattr__(self, "box", (_own(self.box[0]), _own(self.box[1])))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Frame) and _same_facts(self, other)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, svdvals
+from scipy.linalg import eigh
 from scipy.optimize import isotonic_regression
 
 from dpeigen._types import Floats
@@ -167,8 +167,8 @@ def principal_angles(first: Floats, second: Floats) -> Floats:
     b = np.linalg.qr(np.atleast_2d(np.asarray(second, dtype=float)).T)[0]
     if b.shape[1] > a.shape[1]:
         a, b = b, a
-    cosines = np.sort(svdvals(a.T @ b))[::-1][: b.shape[1]]
-    sines = np.sort(svdvals(b - a @ (a.T @ b)))[: b.shape[1]]
+    cosines = np.sort(np.linalg.svd(a.T @ b, compute_uv=False))[::-1][: b.shape[1]]
+    sines = np.sort(np.linalg.svd(b - a @ (a.T @ b), compute_uv=False))[: b.shape[1]]
     return np.where(cosines**2 > 0.5, np.arcsin(np.clip(sines, 0, 1)), np.arccos(np.clip(cosines, 0, 1)))
 
 
@@ -209,7 +209,7 @@ def projection_distance(first: Floats, second: Floats, order: float = 2.0) -> fl
     """
     a = np.linalg.qr(np.atleast_2d(np.asarray(first, dtype=float)).T)[0]
     b = np.linalg.qr(np.atleast_2d(np.asarray(second, dtype=float)).T)[0]
-    values = svdvals(a @ a.T - b @ b.T)
+    values = np.linalg.svd(a @ a.T - b @ b.T, compute_uv=False)
     return float(values.max() if math.isinf(order) else np.sum(values**order) ** (1 / order))
 
 
