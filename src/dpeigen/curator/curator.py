@@ -15,6 +15,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpeigen._types import Floats
 from dpeigen.curator.costs import NotPaidForError, covers, rest_of, sum_of, worth
 from dpeigen.curator.feed import BatchStream, Feed
@@ -269,23 +272,31 @@ class DataCurator(Curator):
         self.__samples: dict[tuple[int, float], tuple[Source, Source, UnitSource | None]] = {}
 
     def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
-        rows, enough = self.__source.in_memory(), self.__rows_of_each(share)
-        if rows is None or (share >= 1 and enough is None):
+        enough, key = self.__rows_of_each(share), (id(self.__source), share)
+        if share >= 1 and (enough is None or self.__source.in_memory() is None):
             return self, 1.0
-        key = (id(self.__source), share)
         if key not in self.__samples:
-            self.__look(view.image)
-            for block in self.__source.blocks() if self.__units is None else ():
-                view.image(block)
-            chosen = None if share >= 1 else self.__rng.coins(share, self.__source.check_rows(len(rows)))
+
+            def draw(rows: int) -> NDArray[np.bool_]:
+                self.__look_at_all(view)
+                return self.__rng.coins(share, rows)
+
+            found = self.__source.some_in_memory(draw) if share < 1 else self.__look_at_all(view)
+            if share < 1 and found is None:
+                return self, 1.0
             whole = None if enough == 1 else self.__units
-            units = None if whole is None else whole.part(chosen, enough, self.__rng)
-            part = self.__source if chosen is None else PartSource(rows[chosen], self.__source)
+            units = None if whole is None else whole.part(None if found is None else found[0], enough, self.__rng)
+            part = self.__source if found is None else PartSource(found[1], self.__source)
             self.__samples[key] = self.__source, part, units
         other = copy(self)
         (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
         other.known_terms = None if self.known_terms is None else self.known_terms * share
         return other, share
+
+    def __look_at_all(self, view: RowView) -> None:
+        self.__look(view.image)
+        for block in self.__source.blocks() if self.__units is None else ():
+            view.image(block)
 
     def __rows_of_each(self, share: float) -> int | None:
         """How many rows of a person are enough for a sample; None for all, as where the number of people is private."""

@@ -139,6 +139,14 @@ class Source(ABC):
         """All rows as one array where they are in memory already; None where they are to be read block by block."""
         return None
 
+    def some_in_memory(self, draw: Callable[[int], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """What ``draw`` gives for the number of rows, whether each is taken, and those that are; as `in_memory`."""
+        rows = self.in_memory()
+        if rows is None:
+            return None
+        taken = draw(self.check_rows(len(rows)))
+        return taken, rows[taken]
+
     @_counting
     def reduce(self, statistic: S) -> S:
         """Compute a statistic of all rows.

@@ -97,14 +97,54 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         found = _of_range(np.split(ids, range(_AT_ONCE, len(ids), _AT_ONCE)))
         if found is not None:
             return found
+    if kind in "SU" and isinstance(ids, np.ndarray) and ids.dtype.itemsize:
+        return _of_fixed_width(ids, named=named)
+    text = _all_text(ids) if kind == "O" else None
+    if text is not None:
+        return _of_arrow(text, named=named)
     if kind == "O":  # cell by cell: what one cell is must not change how others are compared
         return _of_cells(list(ids))
     try:
-        # PyArrow ends a text of a NumPy array at its first NUL byte: ids that differ after it would be one person.
-        column = pa.array(ids.tolist() if kind in "SU" else ids, from_pandas=True)
+        column = pa.array(ids, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of a type that it does not know
         return _of_cells(list(ids))
     return _of_arrow(column, named=named)
+
+
+def _all_text(ids: Any) -> Any | None:
+    """A column in which every cell is text or missing, for Arrow; None for others."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    plain = getattr(ids, "dtype", np.dtype(object)) == np.dtype(object)
+    try:  # for a column of text Arrow takes text, bytes and what is missing, cell by cell, and refuses all else
+        column = pa.array(ids, pa.large_string() if plain else None, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    return column if types.is_string(kind) or types.is_large_string(kind) else None
+
+
+def _of_fixed_width(ids: NDArray[Any], *, named: bool) -> tuple[Codes, Any]:
+    """The same for an array of text of one width: rows are told apart by their bytes, so that few cells are read."""
+    import pyarrow as pa
+
+    rows, width = np.ascontiguousarray(ids), ids.dtype.itemsize
+    numbers, known = [], b""
+    for start in range(0, len(rows), _AT_ONCE):
+        part = known + rows[start : start + _AT_ONCE].tobytes()
+        before, count = len(known) // width, len(part) // width
+        coded = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(part)]).dictionary_encode()
+        numbers.append(coded.indices.to_numpy()[before:])
+        found = coded.dictionary
+        known = found.buffers()[1].to_pybytes()[found.offset * width : (found.offset + len(found)) * width]
+    # PyArrow would end a text at its first NUL byte: ids that differ after it would be one person.
+    cells = np.frombuffer(known, dtype=ids.dtype).tolist()
+    try:
+        places, names = _of_arrow(pa.array(cells), named=named)
+    except UnicodeError:  # halves of characters
+        places, names = _of_cells(cells)
+    return places[np.concatenate(numbers)] if numbers else places, names
 
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:
@@ -176,7 +216,10 @@ def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]
                 known, numbers = both.dictionary, np.append(places, places.dtype.type(-1))[numbers]
             codes.append(numbers)
     # Cells that differ only as they are written are one id: there are fewer ids to compare than rows.
-    coded = _comparable(known).dictionary_encode()
+    compared = _comparable(known)
+    if compared is known:
+        return np.concatenate(codes), known
+    coded = compared.dictionary_encode()
     places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.append(places, places.dtype.type(-1))[np.concatenate(codes)], coded.dictionary
 
@@ -201,7 +244,10 @@ def _one_array(column: Any) -> Any:
 
 
 def _comparable(ids: Any) -> Any:
-    """The cells of such an array as they are compared; missing where there is no id."""
+    """The cells of such an array, all different, as they are compared; missing where there is no id.
+
+    The array itself where that changes nothing.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
@@ -209,7 +255,10 @@ def _comparable(ids: Any) -> Any:
     if types.is_floating(ids.type):
         return pc.if_else(pc.is_nan(ids), pa.scalar(None, ids.type), pc.add(ids, pa.scalar(0.0, ids.type)))
     if types.is_large_binary(ids.type):
-        text = pc.ascii_trim_whitespace(ids.cast(pa.large_string(), safe=False))
+        text = ids.cast(pa.large_string(), safe=False)
+        whole, text = text, pc.ascii_trim_whitespace(text)
+        if not pc.any(pc.equal(pc.binary_length(text), 0)).as_py() and text.equals(whole):
+            return ids
         return pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, text.type), text)
     return ids
 
@@ -263,8 +312,8 @@ def as_text(cell: Any) -> str | None:
     """A cell as text; None where it is missing."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return None
-    if isinstance(cell, bytes):
-        cell = cell.decode("utf-8", "surrogateescape")
+    if isinstance(cell, (bytes, bytearray, memoryview)):
+        cell = bytes(cell).decode("utf-8", "surrogateescape")
     if isinstance(cell, str):
         return cell.strip(BLANKS) or None
     try:

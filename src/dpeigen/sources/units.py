@@ -212,15 +212,15 @@ class UnitsByPlace(UnitSource):
             self._lengths = lengths_of(norms, kept, people, self._sizes)
         return self._lengths.beside(self.blocks(), views)
 
-    def heads_in_memory(self) -> NDArray[Any] | None:
-        """The rows that stand for their people, where rows are in memory."""
+    def heads_in_memory(self) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
+        """All rows, and the places of those that stand for their people, where rows are in memory."""
         self.draw()
         rows = self.plain.in_memory()
         if rows is None or self._heads is None:
             return None
         if len(rows) != len(self._heads):
             raise UnreadableRowsError(LENGTHS)
-        return np.asarray(rows[self._heads])
+        return rows, np.flatnonzero(self._heads)
 
     def part(self, chosen: NDArray[np.bool_] | None, most: int | None, rng: Randomness) -> UnitSource:
         rows = self.plain.in_memory()
@@ -259,9 +259,21 @@ class OneEach(Source):
         self._table: NDArray[Any] | None = None
 
     def in_memory(self) -> NDArray[Any] | None:
-        if self._table is None and isinstance(self._units, UnitsByPlace):
-            self._table = self._units.heads_in_memory()  # and where they are not in memory, they are drawn now
+        if self._table is None:
+            found = self._found()
+            self._table = None if found is None else found[0][found[1]]
         return self._table
+
+    def _found(self) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
+        """The table and the places in it; and where rows are not in memory, places are drawn now."""
+        return self._units.heads_in_memory() if isinstance(self._units, UnitsByPlace) else None
+
+    def some_in_memory(self, draw: Callable[[int], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        found = self._found()
+        if found is None:
+            return None
+        taken = draw(self.check_rows(len(found[1])))
+        return taken, found[0][found[1][taken]]
 
     def count_rows(self) -> int:
         return self._count() if self._units.thinned else self._units.count_rows()

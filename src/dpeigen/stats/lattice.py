@@ -28,6 +28,7 @@ from dpeigen.stats.units import UnitBlock, root_shares, squared_limits
 __all__ = ["EXACT_ROWS", "LEVELS", "Lattice", "limits_of", "unit_lattice"]
 
 LEVELS = 2**20
+_FEW = 8  # times as many rows: long ones among them are clipped by themselves
 _EXACT = 2.0**53  # sums of integers below this are exact in doubles
 EXACT_ROWS = 2**53 // LEVELS**2  # sums of this many products of lattice integers are exact in doubles
 
@@ -76,16 +77,20 @@ class Lattice:
         """The same, and the squared lengths of lattice rows where they are known by then."""
         scale: Any = 1.0 / self.step
         limits: Any = np.float64(LEVELS**2)
+        roots = None
         if isinstance(block, UnitBlock):
             if self.frame.rows_per_term > 1:
                 raise AssertionError("a pair is a pair of people: one row of each")
             limits = limits_of(block, LEVELS, self.n_columns)
-            scale = root_shares(block.sizes, self.step)[:, None]
+            roots = root_shares(block.sizes)[:, None]
             block = block.rows
-        elif self.shape == "ball" and isinstance(self.frame, (Frame, WhitenedRows)):
+        if self.shape == "ball" and isinstance(self.frame, (Frame, WhitenedRows)):
             scaled = self.frame.scaled_image(block, scale)
             if scaled is not None:
+                if roots is not None:
+                    scaled *= roots
                 return scaled, self._clip(scaled, block, limits)
+        scale = scale if roots is None else scale * roots
         quick = self.frame.quick_image(block) if self.shape == "ball" else None
         rows = self.frame.image(block) if quick is None else quick
         if self.shape == "sphere":
@@ -108,12 +113,14 @@ class Lattice:
             squared = self._shorten(scaled, limits)
         outside = ~(squared <= limits)
         if outside.any():
-            rows = self._on_sphere(self.frame.image(np.asarray(block)[outside]), limits)
+            rows = self._on_sphere(
+                self.frame.image(np.asarray(block)[outside]), limits[outside] if limits.ndim else limits
+            )
             scaled[outside], squared[outside] = rows, np.einsum("ij,ij->i", rows, rows)
         return squared
 
     def _shorten(self, lattice: Floats, limits: Any) -> Floats:
-        """Clip rows of integers in place, all at once so that long ones cost no more; their squared lengths.
+        """Clip rows of integers in place, all at once unless they are few; their squared lengths.
 
         Rows that are outside even so are not finite, or so long that the sum of their squares need not be exact.
         """
@@ -122,6 +129,13 @@ class Lattice:
         if not outside.any():
             return squared
         inner = np.maximum(self._inner(np.sqrt(limits)), 0.0)
+        if np.count_nonzero(outside) < len(lattice) // _FEW:
+            where = np.flatnonzero(outside & (squared < _EXACT))
+            inner = inner[where] if np.ndim(inner) else inner
+            rows = lattice[where] * (inner / np.sqrt(np.maximum(squared[where], 1.0)))[:, None]
+            lattice[where] = np.rint(rows, out=rows)
+            squared[where] = np.einsum("ij,ij->i", rows, rows)
+            return squared
         lattice *= np.where(outside & (squared < _EXACT), inner / np.sqrt(np.maximum(squared, 1.0)), 1.0)[:, None]
         np.rint(lattice, out=lattice)
         return np.einsum("ij,ij->i", lattice, lattice)

@@ -125,9 +125,9 @@ def root_weights(sizes: NDArray[np.int64], whole: int) -> Floats:
     return _by_size(sizes, _weights, whole)
 
 
-def root_shares(sizes: NDArray[np.int64], step: float) -> Floats:
-    """1/step over √m."""
-    return _by_size(sizes, _shares, step)
+def root_shares(sizes: NDArray[np.int64]) -> Floats:
+    """1/√m."""
+    return _by_size(sizes, _shares, 1.0)
 
 
 def _limits(m: NDArray[np.int64], whole: int) -> Floats:
@@ -139,8 +139,8 @@ def _weights(m: NDArray[np.int64], whole: int) -> Floats:
     return np.where(m * found**2 <= whole**2, found, found - 1).astype(np.float64)
 
 
-def _shares(m: NDArray[np.int64], step: float) -> Floats:
-    return 1.0 / step / np.sqrt(m)
+def _shares(m: NDArray[np.int64], whole: float) -> Floats:
+    return whole / np.sqrt(m)
 
 
 _OfSizes = Callable[[NDArray[np.int64], Any], Floats]

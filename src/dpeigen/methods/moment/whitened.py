@@ -84,7 +84,7 @@ _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square o
 _BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
 _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
-_WORTH_SAMPLING = 0.5
+_WORTH_SAMPLING = 0.6  # of the rows: larger parts save little
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
 _HIDDEN = 40.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
 _LEFT = 0.25  # of the variance that a column has at least: less was left by clipping
@@ -175,7 +175,7 @@ class Whitened(Method):
             turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
         together = tuple(view for view, _ in turned)
         for view, back in turned:
-            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (share < 1))
+            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (part < 1))
             asked = RadiusLeaving(view, outside * part, together=together, within=grid_for(back, latest))
             candidates.append((few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
@@ -183,7 +183,7 @@ class Whitened(Method):
         rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
         judged = judge(task, frame.unit, rough)
         reach, shown, back = min(candidates, key=lambda each: judged(each[0], each[2]))
-        start = reach if share < 1 else None
+        start = reach if part < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
             asked = radius_from(shown, outside, start)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
@@ -374,8 +374,8 @@ def _sampled(task: Task, costs: Mapping[Purpose, Cost], least: int) -> float:
 
 
 def _for_columns(task: Task, share: float, least: int) -> float:
-    """Which part of a sample is enough for the columns alone; 1 where that saves little, or nothing was sampled."""
-    if task.n_terms is None or share == 1:
+    """Which part of a sample, or of all rows, is enough for the columns alone; 1 where that saves little."""
+    if task.n_terms is None:
         return 1.0
     part = max(least, rows_for_columns(task)) / (share * task.n_terms)
     return part if part < _WORTH_SAMPLING else 1.0
