@@ -45,3 +45,8 @@ def mahalanobis_error(covariance: np.ndarray, truth: np.ndarray) -> float:
     """‖Σ^-½(Σ̂ − Σ)Σ^-½‖_F: the same in all units and coordinates."""
     factor = np.linalg.inv(np.linalg.cholesky(truth))  # differs from Σ^-½ by a rotation, which the norm does not see
     return float(np.linalg.norm(factor @ (covariance - truth) @ factor.T))
+
+
+def frobenius_error(covariance: np.ndarray | None, truth: np.ndarray) -> float:
+    """‖Σ̂ − Σ‖_F/‖Σ‖_F."""
+    return 1.0 if covariance is None else float(np.linalg.norm(covariance - truth) / np.linalg.norm(truth))

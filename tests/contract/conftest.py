@@ -21,8 +21,10 @@ import pytest
 from dpeigen.curator import DataCurator
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import (
+    ColumnReaches,
     RadiusHolding,
     RadiusLeaving,
+    RadiusNear,
     base,
     box,
     cells,
@@ -47,7 +49,7 @@ MECHANISMS = [
     (base, "perturb_with_count"),
     *((m, "stable_histograms") for m in (printed, ranges, scale)),
     (steps, "with_noise"),
-    *((kind, "answer") for kind in (RadiusHolding, RadiusLeaving)),
+    *((kind, "answer") for kind in (RadiusHolding, RadiusLeaving, RadiusNear, ColumnReaches)),
     *((spectrum, name) for name in ("sample_orthonormal", "sample_bingham")),
     (descent, "_gradient"),  # noise is added in the next line, from the same generator
     (spiked._OfRawMoment, "_noisy"),

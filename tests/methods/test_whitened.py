@@ -303,3 +303,39 @@ def test_a_column_that_few_rows_make_is_unknown_and_not_tiny():
     assert not any(set(release.unknown_columns) - {"x5"} for release in found)
     plenty = PrivateCovariance(epsilon=20.0, delta=1e-6, random_state=0).fit(rows).release_
     assert plenty.covariance[5, 5] ** 0.5 == pytest.approx(rows[:, 5].std(), rel=0.3)
+
+
+def with_one_far_row(seed=0, n=3000):
+    """Standardised columns, two of which have nearly half of their variance, and most of their covariance, in one row.
+
+    Without that row the leading components are others.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6)) + 0.45 * rng.normal(size=(n, 1)) * [0, 0, 0, 1, 1, 1]
+    X[0, :2] = 0.9 * math.sqrt(n)
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_component_that_one_row_makes_is_found_as_epsilon_grows(delta):
+    X = with_one_far_row()
+    correlation = np.corrcoef(X.T)
+    best = np.sort(np.linalg.eigvalsh(correlation))[-2:].sum()
+
+    def captured(epsilon, seed):
+        found = PrivatePCA(2, epsilon=epsilon, delta=delta, random_state=seed).fit(X).components_
+        return np.trace(found @ correlation @ found.T) / best
+
+    assert min(captured(1000.0, seed) for seed in range(3)) > 0.995
+    assert captured(1.0, 0) < 0.95  # where a single row cannot count, and must not
+
+
+def test_delta_is_left_unused_where_noise_worth_epsilon_alone_is_smaller():
+    X = rows_of([4.0, 2.0, 1.0, 1.0], 2000)
+
+    def spent(epsilon):
+        fitted = PrivatePCA(1, method="whitened", epsilon=epsilon, delta=1e-6, random_state=0).fit(X)
+        return [type(each.cost) for each in fitted.release_.guarantee.split]
+
+    assert set(spent(60.0)) == {PureCost}
+    assert GaussianCost in spent(5.0)

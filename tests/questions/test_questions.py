@@ -32,6 +32,7 @@ from dpeigen.questions import (
     BulkVariance,
     ClippedMean,
     ColumnCounts,
+    ColumnReaches,
     Count,
     Descent,
     Directions,
@@ -50,6 +51,7 @@ from dpeigen.questions import (
     Question,
     RadiusHolding,
     RadiusLeaving,
+    RadiusNear,
     Ranges,
     RankOne,
     Rayleigh,
@@ -145,6 +147,8 @@ CASES = {
     "radius of scores": Case(RadiusHolding(ScoreFrame(FRAME, BASIS[:2], residual=True)), np.log2, ("pure",)),
     "radius leaving": Case(RadiusLeaving(STRETCHED, 1000.0), np.log2, ("pure",), budget=0.25),
     "radius leaving few": Case(RadiusLeaving(FRAME, 10.0), np.log2, ("pure",)),
+    "radius near": Case(RadiusNear(FRAME, 100.0, within=slice(184, 216)), np.log2, ("pure",)),
+    "reaches of columns": Case(ColumnReaches(FRAME), np.log2, ("pure",)),
     "radius from": Case(radius_from(FRAME, 1000.0, 2.0), np.log2, ("pure",), budget=0.25),
     "shares of holes": Case(HoleShares(replace(FRAME, missing="correct")), lambda a: a.shares),
     "mean": Case(ClippedMean(BALL), lambda a: a.mean),
@@ -288,7 +292,7 @@ def test_with_plenty_of_budget_the_spread_is_that_of_sampling(name):
     real, made_up = asked(case, found, cost, relation), simulated(case, case.question, cost, relation)
     assert doubt(case, real, made_up) > FALSE_ALARM
     assert stated(real[0]) == pytest.approx(stated(made_up[0]), rel=0.01)
-    coarse = (Count, RadiusHolding, RadiusLeaving, Ranges, TopEigenvalue, EigenvalueRatios)
+    coarse = (ColumnReaches, Count, RadiusHolding, RadiusLeaving, Ranges, TopEigenvalue, EigenvalueRatios)
     if not isinstance(case.question, coarse):  # twin: half as many rows
         half = [case.question.statistic().update(table[::2]) for table in tables(case.rows)]
         assert doubt(case, asked(case, half, cost, relation), made_up) < FALSE_ALARM

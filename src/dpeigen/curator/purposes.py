@@ -15,6 +15,7 @@ class Purpose(str, Enum):
     HOLES = "shares of missing cells"
     SCALES = "scales of the columns"
     PLACES = "places of the columns"
+    REACHES = "reaches of the columns"
     FIRST_CENTER_RADIUS = "radius for the first centre"
     FIRST_CENTER = "first centre"
     CENTER_RADIUS = "radius for the centre"

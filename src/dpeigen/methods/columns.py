@@ -28,8 +28,9 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.curator.costs import part_of, sum_of
 from dpeigen.methods.base import Task
 from dpeigen.methods.holes import NEARLY_ALL, Holes
+from dpeigen.methods.large import REACHES_SHARE, single_rows_count
 from dpeigen.privacy import Budget, Cost, GaussianCost, gaussian_mu
-from dpeigen.questions import ClippedMean, ColumnCounts, NoisyCounts, RadiusLeaving
+from dpeigen.questions import ClippedMean, ColumnCounts, ColumnReaches, NoisyCounts, RadiusLeaving
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
 from dpeigen.stats.frame import LARGEST_FACT
@@ -68,6 +69,7 @@ Weights = dict[Purpose, float]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.intp]
 REACHED = 2.0  # scales to either side of the centre, where columns are clipped
+_BEYOND = 2.0  # times that, where reaches of columns were asked for: a few rows may lie further out
 _FALSE, _FALSE_END = 0.02, 0.005  # chance that noise alone stands out somewhere, or far out in some column
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
@@ -101,7 +103,8 @@ class ColumnFrame:
     """Columns in their own units. ``frame`` has centre, weights and box; ``known`` tells which columns have a scale.
 
     ``sizes`` are the counts that scales were found with, and ``reach`` how far out anything stood out in them; None
-    where one scale does for all columns.
+    where one scale does for all columns. ``far`` is the size that next to no entry exceeds, where it was asked for
+    (`questions.reaches`).
     """
 
     frame: Frame
@@ -109,6 +112,7 @@ class ColumnFrame:
     known: Bools
     sizes: PairCounts | None = None
     reach: Floats | None = None
+    far: Floats | None = None
 
 
 def column_shares(task: Task) -> tuple[Weights, Weights]:
@@ -116,6 +120,8 @@ def column_shares(task: Task) -> tuple[Weights, Weights]:
     own, pure, main = own_units(task), Weights(), Weights()
     if own:
         main[Purpose.SCALES] = scales_share(task)
+        if single_rows_count(task):
+            pure[Purpose.REACHES] = REACHES_SHARE
     elif not isinstance(task.bound, tuple):
         pure[Purpose.SCALES] = _ONE_SCALE_SHARE
     if task.private_center:
@@ -237,7 +243,13 @@ def ask_columns(
         mean = mean if holes is None else holes.mean(mean)
         center = center + np.where(known, np.clip(mean, -REACHED, REACHED), 0.0) * scale
         frame = _frame(center, scale, known, task, boxed=own)
-    return ColumnFrame(frame, scale, known, sizes, reach)
+    if Purpose.REACHES not in costs or reach is None:
+        return ColumnFrame(frame, scale, known, sizes, reach)
+    reaches = ColumnReaches(_frame(center, scale, known, task, boxed=False))
+    far = scale * curator.measure(reaches, purpose=Purpose.REACHES, cost=costs[Purpose.REACHES])
+    scale = np.maximum(scale, far / REACHED)
+    frame = _frame(center, scale, known, task, boxed=True, times=_BEYOND)
+    return ColumnFrame(frame, scale, known, sizes, np.maximum(reach, REACHED * scale), far)
 
 
 def ask_scales(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> tuple[Floats, Bools]:
@@ -317,7 +329,7 @@ def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float, *, ro
     return factor * 2 * radius / math.sqrt(view.n_features) * apart.unit
 
 
-def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool) -> Frame:
+def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool, times: float = 1.0) -> Frame:
     """Rows in scales from the centre, inside public bounds; a column without a scale is 0."""
     center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
     lower, upper = task.bound if isinstance(task.bound, tuple) else np.array([[-LARGEST_FACT], [LARGEST_FACT]])
@@ -327,7 +339,7 @@ def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bo
     if not boxed:
         given = task.bound if isinstance(task.bound, tuple) else None
         return Frame(task.n_features, center, 1 / scale, given, missing=task.missing)
-    reach = np.where(known, REACHED * scale, 0.0)
+    reach = np.where(known, times * REACHED * scale, 0.0)
     center = np.clip(center, lower, upper)
     box = (np.maximum(center - reach, lower), np.minimum(center + reach, upper))
     return Frame(task.n_features, center, 1 / scale, box, missing=task.missing)

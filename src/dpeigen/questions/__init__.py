@@ -13,8 +13,9 @@ from dpeigen.questions.mean import ClippedMean, NoisyMean
 from dpeigen.questions.moment import Moment, NoisyMoment
 from dpeigen.questions.nested import MomentWithin, RadiusFrom, moment_within, radius_from
 from dpeigen.questions.printed import PrintedRanges, PrintedTopEigenvalue
-from dpeigen.questions.radius import RadiusHolding, RadiusLeaving
+from dpeigen.questions.radius import RadiusHolding, RadiusLeaving, RadiusNear
 from dpeigen.questions.ranges import Ranges
+from dpeigen.questions.reaches import ColumnReaches
 from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
 from dpeigen.questions.spectrum import Directions, Eigenvalues, NoisyEigenvalues, RankOne, Rayleigh
 from dpeigen.questions.spiked import BulkVariance, LeadingEigenvalues, LeadingProjector, ProjectedMoment
@@ -29,6 +30,7 @@ __all__ = [
     "ClassSums",
     "ClippedMean",
     "ColumnCounts",
+    "ColumnReaches",
     "Count",
     "Descent",
     "Directions",
@@ -59,6 +61,7 @@ __all__ = [
     "RadiusFrom",
     "RadiusHolding",
     "RadiusLeaving",
+    "RadiusNear",
     "Ranges",
     "RankOne",
     "Rayleigh",

@@ -19,21 +19,20 @@ import numpy as np
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.questions.laws import SymmetricLaw, SymmetricNoise
 from dpeigen.questions.moment import Moment, NoisyMoment
-from dpeigen.questions.radius import RadiusLeaving
+from dpeigen.questions.radius import RadiusLeaving, RadiusNear
 from dpeigen.stats import Lattice
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.nested import NestedMoment, ShortenedMoment, levels_of
 from dpeigen.stats.norms import GRID
 
-__all__ = ["MomentWithin", "RadiusFrom", "grid_from", "lattice_from", "moment_within", "radius_from"]
+__all__ = ["MomentWithin", "RadiusFrom", "RadiusNearFrom", "grid_from", "lattice_from", "moment_within", "radius_from"]
 
 _CELLS = 8  # of the grid, above the first radius: a factor of 4
 
 
-@dataclass(frozen=True)
-class RadiusFrom(RadiusLeaving):
-    """The first grid radius, from ``GRID[within]`` on, that about ``outside`` rows are longer than."""
+class _From(RadiusLeaving):
+    """From ``GRID[within]`` on, from the statistic that the moment is read from too."""
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
@@ -45,6 +44,16 @@ class RadiusFrom(RadiusLeaving):
 
     def statistic(self) -> NestedMoment:
         return NestedMoment(lattice_from(self.rows, self._first), self._first)
+
+
+@dataclass(frozen=True)
+class RadiusFrom(_From):
+    """The first grid radius, from ``GRID[within]`` on, that about ``outside`` rows are longer than."""
+
+
+@dataclass(frozen=True)
+class RadiusNearFrom(_From, RadiusNear):
+    """The same by `RadiusNear`."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +87,9 @@ def grid_from(first: float) -> slice:
     return slice(at, at + _CELLS + 1)
 
 
-def radius_from(view: RowView, outside: float, first: float) -> RadiusFrom:
-    """The question for a radius from the first one on."""
-    return RadiusFrom(view, outside, within=grid_from(first))
+def radius_from(view: RowView, outside: float, first: float, *, near: bool = False) -> RadiusLeaving:
+    """The question for a radius from the first one on; ``near``: by `RadiusNear`."""
+    return (RadiusNearFrom if near else RadiusFrom)(view, outside, within=grid_from(first))
 
 
 def moment_within(view: RowView, radius: float, first: float, law: SymmetricLaw, weight: int) -> MomentWithin:

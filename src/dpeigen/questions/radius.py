@@ -33,10 +33,26 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID, NormHistograms
 from dpeigen.stats.stretch import WhitenedRows
 
-__all__ = ["KEEP", "MECHANISM", "OUT_OF", "RadiusHolding", "RadiusLeaving", "first_passed", "holding_scale", "slack"]
+__all__ = [
+    "KEEP",
+    "MECHANISM",
+    "NOISY_MAX",
+    "OUT_OF",
+    "STEPS",
+    "RadiusHolding",
+    "RadiusLeaving",
+    "RadiusNear",
+    "first_passed",
+    "holding_scale",
+    "length_costs",
+    "slack",
+]
 
 KEEP, OUT_OF = 19, 20  # the quantile, as a fraction of integers
 MECHANISM = "sparse vector, discrete Laplace"
+NOISY_MAX = "report noisy max, discrete Laplace"
+STEPS = 64  # of a score, in one row
+_STEP = 1.5  # noise scales that a score loses with each cell of the grid
 
 
 @dataclass(frozen=True)
@@ -137,6 +153,57 @@ class RadiusLeaving(_Radius):
 
     def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
         return np.asarray(self.allowed(cost, relation) - (count - inside))
+
+
+@dataclass(frozen=True)
+class RadiusNear(RadiusLeaving):
+    """A grid radius that about ``outside`` rows are longer than, or a few more, out of the few radii ``within``.
+
+    Report noisy max. The score of a radius is minus the number of rows longer than it that are too many, and minus
+    what its length costs (`length_costs`). Every score gets noise |Z|, Z discrete Laplace of scale 1/ε, and the first
+    of the largest is the answer. One row moves the numbers of longer rows by at most 1, all in one direction, whether
+    it is replaced, added or removed; the rest of the scores is public. Proof: fix the noise on all other radii. Radius
+    j is the answer if its noise reaches a threshold t. With the other row all scores have risen by 0 or 1, or all have
+    fallen by 0 or 1, so the threshold is at most t + 1, and Pr(|Z| ≥ t + 1) ≥ e^−ε·Pr(|Z| ≥ t) for every t. All of it
+    is counted in integers, 64 to a row.
+
+    Half of the noise of the sparse-vector technique, and none on a threshold: where noise is far below one row, no row
+    is left outside. It needs a short list of radii, because each cell costs something.
+    """
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return NOISY_MAX
+
+    def scale(self, cost: Cost, relation: Relation) -> float:  # noqa: ARG002
+        return math.nextafter(1 / pure_epsilon(cost), math.inf)
+
+    def allowed(self, cost: Cost, relation: Relation) -> int:
+        return math.floor(self.outside + self.scale(cost, relation))
+
+    def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
+        """Scores, in steps."""
+        too_many = np.maximum(count - inside - math.floor(self.outside), 0)
+        return np.asarray(-STEPS * too_many - length_costs(len(inside), self.scale(cost, relation)))
+
+    def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> tuple[int, NDArray[np.int64]]:
+        scale = math.nextafter(STEPS * self.scale(cost, relation), math.inf)
+        return 0, rng.discrete_laplace(scale, len(GRID[self.within]))
+
+    def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
+        found = found.of(self.rows) if self.together else found
+        scores = self.margins(found.cumulative, found.people, cost, relation)[self.within]
+        return float(GRID[self.within][np.argmax(scores + np.abs(noise[1]))])
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:
+        norms, scale = people.norms(self.rows), STEPS * self.scale(cost, relation)
+        inside = np.searchsorted(norms, GRID, side="right") * (people.terms(self.rows) / len(norms))
+        scores = self.margins(inside, people.terms(self.view), cost, relation)[self.within]
+        return float(GRID[self.within][np.argmax(scores + np.abs(rng.laplace(scale=scale, size=len(scores))))])
+
+
+def length_costs(sizes: int, scale: float) -> NDArray[np.int64]:
+    """What sizes cost, the smallest first: a public number of steps, where noise has this scale in rows."""
+    return np.floor(np.arange(sizes) * (STEPS * _STEP * scale)).astype(np.int64)
 
 
 def first_passed(grid: NDArray[Any], margins: NDArray[Any], noise: NDArray[Any], threshold: float) -> float:

@@ -15,9 +15,11 @@ from dpeigen._types import Floats
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.whitening import quadratic_forms
 
-__all__ = ["grid_for", "row_length", "widened"]
+__all__ = ["cells_from", "grid_for", "judged_length", "row_length", "widened"]
 
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
+_CELLS = 41  # of the grid, four to an octave
+_FURTHER = 1.5  # times the reach of a column
 _SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
 
 
@@ -44,3 +46,17 @@ def grid_for(back: Floats, covariance: Floats) -> slice:
     """The part of the grid of radii that is not absurdly short for such rows."""
     first = int(np.searchsorted(GRID, _SHORTEST * row_length(back, covariance)))
     return slice(min(first, len(GRID) - 1), None)
+
+
+def cells_from(shortest: float) -> slice:
+    """Ten octaves of the grid from this radius on."""
+    first = min(int(np.searchsorted(GRID, shortest)), len(GRID) - 1)
+    return slice(first, first + _CELLS)
+
+
+def judged_length(radius: float, back: Floats, far: Floats | None) -> float:
+    """The length of rows that a map back is judged by: a row may lie further out than columns were seen to reach."""
+    if far is None:
+        return radius
+    steps = np.linalg.norm(np.linalg.inv(back), axis=0)
+    return max(radius, _FURTHER * float((far * steps).max()))

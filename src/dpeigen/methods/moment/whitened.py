@@ -50,26 +50,30 @@ from dpeigen.methods.columns import (
 )
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
+from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
-from dpeigen.methods.moment.reach import grid_for, row_length, widened
+from dpeigen.methods.moment.reach import cells_from, grid_for, judged_length, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
-from dpeigen.privacy import Cost, Relation, allocate
+from dpeigen.privacy import Cost, PureCost, Relation, allocate
+from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import (
     Count,
     RadiusLeaving,
+    RadiusNear,
     radius_from,
 )
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.frame import RowView
+from dpeigen.stats.norms import GRID
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.tails import least_variances, lost_tails
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
-__all__ = ["Whitened", "denoised", "expected_noise", "judge", "last_outside", "leading"]
+__all__ = ["Whitened", "denoised", "expected_noise", "judge", "last_outside"]
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
 _LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on, if δ > 0, noise is small beside what radii clip
@@ -77,6 +81,7 @@ _ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
+_SHORTEST = 1 / 32  # scales, of an entry: rows that are shorter are not clipped in the first round
 _REACH = 1.6  # of rows in a round, relative to their root mean square
 _POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
 _LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
@@ -116,9 +121,13 @@ class Whitened(Method):
     @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        more = 1.0 if task.budget.is_pure else min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
+        task = as_spent(task)
+        more = 1.0
+        if not (task.budget.is_pure or single_rows_count(task)):
+            more = min(_MOST_RADIUS, max(1.0, task.budget.epsilon / _LARGE_EPSILON))
         radii = Purpose.FIRST_MOMENT_RADIUS, Purpose.WHITENED_RADIUS
         pure = {radius: more * part for radius, part in zip(radii, _RADIUS_SHARES, strict=True)}
+        pure[Purpose.WHITENED_RADIUS] += last_radius_share(task)
         main = {Purpose.FIRST_MOMENT: _ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0} | hole_shares(task)
         if task.relation is Relation.ADD_REMOVE:
             main[Purpose.ROWS] = _COUNT_SHARE
@@ -130,6 +139,7 @@ class Whitened(Method):
         return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
     def outline(self, task: Task, rows: int) -> Outline:
+        task = as_spent(task)
         terms, cost = max(1, rows // (2 if task.pairs else 1)), self.shares(task)[Purpose.WHITENED_MOMENT]
         noise = law_of(task).deviation(task.n_features, cost, task.relation) / terms
         return Outline("moment", terms, noise, 0.0, True, True)
@@ -137,13 +147,15 @@ class Whitened(Method):
     def check(self, task: Task) -> None:
         super().check(task)
         check_count("least_sample", self.least_sample, "Whitened", low=100)
+        task = as_spent(task)
         costs = self.shares(task)
         check_radii(task, costs)
         for purpose, parts in ((Purpose.FIRST_MOMENT, _ROUNDS), (Purpose.WHITENED_MOMENT, 1)):
             law_of(task).check(task.n_features, part_of(costs[purpose], parts), task.relation)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
-        costs = self.shares(task)
+        task = as_spent(task)
+        costs, single = self.shares(task), single_rows_count(task)
         plain, rows = Frame(task.n_features, missing=task.missing), float(task.n_rows or 1)
         if Purpose.ROWS in costs:
             question = Count(RadiusLeaving(plain, 0.0))
@@ -158,8 +170,8 @@ class Whitened(Method):
         count = max(1.0, rows // frame.rows_per_term)
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
-        radius = few.measure(RadiusLeaving(frame, outside * part), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
-        least = _least(columns, holes)
+        radius = few.measure(_first(frame, outside * part, single), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
+        least = _least(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
@@ -170,24 +182,34 @@ class Whitened(Method):
         few, _ = curator.sample(share, frame)[0].sample(enough, frame)
         candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
         turned = powers_of(turned_by(frame, turn)[0], *_POWERS)
+        far = None if columns.far is None else columns.far / frame.unit
         if not several:  # each radius that is not asked for leaves more of its share to the others
             judged = judge(task, frame.unit, latest)
             turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
         together = tuple(view for view, _ in turned)
+        each, last = _radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
         for view, back in turned:
-            cost = part_of(costs[Purpose.WHITENED_RADIUS], len(turned) + (part < 1))
-            asked = RadiusLeaving(view, outside * part, together=together, within=grid_for(back, latest))
+            cost, shortest = each, grid_for(back, latest)
+            asked = RadiusLeaving(view, outside * part, together=together, within=shortest)
+            if single:
+                within = cells_from(float(GRID[shortest][0]))
+                asked = RadiusNear(view, outside * part, together=together, within=within)
             candidates.append((few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         longest = task.row_radius(candidates[-1][0], frame)
         rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
         judged = judge(task, frame.unit, rough)
-        reach, shown, back = min(candidates, key=lambda each: judged(each[0], each[2]))
+        reach, shown, back = min(candidates, key=lambda found: judged(judged_length(found[0], found[2], far), found[2]))
         start = reach if part < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
-            asked = radius_from(shown, outside, start)
+            cost, asked = last, radius_from(shown, outside, start, near=single)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        leaving, asked_radius = RadiusLeaving(shown, outside), task.row_radius(reach, shown)
+        elif single:
+            cost, known_together = last, together if shown in together else ()
+            asked = RadiusNear(shown, outside, together=known_together, within=cells_from(reach / 2))
+            reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
+        leaving = RadiusNear(shown, outside) if single else RadiusLeaving(shown, outside)
+        asked_radius = task.row_radius(reach, shown)
         left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
         if start is None:
             expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
@@ -305,11 +327,6 @@ class Whitened(Method):
         )
 
 
-def leading(task: Task) -> bool:
-    """Whether a few directions are asked for, in raw units."""
-    return task.n_components is not None and task.n_components < task.n_features and task.scale is None
-
-
 def judge(task: Task, unit: Floats, rough: Floats) -> Callable[[float, Floats], float]:
     """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations."""
     k = task.n_components
@@ -319,12 +336,35 @@ def judge(task: Task, unit: Floats, rough: Floats) -> Callable[[float, Floats], 
     return lambda radius, back: across(radius, unit[:, None] * back)
 
 
-def _least(columns: ColumnFrame, holes: Holes | None) -> Floats:
-    """Variances that columns have at least, with missing cells at 0, by the counts that scales were found with."""
+def _least(columns: ColumnFrame, holes: Holes | None, reaches: Cost | None, count: float) -> Floats:
+    """Variances that columns have at least, with missing cells at 0, by the counts that scales were found with.
+
+    Where ``reaches`` were paid for: or that a few rows may have that were not seen. A map that stretched such a column
+    would make them the longest by far.
+    """
     if columns.sizes is None or columns.reach is None:
         return np.zeros(len(columns.known))
     found = least_variances(columns.sizes, columns.reach)
+    if reaches is not None:
+        unseen = len(columns.known) / pure_epsilon(reaches)
+        found = np.maximum(found, unseen * columns.reach**2 / count / _LEFT)
     return found if holes is None else found * (1 - holes.shares)
+
+
+def _first(frame: Frame, outside: float, single: bool) -> RadiusLeaving:
+    """The question for the first radius."""
+    if not single:
+        return RadiusLeaving(frame, outside)
+    return RadiusNear(frame, outside, within=cells_from(_SHORTEST * math.sqrt(frame.n_features)))
+
+
+def _radius_costs(cost: Cost, maps: int, task: Task, *, sampled: bool) -> tuple[Cost, Cost]:
+    """Of the radius of each map, and of the last one where that is another."""
+    last = last_radius_share(task) * task.budget.epsilon
+    if not last:
+        each = part_of(cost, maps + sampled)
+        return each, each
+    return part_of(PureCost(pure_epsilon(cost) - last), maps), part_of(PureCost(last), 1)
 
 
 def _tails(columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float) -> Floats | None:
@@ -383,6 +423,7 @@ def _for_columns(task: Task, share: float, least: int) -> float:
 
 def expected_noise(task: Task) -> float:
     """On a correlation, about, for columns with tails like those of most tables; from public facts."""
+    task = as_spent(task)
     if task.n_terms is None:
         return 0.0
     d, cost = task.n_features, Whitened().shares(task)[Purpose.WHITENED_MOMENT]

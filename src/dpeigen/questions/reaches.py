@@ -1,0 +1,86 @@
+"""How far each column reaches: a size that next to no entry of the column is larger than.
+
+Guarantee: pure ε-DP, exact integers. Each of the d columns gets an answer worth ε/d, by report noisy max over sizes of
+half octaves (`noisy_max`). The score of a size is minus the number of entries that are larger, and minus a public cost
+of its length. A row has one entry in a column, so replacing, adding or removing it moves these numbers by at most 1,
+all in one direction. Differences of two rows count like rows: see `questions.columns`.
+
+A histogram with noise on all cells shows only what stands out of the noise of them all, some 40/ε·d entries. This asks
+for one number for each column, and leaves about d/ε entries outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats
+from dpeigen.privacy import Cost, Randomness, Relation
+from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy.randomness import Generator
+from dpeigen.questions.base import People, Question
+from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs
+from dpeigen.stats.columns import REACH, Sizes
+from dpeigen.stats.frame import Frame
+
+__all__ = ["ColumnReaches"]
+
+_SHORTEST, _LONGEST = -4, 20  # half octaves: reaches from ¼ to 1024
+_SAMPLE = 20_000
+
+
+@dataclass(frozen=True)
+class ColumnReaches(Question[Floats]):
+    """A size of framed entries for each column, from ¼ to 1024."""
+
+    rows: Frame
+
+    @property
+    def view(self) -> Frame:
+        return self.rows
+
+    @property
+    def reads(self) -> tuple[Hashable | Frame, ...]:
+        return "sizes", self.rows, tuple(range(self.rows.n_features))
+
+    def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
+        return NOISY_MAX
+
+    def statistic(self) -> Sizes:
+        return Sizes(self.rows, tuple(range(self.rows.n_features)))
+
+    def scale(self, cost: Cost) -> float:
+        """Of the noise on a score, in entries; public."""
+        return math.nextafter(self.rows.n_features / pure_epsilon(cost), math.inf)
+
+    def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> NDArray[np.int64]:  # noqa: ARG002
+        scale, shape = math.nextafter(STEPS * self.scale(cost), math.inf), (self.rows.n_features, len(_cells()))
+        return rng.discrete_laplace(scale, shape[0] * shape[1]).reshape(shape)
+
+    def answer(self, found: Sizes, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
+        return _furthest(self._scores(found.counts, cost) + np.abs(noise))
+
+    def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
+        rows, statistic = people.sample(self.rows, _SAMPLE), self.statistic()
+        statistic.tally(rows)
+        scores = self._scores(statistic.counts * (people.terms(self.rows) / max(1, statistic.count)), cost)
+        return _furthest(scores + np.abs(rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape)))
+
+    def _scores(self, counts: NDArray[Any], cost: Cost) -> NDArray[Any]:
+        """In steps; columns × sizes."""
+        larger = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, _cells() + REACH]  # from the cell of each size on
+        return np.asarray(-STEPS * larger - length_costs(len(_cells()), self.scale(cost)))
+
+
+def _cells() -> NDArray[np.int64]:
+    """Half octaves of the sizes."""
+    return np.arange(_SHORTEST, _LONGEST + 1)
+
+
+def _furthest(scores: NDArray[Any]) -> Floats:
+    return np.asarray(np.exp2(_cells()[np.argmax(scores, axis=1)] / 2.0))
