@@ -146,7 +146,7 @@ def test_from_a_messy_table_to_cards(browser, studio):
         page.get_by_role("button", name="Save and choose the privacy").click()
         page.get_by_role("button", name="Make the ledger").click()  # 4 in all
         page.get_by_label("How many different patient").fill("3000")
-        page.locator("#panel[data-fine=yes]").get_by_text("made-up tables").wait_for()
+        page.locator("#panel[data-fine=yes]").get_by_text("From 9 releases").wait_for()
         before = page.locator("#panel").inner_text()
         page.get_by_label("Slider for ε").focus()
         for _ in range(12):
