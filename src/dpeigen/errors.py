@@ -105,7 +105,8 @@ def errors_of(
     ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
     whose residuals do not depend on the features have the error of normal rows, whatever their tails. ``standard``: the
     components that have a kurtosis of their own are those of columns divided by their deviations, so that errors do not
-    depend on units of measure.
+    depend on units of measure; and what single columns lost by clipping is left out, since shortening a whole row takes
+    from both sides of a linear relation.
     """
     rng, draws = generator_of(measured), min(draws, most_draws(len(measured.back)))
     found = _noise(measured, release, draws, rng)
@@ -127,7 +128,7 @@ def errors_of(
     )
     center = None if found.mean is None else back @ found.mean
     lost, further = _lost(measured, vectors, values, cut, draws, rng)
-    if lost is not None:
+    if lost is not None and not standard:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
