@@ -29,3 +29,11 @@ def test_every_table_and_figure_is_listed():
     for name in ("Figure 1", "Figure 2", "Tables 1 and 2", "Covertype", "Buzz", "isolet5", "colon", "leukemia", "NIPS"):
         assert name in names
     assert all(item.get("entries") or item.get("looked") for item in items)
+
+
+def test_the_table_of_the_readme_is_what_was_recorded():
+    recorded = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+    module = load_main(FOLDER / "run.py").__globals__["wang_readme"]
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert module.table(recorded["entries"]) in text
+    assert module.when(recorded["recorded"]) in text

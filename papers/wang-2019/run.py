@@ -19,6 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]  # the other files of this folder, 
 
 import wang_cells  # noqa: E402
 import wang_figures  # noqa: E402
+import wang_readme  # noqa: E402
 from recorded import command, expected_entries, standard_error, summary, write_expected  # noqa: E402
 from wang_cells import CURVES  # noqa: E402
 
@@ -154,6 +155,7 @@ def record(*parts: str) -> None:
     flat = {f"{key}/{curve}": values for key, errors in found.items() for curve, values in errors.items()}
     only = [pattern for part in parts for pattern in PARTS[part]]
     write_expected(HERE, ABOUT, flat, digits=5, only=only)
+    wang_readme.rewrite(HERE)
     sys.exit(0)  # comparing is a run of its own
 
 
