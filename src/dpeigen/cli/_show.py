@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ __all__ = [
     "console",
     "contents_tables",
     "error_console",
+    "left_out",
     "show_guarantee",
     "show_release",
     "visible",
@@ -215,3 +217,20 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
 def _ends(pairs: NDArray[Any]) -> list[list[float] | None]:
     """Pairs for JSON, which has no infinity: None where nothing is known."""
     return [pair.tolist() if np.isfinite(pair).all() else None for pair in pairs]
+
+
+def left_out(refused: Mapping[str, str]) -> list[str]:
+    """Methods that the facts do not allow, those for one reason in one line."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        reason = "need --bound" if "'bound' parameter" in why and "must be given" in why else _first_sentence(why)
+        reasons.setdefault(reason, []).append(name)
+    return [f"not planned: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
+
+
+def _first_sentence(why: str) -> str:
+    """The first sentence of an error, without the name of a parameter that the command line does not have."""
+    first = why.split(". ")[0].rstrip(".")
+    if first.startswith("The 'X' parameter"):
+        return "the table is too short"
+    return first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -264,7 +264,7 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
         return
     from rich.table import Table
 
-    from dpeigen.cli._show import console
+    from dpeigen.cli._show import console, left_out
     from dpeigen.planner.picture import METRIC_NAMES, wanted
 
     out, facts = console(), found.facts
@@ -292,7 +292,7 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
             out.print(f"{p.method} is not worst-case, its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
         if p.worst > _FAILED * p.high:
             out.print(f"{p.method}: a run in {p.runs} failed, with an error of {p.worst:.2g}", markup=False)
-    for line in _left_out(found.refused):
+    for line in left_out(found.refused):
         out.print(line, markup=False)
     out.print(f"without privacy    {found.floor:.3g}")
     if found.rate is not None:
@@ -400,20 +400,3 @@ def _number(option: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"--{option} is not understood: {text!r}. See dpeigen plan --help.") from None
-
-
-def _left_out(refused: Mapping[str, str]) -> list[str]:
-    """Methods that the facts do not allow, those for one reason in one line."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        reason = "need --bound" if "'bound' parameter" in why and "must be given" in why else _first_sentence(why)
-        reasons.setdefault(reason, []).append(name)
-    return [f"not planned: {', '.join(names)} ({reason})" for reason, names in reasons.items()]
-
-
-def _first_sentence(why: str) -> str:
-    """The first sentence of an error, without the name of a parameter that the command line does not have."""
-    first = why.split(". ")[0].rstrip(".")
-    if first.startswith("The 'X' parameter"):
-        return "the table is too short"
-    return first
