@@ -132,7 +132,13 @@ def _by_people(codes: Codes, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.in
 
 def first_of_each(codes: Codes, order: NDArray[Any] | None = None) -> NDArray[np.bool_]:
     """One row of each person: the first in an order, or in that of the table."""
-    first = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
+    people = int(codes.max(initial=-1)) + 1
+    if order is None and len(codes):  # numbers that grow as people first come up tell it by themselves
+        largest = np.maximum.accumulate(codes)
+        heads = np.diff(largest, prepend=largest.dtype.type(-1)) > 0
+        if np.count_nonzero(heads) == people:
+            return heads
+    first = np.full(people, -1, dtype=np.int64)
     if order is None:
         first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several the last counts
     else:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.sources.base import UnreadableRowsError
+from dpeigen.sources.short_text import numbered, text_of, words
 
 __all__ = [
     "BLANKS",
@@ -198,6 +199,12 @@ def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]
         if found is not None:
             return found
         chunks = iter(held)
+    packed, chunks = _packed(chunks) if short else ([], chunks)
+    last = next(chunks, None)
+    if last is None:
+        numbers, people = numbered(packed)
+        return numbers, range(people)
+    chunks = chain((text_of(part, first.type) for part in packed), [last], chunks)
     known, codes = None, []
     waiting: list[Any] = []
     for chunk in chain(chunks, [None]):
@@ -222,6 +229,17 @@ def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]
     coded = compared.dictionary_encode()
     places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.append(places, places.dtype.type(-1))[np.concatenate(codes)], coded.dictionary
+
+
+def _packed(chunks: Iterator[Any]) -> tuple[list[Any], Iterator[Any]]:
+    """As many chunks as can be read as short text, as whole numbers; and the others."""
+    packed: list[Any] = []
+    for chunk in chunks:
+        found = words(chunk)
+        if found is None:
+            return packed, chain([chunk], chunks)
+        packed.append(found)
+    return packed, iter(())
 
 
 def _one_array(column: Any) -> Any:
