@@ -265,11 +265,12 @@ def share_reached(target, n, method, **options):
 
 
 def test_the_epsilon_reaches_the_target_and_half_of_it_does_not():
-    """19 of 20 runs are expected; fewer than 16 have a probability below 3e-3. The twin is half the ε."""
+    """19 of 20 runs are expected; fewer than 16 have a probability below 3e-3. The twin is about
+    half the ε: for less, 4,000 rows are refused."""
     facts = {"delta": 1e-6, "bound": None, "center": None}
     epsilon = planner.needed_epsilon(0.1, 4000, 10, 2, spectrum=SPECTRUM, method="refined", **facts)
     assert share_reached(0.1, 4000, "refined", epsilon=epsilon, **facts) >= 0.8
-    assert share_reached(0.1, 4000, "refined", epsilon=epsilon / 2, **facts) < 0.5
+    assert share_reached(0.1, 4000, "refined", epsilon=0.55 * epsilon, **facts) < 0.5
 
 
 def test_the_rows_reach_the_target_and_half_of_them_do_not():
