@@ -5,8 +5,8 @@ covariance, beside ``robust=True`` (on normal rows both look for the same direct
 
 `python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting; with `--default` before them, only
 the default beside ``robust=True`` on normal rows, which takes minutes where all of it takes hours. Settings: 5–200
-columns, 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra, normal and t tails,
-every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
+columns, 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra, normal and t
+tails, every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
 left to patient readers.
 """
 

@@ -52,13 +52,13 @@ from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
+from dpeigen.methods.moment.lengths import LEFT, first_radius, least_of, lost_by, radius_costs
 from dpeigen.methods.moment.reach import cells_from, grid_for, judged_length, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
-from dpeigen.privacy import Cost, PureCost, Relation, allocate
-from dpeigen.privacy.budget import pure_epsilon
+from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import (
     Count,
     RadiusLeaving,
@@ -70,7 +70,6 @@ from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.stretch import WhitenedRows
-from dpeigen.stats.tails import least_variances, lost_tails
 from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
 
 __all__ = ["Whitened", "denoised", "expected_noise", "judge", "last_outside"]
@@ -81,7 +80,6 @@ _ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
-_SHORTEST = 1 / 32  # scales, of an entry: rows that are shorter are not clipped in the first round
 _REACH = 1.6  # of rows in a round, relative to their root mean square
 _POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
 _LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
@@ -92,7 +90,6 @@ _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on 
 _WORTH_SAMPLING = 0.6  # of the rows: larger parts save little
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
 _HIDDEN = 40.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
-_LEFT = 0.25  # of the variance that a column has at least: less was left by clipping
 _SURE = 2.0  # scales of the noise on the number of rows outside the last radius
 _RESOLVED = 4.0  # times the noise: levels above this were seen
 
@@ -170,8 +167,10 @@ class Whitened(Method):
         count = max(1.0, rows // frame.rows_per_term)
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
-        radius = few.measure(_first(frame, outside * part, single), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost)
-        least = _least(columns, holes, costs.get(Purpose.REACHES), count * part)
+        radius = few.measure(
+            first_radius(frame, outside * part, single), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost
+        )
+        least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
@@ -187,7 +186,7 @@ class Whitened(Method):
             judged = judge(task, frame.unit, latest)
             turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
         together = tuple(view for view, _ in turned)
-        each, last = _radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
+        each, last = radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
         for view, back in turned:
             cost, shortest = each, grid_for(back, latest)
             asked = RadiusLeaving(view, outside * part, together=together, within=shortest)
@@ -237,7 +236,7 @@ class Whitened(Method):
         if task.private_rank:
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
-        tails = None if task.pairs else partial(_tails, columns, back, white, reach, clipped_share)
+        tails = None if task.pairs else partial(lost_by, columns, back, white, reach, clipped_share)
         measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
         return replace(estimate, measured=measured, holes=shares)
 
@@ -275,7 +274,7 @@ class Whitened(Method):
                 frame = replace(frame, center=frame.center + frame.unit * off)
             levels, basis, factors = whitening(found, noise)
             latest = back @ (basis.T * levels) @ basis @ back.T
-            clipped = np.diag(latest) < _LEFT * floor / frame.unit**2
+            clipped = np.diag(latest) < LEFT * floor / frame.unit**2
             if clipped.any():  # few rows make the variance of a column, and were clipped: its scale says more
                 latest[clipped, clipped] = (floor / frame.unit**2)[clipped]
                 levels, basis, factors = whitening(turn @ latest @ turn.T, noise)
@@ -334,47 +333,6 @@ def judge(task: Task, unit: Floats, rough: Floats) -> Callable[[float, Floats], 
         return noise_left(rough)
     across = noise_across(rough * np.outer(unit, unit), k)
     return lambda radius, back: across(radius, unit[:, None] * back)
-
-
-def _least(columns: ColumnFrame, holes: Holes | None, reaches: Cost | None, count: float) -> Floats:
-    """Variances that columns have at least, with missing cells at 0, by the counts that scales were found with.
-
-    Where ``reaches`` were paid for: or that a few rows may have that were not seen. A map that stretched such a column
-    would make them the longest by far.
-    """
-    if columns.sizes is None or columns.reach is None:
-        return np.zeros(len(columns.known))
-    found = least_variances(columns.sizes, columns.reach)
-    if reaches is not None:
-        unseen = len(columns.known) / pure_epsilon(reaches)
-        found = np.maximum(found, unseen * columns.reach**2 / count / _LEFT)
-    return found if holes is None else found * (1 - holes.shares)
-
-
-def _first(frame: Frame, outside: float, single: bool) -> RadiusLeaving:
-    """The question for the first radius."""
-    if not single:
-        return RadiusLeaving(frame, outside)
-    return RadiusNear(frame, outside, within=cells_from(_SHORTEST * math.sqrt(frame.n_features)))
-
-
-def _radius_costs(cost: Cost, maps: int, task: Task, *, sampled: bool) -> tuple[Cost, Cost]:
-    """Of the radius of each map, and of the last one where that is another."""
-    last = last_radius_share(task) * task.budget.epsilon
-    if not last:
-        each = part_of(cost, maps + sampled)
-        return each, each
-    return part_of(PureCost(pure_epsilon(cost) - last), maps), part_of(PureCost(last), 1)
-
-
-def _tails(columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float) -> Floats | None:
-    """What clipping took from columns with long tails, by the counts that their scales were found with."""
-    if columns.sizes is None or columns.reach is None:
-        return None
-    variances = quadratic_forms(back, white)
-    steps = np.linalg.norm(white @ back.T, axis=0)
-    spread, lengths = np.sqrt(variances), np.divide(steps, variances, out=np.zeros_like(steps), where=variances > 0)
-    return lost_tails(columns.sizes, columns.reach, spread, lengths, float(np.trace(white)), reach, outside)
 
 
 def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
