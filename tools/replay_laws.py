@@ -62,6 +62,21 @@ class SparseVector:
 
 
 @dataclass(frozen=True)
+class NoisyMax:
+    """The place of the largest score after noise |Z|, Z discrete Laplace, in each row of scores.
+
+    Scores of a row that rise by at most a and fall by at most b cost (a + b)/scale.
+    """
+
+    scale: float
+
+    def losses(self, before: Any, after: Any, released: Any) -> tuple[Loss, ...]:  # noqa: ARG002
+        change = np.atleast_2d(difference(after, before))
+        rise, fall = np.maximum(change.max(axis=1), 0.0), np.maximum(-change.min(axis=1), 0.0)
+        return (Loss("pure", float((rise + fall).sum()) / self.scale),)
+
+
+@dataclass(frozen=True)
 class Histograms:
     """Noise on the counts of occupied bins, shown from a threshold on; statistics are {bin: count} of each column.
 

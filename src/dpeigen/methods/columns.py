@@ -283,13 +283,14 @@ def _look_at_sizes(
     cost = part_of(costs[Purpose.SCALES], looks)
     gaussian, everything = isinstance(cost, GaussianCost), tuple(range(task.n_features))
     first = curator.measure(ColumnCounts(apart, "sizes", everything), purpose=Purpose.SCALES, cost=cost)
-    scale, known, sure = scales(first, gaussian)
+    ends = Purpose.REACHES not in costs
+    scale, known, sure = scales(first, gaussian, ends=ends)
     missing = np.flatnonzero(~known)
     if looks > 1 and len(missing) and not (shared and share_unit(scale, sure, _RELATED)):
         question = ColumnCounts(apart, "sizes", tuple(map(int, missing)))
         second = curator.measure(question, purpose=Purpose.SCALES, cost=cost)
         both = second.joined(first.counts[missing], first.deviation)
-        scale[missing], known[missing], sure[missing] = scales(both, gaussian)
+        scale[missing], known[missing], sure[missing] = scales(both, gaussian, ends=ends)
         counts = first.counts.copy()
         counts[missing] = both.counts  # with less noise than is said then
         first = replace(first, counts=counts)
@@ -345,10 +346,11 @@ def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bo
     return Frame(task.n_features, center, 1 / scale, box, missing=task.missing)
 
 
-def scales(sizes: NoisyCounts, gaussian: bool) -> tuple[Floats, Bools, Bools]:
+def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Floats, Bools, Bools]:
     """The scale of every column (1 if nothing stands out), from noisy counts of half differences.
 
-    And whether anything stands out, and whether it does so clearly.
+    And whether anything stands out, and whether it does so clearly. Without ``ends`` far ends are not looked for: noise
+    alone may stand out there.
     """
     counts, noise = sizes.counts, sizes.deviation
     filtered = np.stack([np.correlate(row, _FILTER, mode="valid") for row in counts])
@@ -370,7 +372,7 @@ def scales(sizes: NoisyCounts, gaussian: bool) -> tuple[Floats, Bools, Bools]:
         tails = np.take_along_axis(sums[:, first:] - sums[:, first - window : -window], above, axis=1)
         seen = (above < counts.shape[1]) & (tails > limit * math.sqrt(window))
         highest = np.maximum(highest, np.where(seen, above - (window - 1), -1).max(axis=1))
-    edge = np.where(highest >= 0, _upper_edge(highest), 0.0)
+    edge = np.where((highest >= 0) & ends, _upper_edge(highest), 0.0)
     return np.where(known, np.maximum(normal, edge), 1.0), known, sure
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "first_passed",
     "holding_scale",
     "length_costs",
+    "noisy_max",
     "slack",
 ]
 
@@ -192,13 +193,18 @@ class RadiusNear(RadiusLeaving):
     def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         found = found.of(self.rows) if self.together else found
         scores = self.margins(found.cumulative, found.people, cost, relation)[self.within]
-        return float(GRID[self.within][np.argmax(scores + np.abs(noise[1]))])
+        return float(GRID[self.within][noisy_max(scores, noise[1])])
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:
         norms, scale = people.norms(self.rows), STEPS * self.scale(cost, relation)
         inside = np.searchsorted(norms, GRID, side="right") * (people.terms(self.rows) / len(norms))
         scores = self.margins(inside, people.terms(self.view), cost, relation)[self.within]
         return float(GRID[self.within][np.argmax(scores + np.abs(rng.laplace(scale=scale, size=len(scores))))])
+
+
+def noisy_max(scores: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The place of the first of the largest scores, in each row of them, after noise of one sign."""
+    return np.asarray(np.argmax(scores + np.abs(noise), axis=-1))
 
 
 def length_costs(sizes: int, scale: float) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question
-from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs
+from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs, noisy_max
 from dpeigen.stats.columns import REACH, Sizes
 from dpeigen.stats.frame import Frame
 
@@ -63,13 +63,14 @@ class ColumnReaches(Question[Floats]):
         return rng.discrete_laplace(scale, shape[0] * shape[1]).reshape(shape)
 
     def answer(self, found: Sizes, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
-        return _furthest(self._scores(found.counts, cost) + np.abs(noise))
+        return _sizes(noisy_max(self._scores(found.counts, cost), noise))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
         rows, statistic = people.sample(self.rows, _SAMPLE), self.statistic()
         statistic.tally(rows)
         scores = self._scores(statistic.counts * (people.terms(self.rows) / max(1, statistic.count)), cost)
-        return _furthest(scores + np.abs(rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape)))
+        noise = np.abs(rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape))
+        return _sizes(np.argmax(scores + noise, axis=1))
 
     def _scores(self, counts: NDArray[Any], cost: Cost) -> NDArray[Any]:
         """In steps; columns × sizes."""
@@ -82,5 +83,5 @@ def _cells() -> NDArray[np.int64]:
     return np.arange(_SHORTEST, _LONGEST + 1)
 
 
-def _furthest(scores: NDArray[Any]) -> Floats:
-    return np.asarray(np.exp2(_cells()[np.argmax(scores, axis=1)] / 2.0))
+def _sizes(places: NDArray[np.intp]) -> Floats:
+    return np.asarray(np.exp2(_cells()[places] / 2.0))
