@@ -266,8 +266,10 @@ class DataCurator(Curator):
                 self.__look_at_all(view)
                 return self.__rng.coins(share, rows)
 
-            found = self.__source.some_in_memory(draw) if share < 1 else self.__look_at_all(view)
-            if share < 1 and found is None:
+            found = None
+            if share >= 1:
+                self.__look_at_all(view)
+            elif (found := self.__source.some_in_memory(draw)) is None:
                 return self, 1.0
             whole = None if enough == 1 else self.__units
             units = None if whole is None else whole.part(None if found is None else found[0], enough, self.__rng)
