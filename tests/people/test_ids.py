@@ -230,3 +230,23 @@ def test_ids_that_are_no_utf8_have_names_too():
         codes, names = told_apart(ids, named=True)
         assert codes[0] == codes[2] != codes[1]
         assert len(names) == 2
+
+
+SHORT = ["a", "ab", "abcdefgh", "abcdefghi", "0123456789abcdef", "0123456789abcdefg", "a b", " a", "", "é", "b\0", "b"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_text_is_told_apart_alike_however_it_is_held(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short, long, padded and empty text, in turns of three rows: Arrow, objects, fixed width, by words or by cells."""
+    monkeypatch.setattr("dpeigen.sources.ids._AT_ONCE", 3)
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        cells = [SHORT[place] for place in rng.choice(rng.permutation(12)[:5], size=14)]
+        keys = [cell.strip() or number for number, cell in enumerate(cells)]
+        for held in (pa.array(cells), pa.array(cells, pa.large_string()), np.array(cells, dtype=object)):
+            codes, people = encoded(held)
+            assert len(set(zip(keys, codes.tolist(), strict=True))) == len(set(keys)) == people
+        fixed = np.array(cells)  # which has no NUL at the end of a cell
+        keys = [cell.strip() or number for number, cell in enumerate(fixed.tolist())]
+        codes, people = encoded(fixed)
+        assert len(set(zip(keys, codes.tolist(), strict=True))) == len(set(keys)) == people

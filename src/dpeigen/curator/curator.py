@@ -282,12 +282,10 @@ class DataCurator(Curator):
                 return self.__rng.coins(share, rows)
 
             found = None
-            if share < 1:
-                found = self.__source.some_in_memory(draw)
-                if found is None:
-                    return self, 1.0
-            else:
+            if share >= 1:
                 self.__look_at_all(view)
+            elif (found := self.__source.some_in_memory(draw)) is None:
+                return self, 1.0
             whole = None if enough == 1 else self.__units
             units = None if whole is None else whole.part(None if found is None else found[0], enough, self.__rng)
             part = self.__source if found is None else PartSource(found[1], self.__source)
