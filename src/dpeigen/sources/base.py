@@ -140,7 +140,18 @@ class Source(ABC):
         return None
 
     def some_in_memory(self, draw: Callable[[int], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """What ``draw`` gives for the number of rows, whether each is taken, and those that are; as `in_memory`."""
+        """Take some rows where they are in memory already.
+
+        Parameters
+        ----------
+        draw : function of a number of rows
+            Says of each row whether it is taken.
+
+        Returns
+        -------
+        tuple of two arrays, or None
+            What was drawn, and the rows that are taken; None where they are to be read block by block.
+        """
         rows = self.in_memory()
         if rows is None:
             return None
