@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from replay_laws import Directions, Histograms, Independent, SparseVector, Wishart, bins
+from replay_laws import Directions, Histograms, Independent, NoisyMax, SparseVector, Wishart, bins
 from replay_tape import Draw, Mismatch, Tape
 
 import dpeigen.methods
 from dpeigen.curator import Curator
 from dpeigen.privacy import Cost, GaussianCost, histogram, noise, sphere
 from dpeigen.privacy.accounting import LEAST_SENSITIVITY
-from dpeigen.questions import descent, laws, radius, rows, spiked, steps
+from dpeigen.questions import descent, laws, radius, reaches, rows, spiked, steps
 
 Wrap = Callable[[Tape, Callable[..., Any]], Callable[..., Any]]
 for _module in pkgutil.iter_modules(dpeigen.methods.__path__, "dpeigen.methods."):
@@ -218,6 +218,16 @@ def _first_passed(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any
     return first_passed
 
 
+def _noisy_max(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
+    def noisy_max(scores: Any, scores_noise: Any) -> Any:
+        released = original(scores, scores_noise)
+        drawn = tape.claim([("laplace", (scores.size,))])
+        law = _independent(drawn, np.ravel(scores_noise))
+        return tape.measure("noisy max", scores, NoisyMax(law.scales[0][0]), tape.cost, released)
+
+    return noisy_max
+
+
 def _histograms(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     def stable_histograms(labels: Any, cost: Cost, failure: float, relation: Any, rng: Any) -> Any:  # noqa: ARG001
         aside = tape.aside()
@@ -253,6 +263,7 @@ FUNCTIONS: list[tuple[Any, str, Wrap]] = [
     (descent, "noisy_gradient", _geodesic_step),
     (steps, "with_noise", _oja_step),
     (radius, "first_passed", _first_passed),
+    (radius, "noisy_max", _noisy_max),
     (histogram, "stable_histograms", _histograms),
     (sphere, "sample_orthonormal", _orthonormal),
     (sphere, "sample_bingham", _bingham),
@@ -262,6 +273,7 @@ METHODS: list[tuple[type, str, Wrap]] = [
     (laws.SymmetricLaw, "draw", _noise),
     (laws.SymmetricNoise, "added_to", _added_to),
     (radius._Radius, "answer", _radius),
+    (reaches.ColumnReaches, "answer", _radius),
     (rows.RowsThatCount, "answer", _radius),
     (spiked._OfRawMoment, "_noisy", _spiked),
     (steps.OjaSteps, "_answered", _steps),

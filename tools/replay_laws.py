@@ -62,6 +62,21 @@ class SparseVector:
 
 
 @dataclass(frozen=True)
+class NoisyMax:
+    """The place of the largest of many scores, noise |Z| on each, Z discrete Laplace; or one such place in each row.
+
+    The threshold that the noise of one score must reach moves by no more than the changes of the scores differ.
+    """
+
+    scale: float
+
+    def losses(self, before: Any, after: Any, released: Any) -> tuple[Loss, ...]:  # noqa: ARG002
+        change = np.atleast_2d(difference(after, before))
+        rise, fall = np.maximum(change.max(axis=1), 0), np.maximum(-change.min(axis=1), 0)
+        return (Loss("pure", float((rise + fall).sum()) / self.scale),)
+
+
+@dataclass(frozen=True)
 class Histograms:
     """Noise on the counts of occupied bins, shown from a threshold on; statistics are {bin: count} of each column.
 

@@ -230,3 +230,13 @@ def test_ids_that_are_no_utf8_have_names_too():
         codes, names = told_apart(ids, named=True)
         assert codes[0] == codes[2] != codes[1]
         assert len(names) == 2
+
+
+def test_short_ids_with_many_beginnings_and_many_ends_stay_apart():
+    """Multiplied in 32 bits, as NumPy 1 would, the numbers of the last two pairs of words were the same."""
+    count = 70_000
+    beginning, end = divmod(2**32, count)
+    ids = [f"{number:08d}{number:08d}" for number in range(count)]
+    ids += [f"{0:08d}{5:08d}", f"{beginning:08d}{end + 5:08d}"]
+    codes, people = encoded(pa.array(ids))
+    assert people == len(ids) == len(np.unique(codes))

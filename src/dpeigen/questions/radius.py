@@ -45,6 +45,7 @@ __all__ = [
     "first_passed",
     "holding_scale",
     "length_costs",
+    "noisy_max",
     "slack",
 ]
 
@@ -192,7 +193,7 @@ class RadiusNear(RadiusLeaving):
     def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         found = found.of(self.rows) if self.together else found
         scores = self.margins(found.cumulative, found.people, cost, relation)[self.within]
-        return float(GRID[self.within][np.argmax(scores + np.abs(noise[1]))])
+        return float(GRID[self.within][noisy_max(scores, noise[1])])
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:
         norms, scale = people.norms(self.rows), STEPS * self.scale(cost, relation)
@@ -204,6 +205,11 @@ class RadiusNear(RadiusLeaving):
 def length_costs(sizes: int, scale: float) -> NDArray[np.int64]:
     """What sizes cost, the smallest first: a public number of steps, where noise has this scale in rows."""
     return np.floor(np.arange(sizes) * (STEPS * _STEP * scale)).astype(np.int64)
+
+
+def noisy_max(scores: NDArray[Any], noise: NDArray[Any]) -> NDArray[np.intp]:
+    """The place of the first of the largest scores with noise |Z|, in each row where there are several."""
+    return np.asarray(np.argmax(scores + np.abs(noise), axis=-1))
 
 
 def first_passed(grid: NDArray[Any], margins: NDArray[Any], noise: NDArray[Any], threshold: float) -> float:

@@ -1,7 +1,7 @@
 """How far each column reaches: a size that next to no entry of the column is larger than.
 
 Guarantee: pure ε-DP, exact integers. Each of the d columns gets an answer worth ε/d, by report noisy max over sizes of
-half octaves (`noisy_max`). The score of a size is minus the number of entries that are larger, and minus a public cost
+half octaves (`questions.radius`). The score of a size is minus the number of entries that are larger, and minus a public cost
 of its length. A row has one entry in a column, so replacing, adding or removing it moves these numbers by at most 1,
 all in one direction. Differences of two rows count like rows: see `questions.columns`.
 
@@ -24,7 +24,7 @@ from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question
-from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs
+from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs, noisy_max
 from dpeigen.stats.columns import REACH, Sizes
 from dpeigen.stats.frame import Frame
 
@@ -63,13 +63,13 @@ class ColumnReaches(Question[Floats]):
         return rng.discrete_laplace(scale, shape[0] * shape[1]).reshape(shape)
 
     def answer(self, found: Sizes, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
-        return _furthest(self._scores(found.counts, cost) + np.abs(noise))
+        return _furthest(noisy_max(self._scores(found.counts, cost), noise))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
         rows, statistic = people.sample(self.rows, _SAMPLE), self.statistic()
         statistic.tally(rows)
         scores = self._scores(statistic.counts * (people.terms(self.rows) / max(1, statistic.count)), cost)
-        return _furthest(scores + np.abs(rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape)))
+        return _furthest(noisy_max(scores, rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape)))
 
     def _scores(self, counts: NDArray[Any], cost: Cost) -> NDArray[Any]:
         """In steps; columns × sizes."""
@@ -82,5 +82,5 @@ def _cells() -> NDArray[np.int64]:
     return np.arange(_SHORTEST, _LONGEST + 1)
 
 
-def _furthest(scores: NDArray[Any]) -> Floats:
-    return np.asarray(np.exp2(_cells()[np.argmax(scores, axis=1)] / 2.0))
+def _furthest(places: NDArray[np.intp]) -> Floats:
+    return np.asarray(np.exp2(_cells()[places] / 2.0))

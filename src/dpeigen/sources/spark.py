@@ -140,7 +140,9 @@ class SparkUnits(SparkSource, UnitSource):
         cell = f.col("id")
         if kind in ("float", "double"):
             cell = f.when(~f.isnan(cell), cell + f.lit(0.0))
-        text = f.regexp_replace(cell.cast("string"), f"^[{BLANKS}]+|[{BLANKS}]+$", "")
+        text = f.regexp_replace(
+            cell.cast("string"), f"^[{BLANKS}]+|[{BLANKS}]+\\z", ""
+        )  # $ ends before a last \u2028 too
         known = f.when(f.length(text) > 0, f.concat(f.lit("i"), text))
         number = f.monotonically_increasing_id()
         whose = f.coalesce(known, f.concat(f.lit("n"), number.cast("string")))
