@@ -1,9 +1,9 @@
 """How far each column reaches: a size that next to no entry of the column is larger than.
 
 Guarantee: pure ε-DP, exact integers. Each of the d columns gets an answer worth ε/d, by report noisy max over sizes of
-half octaves (`questions.radius`). The score of a size is minus the number of entries that are larger, and minus a public cost
-of its length. A row has one entry in a column, so replacing, adding or removing it moves these numbers by at most 1,
-all in one direction. Differences of two rows count like rows: see `questions.columns`.
+half octaves (`questions.radius`). The score of a size is minus the number of entries that are larger, and minus a
+public cost of its length. A row has one entry in a column, so replacing, adding or removing it moves these numbers by
+at most 1, all in one direction. Differences of two rows count like rows: see `questions.columns`.
 
 A histogram with noise on all cells shows only what stands out of the noise of them all, some 40/ε·d entries. This asks
 for one number for each column, and leaves about d/ε entries outside.
