@@ -32,7 +32,7 @@ from dpeigen.privacy import (
     histogram,
     noise,
 )
-from dpeigen.questions import Descent, GaussianLaw, HoleShares, RadiusHolding
+from dpeigen.questions import ColumnReaches, Descent, GaussianLaw, HoleShares, RadiusHolding
 from dpeigen.questions import radius as radii
 from dpeigen.questions import steps as oja_steps
 from dpeigen.sources import opening, units
@@ -185,6 +185,20 @@ def test_other_noise_of_too_small_a_scale_is_caught(place, name, subject, option
     assert compared(subject, pair, **options).fault == ""
     halved(monkeypatch, place, name)
     assert seen in compared(subject, pair, **options).fault
+
+
+@pytest.mark.parametrize("place", [radii.RadiusNear, ColumnReaches])
+def test_too_little_noise_on_the_scores_of_a_noisy_max_is_caught(place, monkeypatch):
+    rows = np.random.default_rng(7).normal(size=(700, 3))
+    after = rows.copy()
+    after[0] = 30.0  # in all columns, so that one row costs all that each of them has
+    pair = Neighbours(rows, after, np.arange(700))
+    honest = compared("whitened", pair, bound="none", epsilon=100.0)
+    assert honest.fault == ""
+    assert max(loss.amount / change.cost.epsilon for change in honest.changes if change.name == "noisy max"
+               for loss in change.losses) > 0.9  # fmt: skip
+    halved(monkeypatch, place, "scale")
+    assert "noisy max, against what it was handed" in compared("whitened", pair, bound="none", epsilon=100.0).fault
 
 
 def test_draws_that_are_too_sharp_are_caught(monkeypatch):

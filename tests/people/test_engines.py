@@ -116,6 +116,13 @@ def test_rows_without_an_id_and_blanks_on_engines(engine, tmp_path):
     assert sum(block.people for block in source.blocks()) == 7
 
 
+def test_bytes_are_ids_without_the_blanks_around_them_on_a_lazy_frame():
+    ids = [b"\xff", b"\xfe", b"\xff ", b" \t\xff", b"\x02\x00", b"\x02", b"a b", b"a\n", b"a", b"", b" ", None]
+    here = pa.table({"x": np.arange(float(len(ids))), "who": pa.array(ids, pa.binary())})
+    lying = open_source(pl.from_arrow(here).lazy(), unit="who")
+    assert lying.count_rows() == open_source(here, unit="who").count_rows() == 9
+
+
 def test_lines_that_are_no_records_are_people_of_their_own(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('x,who\n1,a\n2,"a\n3,a\n4\n5,b\n', encoding="utf-8")

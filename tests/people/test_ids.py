@@ -250,3 +250,13 @@ def test_text_is_told_apart_alike_however_it_is_held(seed: int, monkeypatch: pyt
         keys = [cell.strip() or number for number, cell in enumerate(fixed.tolist())]
         codes, people = encoded(fixed)
         assert len(set(zip(keys, codes.tolist(), strict=True))) == len(set(keys)) == people
+
+
+def test_short_ids_with_many_beginnings_and_many_ends_stay_apart():
+    """Multiplied in 32 bits, as NumPy 1 would, the numbers of the last two pairs of words were the same."""
+    count = 70_000
+    beginning, end = divmod(2**32, count)
+    ids = [f"{number:08d}{number:08d}" for number in range(count)]
+    ids += [f"{0:08d}{5:08d}", f"{beginning:08d}{end + 5:08d}"]
+    codes, people = encoded(pa.array(ids))
+    assert people == len(ids) == len(np.unique(codes))

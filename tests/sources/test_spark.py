@@ -110,6 +110,18 @@ def test_rows_of_people_are_counted_by_spark(session):
     assert {tuple(row) for row in each} <= {tuple(row) for row in ROWS}
 
 
+def test_spark_tells_apart_the_ids_that_pandas_does(session):
+    ids = ["a", " a", "a\n", "a\u2028", "a \u2028", "a\u0085", "a \u0085", "\u00a0a", "A", "007", "7", "", "  ", None]
+    table = pd.DataFrame({"x": np.arange(float(len(ids))), "who": ids})
+    lying, here = open_source(session.createDataFrame(table), unit="who"), open_source(table, unit="who")
+    assert lying.count_rows() == here.count_rows() == 12
+    bare = [b"\xff", b"\xfe", b"\xff ", b"a\xff", b"a\xfe", b"\ta", b"a", b"\n"]  # no text in UTF-8
+    table = pd.DataFrame({"x": np.arange(float(len(bare))), "who": bare})
+    rows = [(float(x), bytearray(who)) for x, who in zip(table["x"], bare, strict=True)]
+    lying = open_source(session.createDataFrame(rows, "x double, who binary"), unit="who")
+    assert lying.count_rows() == open_source(table, unit="who").count_rows() == 6
+
+
 def test_rows_of_people_are_clipped_together_by_spark(session):
     """The integers of pandas, though batches are so small that they cut people in two."""
     table = pd.DataFrame(ROWS, columns=NAMES).assign(who=[i % 400 for i in range(len(ROWS))])

@@ -302,6 +302,12 @@ def test_a_made_up_table_has_the_declared_columns():
     assert np.isclose(table.weights.sum(), 1)
 
 
+def test_made_up_tables_need_no_ledger_where_one_is_mandatory(monkeypatch):
+    """It would say that the method refused every table, and advise a larger ε."""
+    monkeypatch.setenv("DPEIGEN_REQUIRE_LEDGER", "1")
+    assert coarse(facts(people=4321)).runs > 0
+
+
 def test_a_prediction_without_hope_says_what_would_do():
     found = coarse(facts(people=200, columns=(NUMBER,) * 30, epsilon=0.1))
     assert found.error is None

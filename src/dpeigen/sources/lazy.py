@@ -144,6 +144,10 @@ def _whose(frame: Any, unit: str) -> Any:
     if kind == pl.String or kind == pl.Categorical or isinstance(kind, pl.Enum):
         text = cell.cast(pl.String).str.strip_chars(BLANKS)
         cell = pl.when(text.str.len_bytes() > 0).then(text)
+    elif kind == pl.Binary:  # any bytes, so blanks are looked for in pairs of hexadecimal digits
+        blank = "|".join(f"{ord(letter):02x}" for letter in BLANKS)
+        text = cell.bin.encode("hex").str.replace(f"^(?:{blank})+", "").str.extract(f"^((?:..)*?)(?:{blank})*$")
+        cell = pl.when(text.str.len_bytes() > 0).then(text)
     elif kind.is_float():
         cell = pl.when(cell.is_not_nan()).then(cell + 0.0)
     elif kind.is_nested():

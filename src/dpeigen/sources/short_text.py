@@ -62,7 +62,9 @@ def numbered(parts: list[NDArray[np.int64]]) -> tuple[NDArray[Any], int]:
     if many == 1:  # a prefix that all ids share
         return _numbers([part[:, 1] for part in parts])
     second, others = _numbers([part[:, 1] for part in parts])
-    return (first, many) if others == 1 else _numbers([first * np.int64(others) + second])  # below 2^62
+    if others == 1:
+        return first, many
+    return _numbers([first.astype(np.int64) * others + second])  # below 2^62; NumPy 1 would multiply in 32 bits
 
 
 def _numbers(parts: list[NDArray[np.int64]]) -> tuple[NDArray[Any], int]:

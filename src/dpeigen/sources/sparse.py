@@ -80,6 +80,8 @@ class SparseSource(Source):
         rows = self._matrix
         if rows.nnz > _SPARSE * rows.shape[0] * rows.shape[1]:
             return None
+        # Made anew: SciPy keeps what it once found out about indices, also if they were written to since.
+        rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape)
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sort_indices()

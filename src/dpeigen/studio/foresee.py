@@ -234,6 +234,7 @@ def _cell(facts: Facts) -> Foreseen:
 
 @lru_cache(maxsize=8192)
 def _run(facts: Facts, number: int) -> Tried | None:
+    from dpeigen.privacy.ledger.requirement import made_up_rows
     from dpeigen.stats.threads import single_blas
 
     most = _NUMBERS // (facts.features * (round(VISITS) if facts.visits else 1))
@@ -254,7 +255,7 @@ def _run(facts: Facts, number: int) -> Tried | None:
         (lower, upper) if facts.bounded else None,
         facts.target,
     )
-    with said_before(), single_blas():  # one at a time: the machine is also the user's
+    with said_before(), made_up_rows(), single_blas():  # one at a time: the machine is also the user's
         return tried(asked, table, seed)
 
 
