@@ -212,11 +212,6 @@ def length_costs(sizes: int, scale: float) -> NDArray[np.int64]:
     return np.floor(np.arange(sizes) * (STEPS * _STEP * scale)).astype(np.int64)
 
 
-def noisy_max(scores: NDArray[Any], noise: NDArray[Any]) -> NDArray[np.intp]:
-    """The place of the first of the largest scores with noise |Z|, in each row where there are several."""
-    return np.asarray(np.argmax(scores + np.abs(noise), axis=-1))
-
-
 def first_passed(grid: NDArray[Any], margins: NDArray[Any], noise: NDArray[Any], threshold: float) -> float:
     """The first radius whose noisy margin reaches the noisy threshold, else the last; all of them are looked at."""
     passed = margins + noise >= threshold
