@@ -16,6 +16,7 @@ from dpeigen.sources import PairedSource, UnreadableRowsError, open_source, remo
 from dpeigen.stats import BadRowsError, Frame, KendallTau, Lattice, NormHistogram, SecondMoment
 from dpeigen.stats.pairs import Transform
 
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask's distributed scheduler is not installed")
@@ -31,7 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore:Port 
 @pytest.fixture(scope="module")
 def cluster():
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    patience = dask.config.set({"distributed.scheduler.no-workers-timeout": "60s"})  # a failure, not a wait for ever
+    with patience, distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
 

@@ -274,6 +274,9 @@ class DataCurator(Curator):
     def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
         enough, key = self.__rows_of_each(share), (id(self.__source), share)
         if share >= 1 and (enough is None or self.__source.in_memory() is None):
+            if enough not in (None, 1) and key not in self.__samples:
+                self.__rng.token()  # as `part` draws one: a seed gives the same release wherever the rows lie
+                self.__samples[key] = self.__source, self.__source, self.__units
             return self, 1.0
         if key not in self.__samples:
 
