@@ -140,7 +140,18 @@ class Source(ABC):
         return None
 
     def some_in_memory(self, draw: Callable[[int], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """What ``draw`` gives for the number of rows, whether each is taken, and those that are; as `in_memory`."""
+        """Some of the rows as one array where they are in memory already, as `in_memory`.
+
+        Parameters
+        ----------
+        draw : callable
+            Gives, for the number of rows, whether each of them is taken. Not called where rows are not in memory.
+
+        Returns
+        -------
+        (array of bool, array) or None
+            What was drawn, and the rows that are taken.
+        """
         rows = self.in_memory()
         if rows is None:
             return None
