@@ -45,7 +45,7 @@ sys.path.insert(0, str(TOOLS))
 replay_cases = pytest.importorskip("replay_cases", reason="tools/ comes with the source checkout")
 from replay_cases import SUBJECTS  # noqa: E402
 from replay_kit import Promise, judge  # noqa: E402
-from replay_laws import SparseVector  # noqa: E402
+from replay_laws import NoisyMax, SparseVector  # noqa: E402
 from replay_subjects import Setting, Subject, moments  # noqa: E402
 from replay_tables import Neighbours, sorted_neighbours  # noqa: E402
 from replay_tape import Change, Loss  # noqa: E402
@@ -443,6 +443,36 @@ def test_the_loss_of_the_sparse_vector_technique_covers_its_exact_law():
         assert exact <= loss.amount + 1e-9
         tight = max(tight, exact / loss.amount if loss.amount else 0.0)
     assert tight > 0.5
+
+
+def noisy_max_law(scores, scale):
+    """The probability of each place, exactly, up to a tail of e^−60: noise |Z|, and the first of the largest."""
+    q = math.exp(-1 / scale)
+    lift = np.arange(int(np.ptp(scores) + 60 * scale) + 1)
+    chance = np.where(lift == 0, 1, 2) * q**lift * (1 - q) / (1 + q)
+    below = np.concatenate([[0.0], np.cumsum(chance)])  # below[k]: less than k
+    answers = []
+    for place, score in enumerate(scores):
+        others = [below[np.clip(score + lift - other + (at > place), 0, len(lift))]
+                  for at, other in enumerate(scores) if at != place]  # fmt: skip
+        answers.append(float((chance * np.prod(others, axis=0)).sum()))
+    return np.array(answers)
+
+
+def test_the_loss_of_noisy_max_covers_its_exact_law():
+    rng = np.random.default_rng(5)
+    tight = 0.0
+    for _ in range(200):
+        scale = float(rng.uniform(0.5, 5))
+        before = rng.integers(-9, 6, size=5)
+        after = before + (rng.integers(-3, 4, size=5) if rng.random() < 0.5 else rng.integers(0, 2, size=5))
+        (loss,) = NoisyMax(scale).losses(before, after, None)
+        first, second = noisy_max_law(before, scale), noisy_max_law(after, scale)
+        assert first.sum() == pytest.approx(1)
+        exact = np.abs(np.log(first / second)).max()
+        assert exact <= loss.amount + 1e-9
+        tight = max(tight, exact / loss.amount if loss.amount else 0.0)
+    assert tight > 0.9
 
 
 # --- people -----------------------------------------------------------------------------------------------------------
