@@ -138,10 +138,12 @@ class Assumed:
             statistic.tally(np.ascontiguousarray(self._seen(frame, rows)))
             return statistic.counts / statistic.count
 
+        if of.exact:
+            return of.n * shares(of.rows(self._repetition))
         facts = (None if fact is None else fact.tobytes() for fact in (frame.center, frame.weights))
-        expected = of.n * of.tallied((type(statistic), columns, *facts), shares)
+        found = of.tallied((type(statistic), columns, *facts), shares)
         rng = made_up_generator(of.seed, 4, self._repetition, statistic.n_cells)
-        return expected + np.sqrt(expected) * rng.normal(size=expected.shape)
+        return of.n * found + np.sqrt(of.n * found * (1 - found)) * rng.normal(size=found.shape)
 
     def expected(self, view: RowView, radius: float) -> Floats:
         seen = self._map(view)
