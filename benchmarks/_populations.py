@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -37,7 +38,7 @@ def spectral_truth(covariance: np.ndarray, known: np.ndarray) -> dict[str, np.nd
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(ABC):
     """What is asked of a population."""
 
     seed: int
@@ -48,8 +49,9 @@ class Asked:
     options: dict[str, Any] = field(default_factory=lambda: {"delta": 1e-6}, kw_only=True)
 
     @property
+    @abstractmethod
     def d(self) -> int:
-        raise NotImplementedError
+        """Columns."""
 
     @property
     def about_zero(self) -> bool:
@@ -129,8 +131,9 @@ class Setting(Asked):
 class Drawn(Asked):
     """A finite population whose rows are drawn with replacement."""
 
+    @abstractmethod
     def population(self) -> np.ndarray:
-        raise NotImplementedError
+        """All rows."""
 
     @cached_property
     def _population(self) -> np.ndarray:
