@@ -209,7 +209,7 @@ _FILES = (
     "intervals",
     "people",
     "mixed",
-    "sparse",
+    "sparse_rows",
 )
 BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 

@@ -222,7 +222,7 @@ def _noisy_max(tape: Tape, original: Callable[..., Any]) -> Callable[..., Any]:
     def noisy_max(scores: Any, added: Any) -> Any:
         released = original(scores, added)
         law = _independent(tape.claim([("laplace", (added.size,))]), added.ravel())
-        return tape.measure("radius", scores, NoisyMax(law.scales[0][0]), tape.cost, released)
+        return tape.measure("noisy max", scores, NoisyMax(law.scales[0][0]), tape.cost, released)
 
     return noisy_max
 

@@ -26,7 +26,7 @@ from dpeigen.stats.sparse_rows import SparseRows, keeps_zeros
 
 __all__ = ["SparseSource", "by_blocks", "dense_blocks", "is_sparse"]
 
-_SPARSE = 0.05  # the share of stored cells up to which sparse sums are faster (benchmarks/sparse.py)
+_SPARSE = 0.05  # the share of stored cells up to which sparse sums are faster (benchmarks/sparse_rows.py)
 
 
 def is_sparse(X: Any) -> bool:

@@ -4,7 +4,7 @@ Rows without a centre and with a public bound, the case of `gaussian`, `laplace`
 the same integers. The ratio says from which share of stored cells on sparse sums stop paying: about 9%, and
 `dpeigen.sources.sparse` takes them up to 5%.
 
-    python benchmarks/sparse.py
+    python benchmarks/sparse_rows.py
 """
 
 from __future__ import annotations
