@@ -1,7 +1,7 @@
 """`make bench`: speed, memory and accuracy, each beside a peer or a bar in the same run; writes RESULTS.md.
 
-Numbers depend on the machine, ratios much less; run it with nothing else going on. `python benchmarks/run.py NAME …`
-runs some of them only and rewrites their sections.
+Numbers depend on the machine, ratios much less; run it with nothing else going on. A whole run writes the file anew.
+`python benchmarks/run.py NAME …` runs some of them only and rewrites their sections, with a date of their own.
 """
 
 from __future__ import annotations
@@ -205,13 +205,13 @@ _FILES = (
     "score_map",
     "card",
     "planner",
-    "tables",
     "intervals",
     "people",
     "mixed",
     "sparse_rows",
 )
-BENCHMARKS = {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
+# The real tables come first: they are what a user's table looks like.
+BENCHMARKS = {"tables": other("tables")} | {f.__name__: f for f in _OWN} | {name: other(name) for name in _FILES}
 
 
 def machine() -> str:
@@ -237,35 +237,54 @@ def main(names: list[str]) -> int:
         print(f"Unknown: {unknown}. There are {list(BENCHMARKS)}.")
         return 2
     missed = 0
+    begun = time.perf_counter()
+    sections: dict[str, str] = {} if not names else recorded()
     for name in names or BENCHMARKS:
+        start = time.perf_counter()
         lines = [_HEAD]
         for row in BENCHMARKS[name]():
             met = "" if row.met is None else "yes" if row.met else "**no**"
             missed += row.met is False
             lines.append(f"| {row.what} | {row.figure} | {row.bar} | {met} |")
             print(lines[-1], flush=True)
-        record(name, f"Measured on {date.today()}: {machine()}.\n\n" + "\n".join(lines) + "\n")
+        took = f"{(time.perf_counter() - start) / 60:.1f} minutes"
+        when = f"Measured on {date.today()}, in {took}: {machine()}." if names else f"Took {took}."
+        print(f"{name}: {took}", flush=True)
+        sections[name] = f"{when}\n\n" + "\n".join(lines) + "\n"
+        whole = f"one run of all benchmarks on {date.today()}, {(time.perf_counter() - begun) / 60:.0f} minutes"
+        write(sections, previous_run() if names else f"Measured in {whole}: {machine()}.")
     return 1 if missed else 0
 
 
-def record(name: str, section: str) -> None:
-    """Put the section of one benchmark into RESULTS.md; the others stay."""
-    path = HERE / "RESULTS.md"
-    found = path.read_text(encoding="utf-8") if path.exists() else ""
-    sections = {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() + "\n" for part in found.split("\n## ")[1:]}
-    sections[name] = section
+def previous_run() -> str:
+    """The line of RESULTS.md that says when all of it was measured in one run."""
+    found = [line for line in _read().splitlines() if line.startswith("Measured in one run ")]
+    return found[0] if found else ""
+
+
+def recorded() -> dict[str, str]:
+    """The sections of RESULTS.md by name."""
+    return {part.split("\n", 1)[0]: part.split("\n", 1)[1].strip() + "\n" for part in _read().split("\n## ")[1:]}
+
+
+def write(sections: dict[str, str], run: str) -> None:
+    """RESULTS.md with these sections, under a line on the run that measured them."""
     kept = [f"## {name}\n\n{sections[name]}" for name in BENCHMARKS if name in sections]
-    path.write_text(_TITLE + "\n".join(kept), encoding="utf-8")
+    (HERE / "RESULTS.md").write_text("\n".join([_TITLE, *([run, ""] if run else []), *kept]), encoding="utf-8")
+
+
+def _read() -> str:
+    path = HERE / "RESULTS.md"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 _HEAD = "| what | measured | bar | met |\n|---|---|---|---|"
 _TITLE = """# Results of `make bench`
 
-`python benchmarks/run.py NAME …` measures some sections anew and leaves the others.
+`python benchmarks/run.py NAME …` measures some sections anew, with a date of their own, and leaves the others.
 
 The matrix-laplace rows use public data: each column divided by its largest absolute value, all rows by the largest row
 norm; the bars are the design's targets, whose own preprocessing is not recorded.
-
 """
 
 
