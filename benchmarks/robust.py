@@ -11,18 +11,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+from _memory import IMPORT  # noqa: E402
+
 Line = tuple[str, str, str, bool | None]
 MEMORY = """
-import numpy as np, resource
+import numpy as np
 from dpeigen.stats import kendall_tau
 X = np.random.default_rng(0).normal(size=({n}, {d}))
 kendall_tau(X[:2000])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 kendall_tau(X)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(peak() - before)
 """
 
 
@@ -76,7 +80,7 @@ def beside_the_loop(n: int = 5_000, d: int = 100) -> list[Line]:
 
 
 def memory(n: int = 50_000, d: int = 50) -> Line:
-    code = MEMORY.format(n=n, d=d)
+    code = IMPORT + MEMORY.format(n=n, d=d)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     extra = int(done.stdout.strip().splitlines()[-1]) / 1024
     return f"Kendall's tau, all pairs, {n:,}×{d}, peak extra memory", f"{extra:.0f} MiB", "≤ 150 MiB", extra <= 150

@@ -18,6 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+from _memory import IMPORT  # noqa: E402
+
 COLUMNS, GROUP = 50, 2**17
 OURS = """
 from dpeigen import PrivatePCA
@@ -47,15 +50,18 @@ def write(path: Path, n: int, d: int = COLUMNS) -> Path:
 
 def measured(code: str, path: Path) -> dict[str, float]:
     """Wall and processor seconds and peak memory in MiB of a fresh process that has its imports behind it."""
-    script = f"""
-import json, resource, time
+    script = (
+        IMPORT
+        + f"""
+import json, time
 import numpy, pyarrow.dataset, sklearn.decomposition, dpeigen, opendp.measurements
 path = {str(path)!r}
 start, used = time.perf_counter(), time.process_time()
 {code}
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps(dict(wall=time.perf_counter() - start, cpu=time.process_time() - used, peak=peak)))
+largest = peak() / 1024
+print(json.dumps(dict(wall=time.perf_counter() - start, cpu=time.process_time() - used, peak=largest)))
 """
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _memory import IMPORT  # noqa: E402
 
 D = 50
 SPEED = {"dp-pca": (1_000_000, 300_000), "oja": (100_000, 30_000), "oja, batches": (400_000, 30_000)}  # rows, bar
 CHILD = """
-import resource
 import numpy as np
 from dpeigen import PrivatePCA
 rng = np.random.default_rng(0)
@@ -25,8 +28,8 @@ base = rng.normal(size=(10_000, {d}))
 for block in range({blocks}):
     pca.partial_fit(base)
     if block == 14:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, pca.n_samples_seen_)
+        before = peak()
+print(peak() - before, pca.n_samples_seen_)
 """
 
 
@@ -51,7 +54,7 @@ def rows_per_second(name: str) -> tuple[float, float]:
 
 def extra_memory(method: str, blocks: int) -> float:
     """MiB that the peak rises by between 150,000 rows and the end of the stream."""
-    code = CHILD.format(method=method, bound=None if method == "dp-pca" else 12.0, d=D, blocks=blocks)
+    code = IMPORT + CHILD.format(method=method, bound=None if method == "dp-pca" else 12.0, d=D, blocks=blocks)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return int(done.stdout.split()[0]) / 1024
 
