@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _memory import IMPORT  # noqa: E402
+from _memory import IMPORT
 
 Line = tuple[str, str, str, bool | None]
 MEMORY = """

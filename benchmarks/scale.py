@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _memory import IMPORT  # noqa: E402
+from _memory import IMPORT
 
 COLUMNS, GROUP = 50, 2**17
 OURS = """

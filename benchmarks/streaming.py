@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _memory import IMPORT  # noqa: E402
+from _memory import IMPORT
 
 D = 50
 SPEED = {"dp-pca": (1_000_000, 300_000), "oja": (100_000, 30_000), "oja, batches": (400_000, 30_000)}  # rows, bar
