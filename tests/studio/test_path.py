@@ -65,7 +65,7 @@ def test_declarations_become_settings_that_commands_read(client):
         ({"lower_2": "tall"}, "must be a number"),
         ({"lower_2": "300"}, "lower"),
         ({"list_9": ""}, "list its values"),
-        ({"outside_2": "clip"}, "have no bounds, others have"),
+        ({"outside_2": "clip"}, "have no bounds, but other columns do"),
         ({"lower_5": "-1"}, "transform"),
         ({"lower_1": "once upon a time"}, "a date such as"),
         ({"unit": "nobody"}, "must be one of the table"),

@@ -92,9 +92,9 @@ def warn_of_ids(names: list[str]) -> None:
     for name in names:
         if looks_like_id(name):
             warnings.warn(
-                f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
-                f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "
-                "everyone has one row, leave the column out. As it is, the guarantee is for one row.",
+                f"Column {str(name)!r} looks like an identifier. If a person may have several rows, give "
+                f"unit={str(name)!r}: all rows of a person are then protected together, and the column is not used as "
+                "a feature. If everyone has one row, leave the column out. As it is, the guarantee is for one row.",
                 UnitWarning,
                 stacklevel=5,
             )

@@ -314,10 +314,10 @@ def _instead(n_components: Any) -> str | None:
     share = isinstance(n_components, float) and 0 < n_components < 1
     if not share and n_components != "mle":
         return None
-    private = "'private' pays for a number of components that stand out of the noise."
+    private = "'private' estimates, from the budget, how many components stand out of the noise."
     if not share:
-        return f"The number cannot be read out of the table at no cost: {private}"
+        return f"The number cannot be taken from the table without spending budget: {private}"
     return (
-        "How many components a share of the variance takes is a fact about the table, and costs budget. "
+        "The number of components that reach a share of the variance is a fact about the table, so it costs budget. "
         f"{private} Or give a number; `release_.intervals().shares` has the shares of variance with their errors."
     )

@@ -34,7 +34,7 @@ from dpeigen.stats.lattice import LEVELS
 __all__ = ["PrivateScoreMap"]
 
 _DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
-_FILLED = "A missing or unreadable cell was put at the released centre of its column."
+_FILLED = "A missing or unreadable cell was replaced by the released centre of its column."
 
 
 class PrivateScoreMap(PrivateEstimator):
@@ -202,8 +202,8 @@ class PrivateScoreMap(PrivateEstimator):
             raise TypeError(f"The 'release' parameter of {owner} must be a Release. Got an object of type {kind}.")
         if self.release.mean is None:
             raise ValueError(
-                f"The 'release' parameter of {owner} must hold a centre; none was paid for in this one. "
-                "Release with a public centre, or center='private' and a method by name, such as 'spatial-sign'."
+                f"The 'release' parameter of {owner} must have a centre, and this one has none. Make a release with "
+                "a public centre, or with center='private' and a method by name, such as 'spatial-sign'."
             )
         self._check_plane(owner)
         check_epsilon(self.epsilon, owner)
@@ -226,7 +226,7 @@ class PrivateScoreMap(PrivateEstimator):
     def _check_labels(self, y: Any, owner: str) -> None:
         if self.labels is None:
             if y is not None or self.label is not None:
-                remedy = "A list made from the data would give away which labels occur."
+                remedy = "A list made from the data would reveal which labels occur."
                 raise ValueError(
                     complain("labels", owner, "the public list of labels, where there are any", None, remedy)
                 )
@@ -263,7 +263,7 @@ class PrivateScoreMap(PrivateEstimator):
 
         source = X if isinstance(X, UnitSource) else open_units(X, unit, rows, self._columns(label), None, None)
         if unit_of(source) != protected:
-            remedy = "The map and the release must protect the same: their costs add up only then."
+            remedy = "The map and the release must protect the same unit; otherwise their costs do not add up."
             raise ValueError(complain("unit", type(self).__name__, f"{protected!r}, that of the release",
                                       unit_of(source), remedy))  # fmt: skip
         return source
@@ -362,11 +362,11 @@ class PrivateScoreMap(PrivateEstimator):
         return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
 
     def _promise(self, task: MapTask, split: tuple[Spend, ...], *, seeded: bool) -> Guarantee:
-        notes: tuple[str, ...] = ("The plane comes from a release of the same rows; its cost comes on top.",)
+        notes: tuple[str, ...] = ("The plane comes from a release of the same rows, whose cost adds to this one.",)
         if not self.release.guarantee.is_private:
             notes += ("That release is not private, so the two together are not.",)
         elif self.release.guarantee.basis != "worst-case":
-            notes += ("That release is private under its assumptions only, so the two together are.",)
+            notes += ("That release is private only under its assumptions, and so are the two together.",)
         correct = self._missing() == "correct"
         notes += (_FILLED,) if correct else missing_notes(self._missing())
         return Guarantee(

@@ -19,9 +19,9 @@ def local_cost(parameters: LocalParameters) -> Cost:
 
 def local_guarantee(parameters: LocalParameters, *, seeded: bool = False, sites: bool = False) -> Guarantee:
     """(ε, δ)-local privacy of each report; with ``sites``, some reports are sums over the rows of a site."""
-    notes = ["Each report of a row costs this much: a row that is reported twice has lost twice as much."]
+    notes = ["Each report of a row costs this much: a row that is reported twice costs twice as much."]
     if sites:
-        notes.append("Sites summed their own rows: each site sees its rows, and nobody else has to be trusted.")
+        notes.append("Sites summed their own rows: each site sees its own rows, and nobody else has to be trusted.")
     if parameters.published:
         notes.append(
             f"The printed noise is for a stated ε of {parameters.epsilon:g}. It is derived from a sensitivity of 1, "

@@ -168,7 +168,7 @@ def open_units(
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
         codes, name = encoded(unit), name_of_ids(unit)
         if name in (rows.feature_names or ()):
-            must = f"the name {name!r}, where X holds that column: whose row it is, is no feature"
+            must = f"the name {name!r}, since X has that column: an id column is not used as a feature"
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
         return UnitsByPlace(rows, lambda: codes, name)
     if isinstance(data, Source):
