@@ -46,13 +46,13 @@ class PrivateScoreMap(PrivateEstimator):
     Parameters
     ----------
     release : Release
-        Of the same table: with at least two components and a centre. Where it has a ``scale``, rows are divided by it.
+        A release of the same table, with at least two components and a centre. Rows are divided by its ``scale``.
     epsilon : float
         Privacy loss ε > 0 of the map. There is no default.
     labels : list of names or numbers, default=None
         Public list of the classes. It must not be made from the data. Rows with another label belong to no class.
     label : str, default=None
-        Name of the column that holds the label, for tables with named columns; or give ``y`` to `fit`.
+        Name of the column of labels, for tables with named columns; or give ``y`` to `fit`.
     by_class : {"centroids", "density"}, default="centroids"
         With labels, the centre of each class on a density of all rows, or a density for each class as well.
     axes : pair of int, default=(0, 1)
@@ -62,22 +62,22 @@ class PrivateScoreMap(PrivateEstimator):
     cells : int or "auto", default="auto"
         Cells along an axis; "auto": from ε and the public or released number of rows.
     density_share : float or None, default=None
-        The share of ε for the density where there are labels; None: a quarter, or half for a density of each class.
+        The share of ε for the density if there are labels; None: a quarter, or half for a density of each class.
     ledger : path, postgresql:// URL or Ledger, default=None
         Where the budget of the data set is kept.
     random_state : int, Generator or None, default=None
         For tests and papers only: a seeded release is not private, and says so.
     unit : str or None, default=None
-        The name of the column that says whose row it is, as in `PrivatePCA`; None: that of the release. The map must
+        The name of the column of ids, as in `PrivatePCA`; None: that of the release. The map must
         protect the same unit as the release. One row of each unit, drawn at random, is on the map.
     missing : {"refuse", "correct", "drop"}, default="refuse"
-        As in `PrivatePCA`, but with "correct" a missing cell counts as the released centre of its column.
+        As in `PrivatePCA`, but with "correct" a missing cell is replaced by the released centre of its column.
     on_bad_row : str, default=None
         Deprecated: use ``missing``.
 
     Attributes
     ----------
-    map_ : `ScoreMap`, the only thing the fit read out of the data.
+    map_ : `ScoreMap`, the only thing that the fit took from the data.
     guarantee_ : `Guarantee` of the map alone; ``map_.total`` adds the release.
     n_features_in_, feature_names_in_ : public facts.
 
