@@ -1,4 +1,4 @@
-"""What is declared about columns, by a file of settings and by options: one `Declared` for each. Options come first."""
+"""What is declared about columns, by a file of settings and by options: one `Declared` for each. Options override."""
 
 from __future__ import annotations
 

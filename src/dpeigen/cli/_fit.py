@@ -1,6 +1,6 @@
 """From options and a file of settings to an estimator and a source, for `pca`, `covariance` and `ridge`.
 
-An option comes before the file of ``--config``, and that before the default. Nothing but the schema is looked at here.
+An option overrides the file of ``--config``, and that the default. Nothing but the schema is looked at here.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def render(columns: dict[str, Any], file: str = "") -> str:
 
 
 def whose_row(columns: Iterable[str]) -> str | None:
-    """The first column whose name says that it tells whose row it is; None if there is none."""
+    """The first column whose name looks like the id of a person or other unit; None if there is none."""
     from dpeigen.sources.ids import looks_like_id
 
     return next((name for name in columns if looks_like_id(name)), None)

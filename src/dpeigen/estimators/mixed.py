@@ -88,7 +88,7 @@ def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
 
 
 def warn_of_ids(names: list[str]) -> None:
-    """Warn where the name of a column, which is public, says that it tells whose row it is."""
+    """Warn where the name of a column, which is public, looks like an id."""
     for name in names:
         if looks_like_id(name):
             warnings.warn(

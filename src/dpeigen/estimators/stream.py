@@ -240,7 +240,7 @@ class StreamMixin:
             stream = running.stream
             raise NotFittedError(
                 f"The stream has used {stream.rows_used} rows and {running.feed.pending} wait; the first release needs "
-                f"{stream.rows_to_release}. Go on with partial_fit."
+                f"{stream.rows_to_release}. Continue with partial_fit."
             )
         super()._check_fitted()  # type: ignore[misc]
 
@@ -311,8 +311,8 @@ class StreamMixin:
         """The estimator of a stream saved by `save_stream`, ready for the next block.
 
         The stream's budget was reserved when it began; ``ledger`` is for what the estimator does afterwards. A state is
-        resumed once: two streams that go on from it and see the same rows spend them twice. ``again=True`` says that
-        the first one was never fed.
+        resumed once: two streams that resume it and see the same rows spend the budget on them twice. ``again=True``
+        says that the first one was never fed.
         """
         ledger_for(ledger, cls.__name__)
         arrays, description = io.read_folder(path)

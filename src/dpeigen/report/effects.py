@@ -26,8 +26,8 @@ def effects(release: Release) -> list[Block]:
         )
     else:
         said.append(
-            "Intervals: none. The release does not hold what they are computed from, so nothing on this page tells how "
-            "far its numbers may be off."
+            "Intervals: none. The release does not contain what they are computed from, so the errors "
+            "of its numbers are not known."
         )
     return [Items("Noise, clipping, intervals", said)]
 

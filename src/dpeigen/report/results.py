@@ -259,7 +259,7 @@ def loadings_unknown(release: Release) -> bool:
 
 
 def _without_signs(release: Release) -> list[int]:
-    """Components that can be told from noise, but not from each other, or none of whose loadings can be told from 0."""
+    """Components that stand out of the noise, but not from each other, or whose loadings may all be 0."""
     found = release.usual_intervals
     if found is None:
         return []
