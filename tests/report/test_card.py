@@ -319,7 +319,7 @@ def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
     assert "the correlation matrix of the columns" in text
     assert "divided by its released standard deviation" in text
     assert "variances are those of the scaled columns" in text
-    assert "Nothing is known of constant: constant, or too rare" in text
+    assert "Nothing is known about constant: constant, or too rare" in text
     assert f"{release.scale[2]:.4g}" in text
 
 

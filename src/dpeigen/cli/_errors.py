@@ -36,10 +36,10 @@ __all__ = [
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
 STOPPED = 128  # and the number of the signal
 EXIT_CODES = (
-    "Exit codes: 0 done; 2 the call must be changed, nothing was spent; 3 the data cannot be read, nothing was spent; "
-    "4 the ledger refuses, nothing was spent; 5 a release was made and paid for, but not everything could be written "
-    "(the message says where it is); 130 stopped by Ctrl-C before a release was made (the message says what became of "
-    "the reservation); 1 a bug."
+    "Exit codes: 0 success; 2 wrong options or settings, nothing was spent; 3 the data cannot be read, nothing was "
+    "spent; 4 the ledger refuses, nothing was spent; 5 a release was made and its budget is spent, but not everything "
+    "could be written (the message says where it is); 130 stopped by Ctrl-C before a release was made (the message "
+    "says whether anything was spent); 1 a bug."
 )
 
 

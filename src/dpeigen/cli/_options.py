@@ -182,7 +182,7 @@ Columns = Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all
 Category = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column of categories and the public list of them, as name=a|b|c; may be repeated.",
+        help="A categorical column and the public list of its categories, as name=a|b|c; may be repeated.",
         rich_help_panel=_DATA,
     ),
 ]

@@ -57,7 +57,7 @@ def compare(
     columns: Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.")] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(help="A column of categories and the list of them, as name=a|b|c; may be repeated."),
+        typer.Option(help="A categorical column and the list of its categories, as name=a|b|c; may be repeated."),
     ] = None,
     column_type: Annotated[
         list[str] | None,
