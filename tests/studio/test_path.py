@@ -128,7 +128,7 @@ def test_the_dry_run_says_that_only_noise_is_to_be_expected(client):
     prepared(client, epsilon="0.03")
     page = client.get(f"{BASE}/check")
     assert page.status == 400
-    assert "would be noise" in page.words
+    assert "would be only noise" in page.words
     assert "larger" in page.words
     assert "bound=" not in page.words  # remedies are those of the page
     few = facts(people=300, columns=(NUMBER,) * 20, epsilon=0.2, standardised=False)
