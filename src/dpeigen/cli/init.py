@@ -52,13 +52,13 @@ scale = "private"          # divide columns by private estimates of their standa
 # robust = true            # components of the spatial signs of the rows, which resist outliers
 # units = "same"           # all columns are measured in the same unit
 {unit}                           # together, and the column is not used as a feature
-# max_rows = 10            # with unit: equal weight for each row, at most this many of a unit; else for each unit
+# max_rows = 10            # with unit: equal weight for each row, at most this many per unit; default: for each unit
 method = "auto"
 missing = "refuse"         # missing or unreadable cells: stop; "correct": accept them and correct the results for
                            # them; "drop": replace a row that has such a cell by the centre
 
 # --- the size of a row -------------------------------------------------------------------------------------------
-# Optional; a public one reduces the noise: lower and upper for every column used, below, or the norm of a row:
+# Optional. Public bounds reduce the noise: lower and upper for every column used, below, or the norm of a row:
 # bound = 10.0             # "private" estimates one from the budget, for methods that need it
 # rescale = true           # rescale every column to [0, 1] by its bounds, so that units do not matter
 
