@@ -30,7 +30,7 @@ print(pca.guarantee_)
 ScreeDisplay.from_estimator(pca)
 
 # %%
-# Loadings of the first component. A loading whose interval holds 0 has a whisker and no bar.
+# Loadings of the first component. A loading whose interval contains 0 has a whisker and no bar.
 
 LoadingsDisplay.from_release(pca.release_, component=0)
 

@@ -29,7 +29,7 @@ release = PrivateCovariance(epsilon=1.0, delta=1e-6).fit(survey).release_
 print(release.regression("income"))
 
 # %%
-# Another question of the same release, for which nothing more is spent.
+# Another question to the same release, at no further cost.
 
 print(release.regression("hours", ["age", "schooling"]))
 

@@ -6,7 +6,7 @@ People with several rows: the guarantee is for a patient and all of their visits
 """
 
 # %%
-# 3,000 patients with 1 to 8 visits. Visits of one patient are alike.
+# 3,000 patients with 1 to 8 visits. Visits of one patient are similar.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, scale="private", unit="patient").fi
 print(pca.guarantee_.neighbours)
 
 # %%
-# The first component with 95% intervals, beside that of the same rows without privacy (each patient counts once).
+# The first component with 95% intervals, beside that of the same rows without privacy (each patient has weight 1).
 
 low, high = pca.release_.intervals(of="table").components
 weights = 1 / visits[patient]

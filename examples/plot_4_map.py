@@ -1,12 +1,12 @@
 """
-A map of the rows that may be published
-=======================================
+A publishable map of the rows
+=============================
 
 A private density of the rows on the plane of two private components, with private centres of known groups.
 """
 
 # %%
-# 1,797 public images of handwritten digits (8 × 8 pixels). All columns are measured in one unit: ``units="same"``.
+# 1,797 public images of handwritten digits (8 × 8 pixels). All columns have the same unit: ``units="same"``.
 
 from sklearn.datasets import load_digits
 

@@ -2,7 +2,8 @@
 Outliers
 ========
 
-Few far rows turn ordinary components. ``robust=True`` asks for directions of signs, which they cannot turn far.
+A few distant rows change ordinary components completely. ``robust=True`` asks for directions of signs, on which they
+have little influence.
 """
 
 # %%

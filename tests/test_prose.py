@@ -18,6 +18,28 @@ def test_words_are_found_in_prose_and_not_in_code():
     assert [number for number, _ in prose.own_words(page)] == [1, 11]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The column is no feature.",
+        "Options given here come first.",
+        "Name the column that says whose row it is.",
+        "Lines above the header are passed over.",
+        "Every value is paid for apart.",
+        "Components that can be told from noise.",
+        "It stops after so many minutes.",
+        "Regressions, for nothing more.",
+        "Each row counts alike.",
+    ],
+)
+def test_translated_english_is_found(text):
+    assert len(prose.own_words(text)) == 1
+
+
+def test_plain_english_is_not():
+    assert prose.own_words("It is not used as a feature, and options on the command line override the file.") == []
+
+
 def test_proselint_runs_and_finds_a_planted_fault(tmp_path, monkeypatch):
     pytest.importorskip("proselint", reason="proselint is not installed")
     monkeypatch.setattr(prose, "ROOT", tmp_path)

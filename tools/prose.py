@@ -18,7 +18,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["*.md", "docs/*.md", "docs/*/*.md", "papers/*.md", "papers/*/*.md", ".github/*.md"]
-PROGRAM = ["cli/*.py", "report/*.py", "studio/*.py", "privacy/guarantee.py", "curator/purposes.py", "notebook.py"]
+PROGRAM = [
+    "cli/*.py",
+    "report/*.py",
+    "studio/*.py",
+    "estimators/*.py",
+    "privacy/guarantee.py",
+    "curator/purposes.py",
+    "notebook.py",
+    "clipped.py",
+    "local/promise.py",
+]
 SKIPPED = {"CHANGELOG.md"}  # what was written about earlier versions stays
 IGNORED = (
     "typography.symbols",
@@ -45,6 +55,26 @@ WORDS = {
     r"\bat will\b": "as often as needed",
     r"\bfor free\b": "at no cost",
     r"\b(?:very|quite|rather) (?:unique|good|bad|big|nice)\b": "say how much",
+    r"\bis no (?:feature|mean|number|recommendation|secret|gain)\b": "is not (used as) a …",
+    r"\bwhose row it is\b": "the column of ids, the id of the person",
+    r"\bpaid for apart\b": "measured separately",
+    r"\bunpaid\b": "without privacy, outside the budget",
+    r"\btold (?:apart|from)\b": "distinguished",
+    r"\bpassed over\b": "skipped",
+    r"\boptions? (?:\w+ )?(?:\w+ )?comes? (?:first|before)\b": "override",
+    r"\bgo(?:es)? on (?:from|where|without|with)\b": "continue, resume",
+    r"\b(?:at most|after|up to|than|at) so (?:many|few)\b": "this many",
+    r"\bfor nothing more\b": "at no further cost",
+    r"\bnext to nothing\b": "almost nothing",
+    r"\b(?:counts?|works?|treats?(?: \w+){1,2}) alike\b": "in the same way, equally",
+    r"\bcounts? one\b": "has weight 1",
+    r"\bmarked so\b": "marked",
+    r"\bdo(?:es)? for all of them\b": "is enough for all of them",
+    r"\bmay be off\b": "the error of",
+    r"\bread out of\b": "computed from, taken from",
+    r"\bnumbers really\b": "actually",
+    r"\b(?:at|to) hand\b": "available",
+    r"\bturn(?:s|ed)? (?:the )?(?:components?|directions?|planes?)\b": "rotate",
     r"\bnot (?:un(?:likely|common|usual|important|known)|infrequent\w*)\b": "say it without two negations",
 }
 

@@ -60,7 +60,7 @@ def _real(name: str, owner: str, value: Any, must: str, remedy: str = "") -> flo
 def check_epsilon(value: Any, owner: str = "dpeigen") -> float:
     """A finite ε > 0."""
     must = "a finite number > 0"
-    remedy = "There is no default: choose the privacy loss you can answer for, for example epsilon=1.0."
+    remedy = "There is no default: choose the privacy loss you can justify, for example epsilon=1.0."
     epsilon = _real("epsilon", owner, value, must, remedy)
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(complain("epsilon", owner, must, value, remedy))

@@ -46,12 +46,12 @@ def clipped_warning(release: Release) -> str | None:
     which = (
         f"Released counts show such values most clearly in {', '.join(names)}{more}."
         if names
-        else "Released counts do not show which columns these are."
+        else "The released counts do not show which columns these are."
     )
     logs = any(said.transform for said in columns.values())
     return (
-        f"About {100 * share:.2g}% of the rows may have been clipped. In columns with rare large values that makes "
-        "variances too small and moves means, perhaps by more than their intervals say. "
+        f"About {100 * share:.2g}% of the rows may have been clipped. In columns with rare large values this makes "
+        "variances too small and shifts means, perhaps by more than their intervals say. "
         f'{which} Declare transform = "log" for {"further " if logs else ""}positive columns of that kind, or public '
         "bounds. More rows or a larger ε clip fewer rows."
     )

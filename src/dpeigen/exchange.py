@@ -43,7 +43,7 @@ def to_sklearn(release: Release, mean: ArrayLike | None = None) -> Any:
     center = release.mean if mean is None else check_vector("mean", mean, release.n_features, "Release.to_sklearn")
     if center is None:
         raise ValueError(
-            "This release has no centre (none was paid for), and scikit-learn's PCA needs one: give mean=, a public "
+            "This release has no centre (none was estimated), and scikit-learn's PCA needs one: give mean=, a public "
             "centre, or release with center='private' and a method by name, such as 'spatial-sign'."
         )
     n, k = release.facts.get("n_rows"), len(release.components)

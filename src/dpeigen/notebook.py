@@ -1,6 +1,6 @@
 """What notebooks show of releases, intervals and regressions: small tables, escaped, that load nothing.
 
-What cannot be distinguished from noise is marked so, as on the card (`dpeigen.report`).
+What cannot be distinguished from noise is marked, as on the card (`dpeigen.report`).
 """
 
 from __future__ import annotations

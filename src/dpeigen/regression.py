@@ -256,7 +256,7 @@ def _unknown(fit: NoisyRegression, names: list[str], references: list[int]) -> d
         for j in together:
             others = [names[i] for i in together if i != j]
             shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-            why = f"it cannot be told apart from a combination with {shown}" if others else _FAINT
+            why = f"it cannot be separated from a combination with {shown}" if others else _FAINT
             if j not in references:
                 found.setdefault(names[j], why)
     return found

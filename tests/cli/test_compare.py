@@ -121,6 +121,6 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "run_cell", stopping)
     stopped = run(*MADE, *QUICK, *out)
     assert stopped.exit_code == 130
-    assert "goes on from there" in stopped.output
+    assert "same command to resume" in stopped.output
     monkeypatch.setattr(running, "run_cell", run_cell)
     assert run(*MADE, *QUICK, *out).exit_code == 0

@@ -64,9 +64,9 @@ def test_it_says_what_matters(ran):
         "What the budget was spent on",
         "largest loadings",
         "(2, 1e-06) + (2, 1e-06) + (1, 0) = (5, 2e-06)",
-        "for nothing more",
+        "at no further cost",
         "malignant",
-        "If nobody may be trusted with a row",
+        "If nobody is trusted with the rows",
         "scree.png",
         "map.png",
     ):

@@ -166,7 +166,7 @@ def test_a_signal_in_the_first_pass_costs_nothing(command, ledger, tmp_path, mon
     monkeypatch.setattr(CsvSource, "blocks", then)
     result = call(command, tmp_path / "out", ledger)
     assert result.exit_code == code, result.output
-    assert "was given back: nothing was spent" in result.stderr
+    assert "was cancelled: nothing was spent" in result.stderr
     assert states(ledger) == [("cancelled", True)]
     assert not (tmp_path / "out").exists()
     assert signal.getsignal(number) == before

@@ -58,7 +58,7 @@ def test_sparse_state_and_shuffling(table, tmp_path):
     assert LocalAggregator.load(state).n_reports == 500
     late = run("aggregate", reports, "-k", 1, "--state", state, "--shuffled-delta", "1e-6")
     assert late.exit_code == 2
-    assert "not said to be shuffled" in " ".join(late.output.split())
+    assert "not declared shuffled" in " ".join(late.output.split())
 
 
 def test_bad_reports_are_counted_and_do_not_matter(table, tmp_path):

@@ -120,7 +120,7 @@ def test_declarations_by_options(tmp_path):
     ranked = ["--columns", "age,dose", "--transform", "dose=rank:0|1|9"]
     assert "columns    2: age, dose" in call("covariance", tmp_path / "t.csv", "--epsilon", 1, *ranked, "--dry-run")
     for wrong, words in (
-        (["--outside", "missing"], "give those too"),
+        (["--outside", "missing"], "give --limits too"),
         (["--limits", "age=5"], "low..high"),
         (["--transform", "dose=rank:a|b"], "rank:0|10|50"),
         (["--transform", "dose=square"], "'transform'"),

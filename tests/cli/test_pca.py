@@ -257,4 +257,4 @@ def test_a_share_of_variance_as_number_of_components_is_explained(tmp_path):
         app, ["pca", str(tmp_path / "rows.csv"), "-k", "0.95", "--epsilon", "1", "--out", str(tmp_path / "out")]
     )
     assert done.exit_code == 2
-    assert "How many components a share of the variance takes" in done.stderr
+    assert "The number of components that reach a share of the variance" in done.stderr

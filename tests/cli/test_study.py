@@ -137,7 +137,7 @@ def test_init_of_what_has_no_schema(tmp_path):
         ("epsilon = 1\n[columns.age]\nuse = 'no'", "true or false"),
         ("epsilon = 1\n[columns.age]\ntype = 'text'", "'types'"),
         ("epsilon = 1\n[columns.sex]\ncategories = 'f'", "must be a list"),
-        ("epsilon = 1\n[columns.sex]\ncategories = ['f']\ntype = 'bool'", "neither a type nor bounds"),
+        ("epsilon = 1\n[columns.sex]\ncategories = ['f']\ntype = 'bool'", "must not have other keys"),
         ("epsilon = 1\n[columns.height]", "height"),
         ("epsilon = 1\nrescale = true\nbound = 1\n[columns.age]", "--no-rescale"),
         ("epsilon = 1\nledger = 3", "path of a file"),

@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_to_expect(table):
     assert "warning: delta is 0. That is pure privacy, which needs far more rows" in pure.output
     told = json.loads(call(*fit, "--epsilon", 0.05, "--rows", 100, "--json").stdout)
     assert len(told["warnings"]) == 2
-    assert "give --rows: then this run also says" in " ".join(call(*fit, "--epsilon", 4).output.split())
+    assert "give --rows: this run then also says" in " ".join(call(*fit, "--epsilon", 4).output.split())
 
 
 def test_a_missing_ledger_is_explained_in_words_of_the_command_line(table, tmp_path, monkeypatch):
@@ -104,7 +104,7 @@ def test_init_proposes_whose_row_it_is(names, whose):
         assert '\n# unit = "patient_id"' in text
     else:
         assert f'\nunit = "{whose}" ' in text
-        assert f'[columns."{whose}"]\nuse = false  # its name says whose row it is' in text
+        assert f'[columns."{whose}"]\nuse = false  # looks like the id of a person' in text
     assert '# target = "…"' in text  # and not the column that happens to be the last
 
 

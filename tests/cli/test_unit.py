@@ -54,7 +54,7 @@ def test_a_file_of_settings_that_init_wrote_lists_the_unit(table, tmp_path):
     assert call("init", table, "--out", study).exit_code == 0
     text = study.read_text(encoding="utf-8")
     assert '\nunit = "patient_id"' in text
-    text = text.replace("use = false  # its name", "use = FALSE  # its name").replace("use = false", "use = true")
+    text = text.replace("use = false  # looks like the id", "use = FALSE  #").replace("use = false", "use = true")
     text = text.replace("use = FALSE", "use = false")
     study.write_text("\n".join(line for line in text.splitlines() if "categories" not in line), encoding="utf-8")
     done = call("pca", table, "--config", study, *BUDGET, "-k", "2", "--dry-run")
@@ -88,8 +88,8 @@ def test_a_dry_run_asks_for_the_number_of_people_and_shows_what_a_fit_pays(table
     """The number of rows would give another split; of a Parquet file it is known, and is not what is asked for."""
     options = ["pca", table, "--epsilon", "2", "-k", "2", "--unit", "patient_id", *cap]
     unknown = " ".join(call(*options, "--dry-run").stdout.split())
-    assert "one more to count the different 'patient_id'" in unknown
-    assert "The number of different 'patient_id' is meant, not that of rows" in unknown
+    assert "one more to count the distinct 'patient_id'" in unknown
+    assert "Give the number of distinct 'patient_id'; the number of rows is private" in unknown
     told = json.loads(call(*options, "--dry-run", "--rows", PEOPLE, "--json").stdout)
     assert call(*options, "--out", tmp_path / "out").exit_code == 0
     paid = load_release(tmp_path / "out").guarantee.split

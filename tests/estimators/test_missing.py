@@ -208,7 +208,7 @@ def test_the_release_states_assumption_and_shares_and_keeps_them_in_files(tmp_pa
 
 def test_a_card_says_that_rows_were_put_at_the_centre():
     dropped = fit("covariance", HOLES, missing="drop").release_
-    assert "put at the centre" in render_markdown(dropped)
+    assert "replaced by the centre" in render_markdown(dropped)
     assert dropped.missing_shares is None
 
 

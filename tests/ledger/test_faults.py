@@ -128,7 +128,7 @@ def test_a_read_only_file_is_shown_and_not_written(path):
             ledger = Ledger(path)
             assert ledger.remaining() == Budget(0.75)
             assert ledger.verify().ok
-            with pytest.raises(LedgerUnavailableError, match="open reservations go on counting"):
+            with pytest.raises(LedgerUnavailableError, match="open reservations still count"):
                 ledger.reserve(Budget(0.1), "y")
             with pytest.raises(LedgerUnavailableError):
                 fit_nothing(ledger)

@@ -66,7 +66,9 @@ def test_only_the_first_pass_may_fail_for_nothing(ledger, kind, options):
     with pytest.raises(BadRowsError, match="Nothing was spent"):
         fit(kind(1), ledger, **options)
     assert ledger.history()[-1]["state"] == "cancelled"
-    with pytest.raises(ValueError, match=r"A worker was lost\. The rows were read before.*counts as spent") as caught:
+    with pytest.raises(
+        ValueError, match=r"A worker was lost\. The rows had already been read.*counts as spent"
+    ) as caught:
         fit(kind(2), ledger, **options)
     assert not isinstance(caught.value, BadRowsError)
     assert "Nothing was spent" not in str(caught.value)

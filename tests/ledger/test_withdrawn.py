@@ -90,7 +90,7 @@ def test_verify_ends_with_a_verdict_in_words(reused):
     *_, last = done.output.splitlines()
     assert last.startswith("verdict: in order. ")
     assert "Without a head noted earlier" in last
-    assert "no guarantee for what was drawn in the entries that the 4 cautions name" in last
+    assert "does not cover what was drawn in the entries that the 4 cautions name" in last
     assert all(f"caution: {caution}" in done.output for caution in CAUTIONS)
     head = json.loads(run("verify", reused, "--json").output)["head"]
     assert "The head given is in it" in run("verify", reused, "--head", head).output.splitlines()[-1]

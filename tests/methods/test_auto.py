@@ -107,7 +107,7 @@ def test_the_table_of_choices_for_the_covariance(d, n, options, name, tools):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_covariance_of_too_few_rows_is_refused_with_three_remedies(delta, tools):
     task = facts(tools, 25, 437, bound=None, center="private", delta=delta)
-    with pytest.raises(ValueError, match="all that came out would be noise") as refused:
+    with pytest.raises(ValueError, match="the result would be only noise") as refused:
         choose(task)
     assert all(remedy in str(refused.value) for remedy in ("bound=(lower, upper)", "rows", "epsilon"))
 

@@ -181,7 +181,7 @@ def test_refusals_before_spending(table, tmp_path):
         (lambda: PrivatePCA(1, **BUDGET, max_rows=3, ledger=ledger).fit(rows), "None without 'unit'"),
         (
             lambda: PrivatePCA(1, **BUDGET, ledger=ledger).fit(numbered, unit=numbered["patient_id"]),
-            "is no feature",
+            "not used as a feature",
         ),
         (lambda: PrivatePCA(1, **UNIT, max_rows=0, ledger=ledger).fit(table), "max_rows"),
     ]

@@ -255,7 +255,7 @@ def test_the_guarantee_and_the_card_say_it(tmp_path):
     assert "clipped together" in str(release.guarantee)
     write_card(release, tmp_path / "card.html")
     texts = [path.read_text() for path in (tmp_path / "card.html").glob("*.html")]
-    assert any("joint length that all rows of one unit were clipped to" in text for text in texts)
+    assert any("joint norm that all rows of one unit were clipped to" in text for text in texts)
 
 
 def test_more_rows_of_a_person_than_the_lattice_can_tell_apart_are_refused():

@@ -152,7 +152,7 @@ def test_warnings_stand_before_everything_else(cards):
     for kind, warning in (("evil", "Seeded: not private"), ("spiked", "Private under assumptions only")):
         for name in ("card.html", "card.md"):
             source = (cards(kind)[1] / name).read_text(encoding="utf-8")
-            assert source.index(warning) < source.index("Nothing in this release depends")
+            assert source.index(warning) < source.index("This release depends little on")
 
 
 def test_a_method_without_proof_says_so(cards):
@@ -207,7 +207,7 @@ def test_wide_tables_stay_usable(cards):
     page = page_of(folder)
     assert "the other 110 are in the file" in page.text()
     assert "the other 4 are in the file" in page.text()
-    assert "they take minutes for so many columns" in page.text()
+    assert "with this many columns they take minutes" in page.text()
     assert sum(tag == "tr" for tag, _ in page.tags) < 120
     assert (folder / "card.html").stat().st_size < 2**20
     largest = int(np.abs(release.components[0]).argmax())
@@ -319,7 +319,7 @@ def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
     assert "the correlation matrix of the columns" in text
     assert "divided by its released standard deviation" in text
     assert "variances are those of the scaled columns" in text
-    assert "Nothing is known of constant: constant, or too rare" in text
+    assert "Nothing is known about constant: constant, or too rare" in text
     assert f"{release.scale[2]:.4g}" in text
 
 
@@ -538,7 +538,7 @@ def test_sentences_about_a_regression_agree_with_each_other(visits, kind):
     assert "widths of their bounds" not in text  # there are none
     assert "All numbers but the centre are those of scaled columns" not in text
     assert "Coefficients are in the columns' own units" in text
-    assert "A column with a transform counts after it" in text
+    assert "Transformed columns are used after the transform" in text
     assert "| days (log1p days) |" in text  # as everywhere on the card, and not "days"
     assert "pain: 0 = none, 1 = mild, 2 = severe" in text
 
@@ -576,7 +576,7 @@ def test_levels_of_one_category_are_no_finding(visits):
 def test_centres_say_what_they_count(visits):
     text = text_of(visits["covariance"]).replace("\\", "")
     assert re.search(r"\| pain \| [01]\.\d\d levels above none \([01]\.\d\d to [01]\.\d\d levels above none\) \|", text)
-    assert "of a logarithm it is the geometric mean" in text
+    assert "a logarithm it is the geometric mean" in text
 
 
 def test_no_interval_stands_beside_not_known(cards):
@@ -613,7 +613,7 @@ def test_loadings_of_unknown_columns_are_not_printed(cards):
     text = (cards("scaled")[1] / "card.md").read_text(encoding="utf-8")
     assert re.search(r"\| constant \| not known \| not known \|", text)
     assert re.search(r"\| mg \| [+-]0\.\d+ \(", text)
-    assert "among the columns of which something is known" in text
+    assert "among the columns that could be measured" in text
 
 
 def test_a_component_without_a_loading_that_is_told_from_0_says_so():
@@ -631,7 +631,7 @@ def test_a_component_without_a_loading_that_is_told_from_0_says_so():
     unclear = [i for i in range(2) if not release.usual_intervals.determined[i]]
     said = " ".join(standing(release))
     names = {picture.name for picture in make_card(release, {"release.json": "0" * 64}).pictures()}
-    assert ("which columns take part is not known" in said) == bool(unclear)
+    assert ("it is not known which columns contribute" in said) == bool(unclear)
     assert ("biplot" in names) == (not unclear)
     assert unclear  # that is what the rows were made for
 

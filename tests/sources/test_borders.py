@@ -201,7 +201,7 @@ class Changing(Source):
     ("relation", "kind", "cost"),
     [
         ("replace", UnreadableRowsError, "Nothing was spent"),  # the first read only counted
-        ("add_remove", ValueError, "stays paid for"),  # the first read gave the radius
+        ("add_remove", ValueError, "stays spent"),  # the first read gave the radius
     ],
 )
 def test_rows_that_change_between_reads(relation, kind, cost):

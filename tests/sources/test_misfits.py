@@ -444,7 +444,7 @@ def test_dask_partitions_with_cells_that_do_not_fit():
 
 def test_a_release_says_whether_it_tells_that_no_cell_was_bad():
     rows = np.random.default_rng(0).normal(size=(50, 2))
-    told = "this release tells that there were none"
+    told = "this release reveals that there were none"
     refusing, dropping = PrivatePCA(1, **FIT), PrivatePCA(1, **DROP)
     assert told in str(refusing.fit(rows).guarantee_)
     assert told in str(refusing.explain(rows).guarantee)

@@ -65,7 +65,7 @@ def test_declarations_become_settings_that_commands_read(client):
         ({"lower_2": "tall"}, "must be a number"),
         ({"lower_2": "300"}, "lower"),
         ({"list_9": ""}, "list its values"),
-        ({"outside_2": "clip"}, "have no bounds, others have"),
+        ({"outside_2": "clip"}, "have no bounds, but other columns do"),
         ({"lower_5": "-1"}, "transform"),
         ({"lower_1": "once upon a time"}, "a date such as"),
         ({"unit": "nobody"}, "must be one of the table"),
@@ -128,7 +128,7 @@ def test_the_dry_run_says_that_only_noise_is_to_be_expected(client):
     prepared(client, epsilon="0.03")
     page = client.get(f"{BASE}/check")
     assert page.status == 400
-    assert "would be noise" in page.words
+    assert "would be only noise" in page.words
     assert "larger" in page.words
     assert "bound=" not in page.words  # remedies are those of the page
     few = facts(people=300, columns=(NUMBER,) * 20, epsilon=0.2, standardised=False)

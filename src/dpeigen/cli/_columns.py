@@ -1,4 +1,4 @@
-"""What is declared about columns, by a file of settings and by options: one `Declared` for each. Options come first."""
+"""What is declared about columns, by a file of settings and by options: one `Declared` for each. Options override."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     if outside is not None:
         limited = [said for said in found.values() if "lower" in said or "upper" in said]
         if not limited:
-            raise ValueError("--outside says what becomes of values beyond --limits: give those too.")
+            raise ValueError("--outside says what to do with values outside --limits: give --limits too.")
         for said in limited:
             said["outside"] = outside
     for name, text in pairs("measure", given.get("measure")).items():
@@ -125,7 +125,7 @@ def declared_bounds(known: Mapping[str, Declared], study: Study) -> tuple[list[f
         return None
     if missing:
         raise ValueError(
-            f"Columns {missing} have no bounds, others have. Give 'lower' and 'upper' for each in the file of "
+            f"Columns {missing} have no bounds, but other columns do. Give 'lower' and 'upper' for each in the file of "
             "--config, set 'use = false' to leave a column out, or give --bound."
         )
     flat = [pair for bounds in found.values() for pair in bounds or ()]

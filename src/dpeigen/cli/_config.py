@@ -86,7 +86,7 @@ def read_study(path: Path | None) -> Study:
         raise ValueError(f"{path} is not text in UTF-8. Save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(
-            f"{path} is not valid TOML: {error}. Text stands in quotes, lists in brackets, numbers as they are."
+            f"{path} is not valid TOML: {error}. Put text in quotes and lists in brackets; write numbers as they are."
         ) from None
     _refuse_unknown(content, (*SETTINGS, "columns"), f"{path}")
     settings = {key: value for key, value in content.items() if key != "columns"}
@@ -111,7 +111,7 @@ def _columns(tables: Any, path: Path) -> dict[str, Declared] | None:
     if tables is None:
         return None
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise ValueError(f"'columns' in {path} must hold one table for each column: [columns.\"name\"].")
+        raise ValueError(f"'columns' in {path} must have one table for each column: [columns.\"name\"].")
     columns = {}
     for name, table in tables.items():
         where = f'[columns."{name}"] of {path}'
@@ -121,13 +121,15 @@ def _columns(tables: Any, path: Path) -> dict[str, Declared] | None:
         if table.get("use", True):
             columns[name] = _column(table, where)
     if not columns:
-        raise ValueError(f"{path} uses no column. Delete 'use = false' where a column is to be used.")
+        raise ValueError(f"{path} uses no column. Delete 'use = false' for each column that you want to use.")
     return columns
 
 
 def _column(table: dict[str, Any], where: str) -> Declared:
     if "categories" in table and len(table) > 1 + ("use" in table):
-        raise ValueError(f"{where} has categories, which need neither a type nor bounds. Delete those keys.")
+        raise ValueError(
+            f"{where} has categories, so it must not have other keys, such as a type or bounds. Delete them."
+        )
     alone = table.get("outside", "clip") == "clip" and "transform" not in table
     if alone and ("lower" in table) != ("upper" in table):
         raise ValueError(f"{where} must have both 'lower' and 'upper', or neither.")
@@ -147,5 +149,5 @@ def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], where: str) 
             near = get_close_matches(key, known, 1)
             meant = f"Did you mean {near[0]!r}? " if near else ""
             if key in SETTINGS:
-                meant = "Settings stand above the first [columns…] line. "
+                meant = "Settings belong above the first [columns…] line. "
             raise ValueError(f"Unknown key {key!r} in {where}. {meant}Known: {', '.join(known)}.")

@@ -36,10 +36,10 @@ __all__ = [
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
 STOPPED = 128  # and the number of the signal
 EXIT_CODES = (
-    "Exit codes: 0 done; 2 the call must be changed, nothing was spent; 3 the data cannot be read, nothing was spent; "
-    "4 the ledger refuses, nothing was spent; 5 a release was made and paid for, but not everything could be written "
-    "(the message says where it is); 130 stopped by Ctrl-C before a release was made (the message says what became of "
-    "the reservation); 1 a bug."
+    "Exit codes: 0 success; 2 wrong options or settings, nothing was spent; 3 the data cannot be read, nothing was "
+    "spent; 4 the ledger refuses, nothing was spent; 5 a release was made and its budget is spent, but not everything "
+    "could be written (the message says where it is); 130 stopped by Ctrl-C before a release was made (the message "
+    "says whether anything was spent); 1 a bug."
 )
 
 
@@ -56,8 +56,8 @@ def say_if_unrecorded(ledger: object) -> None:
     """A release without a ledger is nobody's to add up: say so."""
     if ledger is None:
         tell(
-            "no ledger records this release, so nothing adds up what releases of this data set cost together. Make one "
-            "with 'dpeigen ledger init' and give it with --ledger."
+            "no ledger records this release, so the total cost of releases of this data set is not kept. Create a "
+            "ledger with 'dpeigen ledger init' and name it with --ledger."
         )
 
 
@@ -95,7 +95,7 @@ def one_line_errors() -> Iterator[None]:
         fail(USAGE, f"{error.filename}: {error.strerror}" if error.strerror else error)
     except Exception as error:
         # The message is not shown: it was written by code that does not know it may be looking at private data.
-        fail(BUG, f"unexpected {type(error).__name__}; this is a bug, please report how it was called")
+        fail(BUG, f"unexpected {type(error).__name__}; this is a bug: please report the command")
 
 
 @contextmanager

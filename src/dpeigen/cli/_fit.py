@@ -1,6 +1,6 @@
 """From options and a file of settings to an estimator and a source, for `pca`, `covariance` and `ridge`.
 
-An option comes before the file of ``--config``, and that before the default. Nothing but the schema is looked at here.
+An option overrides the file of ``--config``, and that the default. Nothing but the schema is looked at here.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     shared: dict[str, Any] = {name: setting(name) for name in ("delta", "method", "relation", "missing", "robust")}
     shared |= _older_name(given, study)
     shared["units"] = None if setting("units") == "none" else setting("units")
-    shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can answer for, for example 1")
+    shared["epsilon"] = _required("epsilon", setting("epsilon"), "the privacy loss you can justify, for example 1")
     shared["center"] = None if setting("center") == "none" else setting("center")
     shared["ledger"] = setting("ledger")
     insists = f"'require_ledger' in {given['config']} says so" if setting("require_ledger") else ""
@@ -106,8 +106,8 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
     counts = source.n_rows is None and shared["relation"] == "replace"
     if given["rows"] is not None and not (given["dry_run"] and counts):
         raise ValueError(
-            "--rows is for a --dry-run of a file that does not tell the number of its rows (a CSV), under "
-            "relation='replace', where the number is public; with --unit it is that of the units. Leave it out."
+            "--rows is only for a --dry-run of a file that does not state its number of rows (a CSV), under "
+            "relation='replace', where the number is public; with --unit it is the number of units. Leave it out."
         )
     if given["dry_run"] and counts:
         source.n_rows = given["rows"]  # as the caller says; a release counts
@@ -130,7 +130,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         return Fit(PrivatePCA(k, bound=bound, **shared), source, None, units, counts, about)
     if command == "covariance":
         return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
-    target = _required("target", setting("target"), "the name of the column to explain")
+    target = _required("target", setting("target"), "the name of the column to predict")
     if target not in names:
         raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. They are {names}.")
     if isinstance(bound, tuple):
@@ -190,7 +190,7 @@ def _bound(value: Any) -> Any:
     if isinstance(value, str) and value != "private":
         return number("bound", value, "a number or 'private'")
     if isinstance(value, (list, dict)):
-        raise ValueError("'bound' must be a number or 'private'. Bounds of columns stand with the columns.")
+        raise ValueError("'bound' must be a number or 'private'. Give bounds of columns with the columns.")
     return value
 
 

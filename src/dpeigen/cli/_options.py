@@ -72,7 +72,7 @@ File = Annotated[Path, typer.Argument(help="A CSV, TSV, Excel, Parquet, Feather,
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="Folder for the release and its card; must not hold one already. Needed unless --dry-run.",
+        help="Folder for the release and its card; must not contain a release yet. Required unless --dry-run.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -80,7 +80,7 @@ Config = Annotated[
     Path | None,
     typer.Option(
         help="A TOML file with settings, columns, categories and bounds; `dpeigen init FILE` writes one to fill in. "
-        "Options given here come first.",
+        "Options on the command line override the file.",
         rich_help_panel=_DATA,
     ),
 ]
@@ -93,7 +93,7 @@ Delta = Annotated[
 Bound = Annotated[
     str | None,
     typer.Option(
-        help="Public bound on the length of a row (its distance from 0), or 'private' to pay for one.",
+        help="Public bound on the Euclidean norm of a row, or 'private' to estimate one with part of the budget.",
         rich_help_panel=_BUDGET,
     ),
 ]
@@ -109,15 +109,16 @@ Rescale = Annotated[
     bool | None,
     typer.Option(
         "--rescale/--no-rescale",
-        help="Bring every column to [0, 1] by its public bounds first, so that its unit does not matter.",
+        help="First rescale every column to [0, 1] by its public bounds, so that its unit does not matter.",
         rich_help_panel=_DATA,
     ),
 ]
 Scale = Annotated[
     str | None,
     typer.Option(
-        help="What columns are divided by: private pays for their deviations, which gives the components of the "
-        "correlation matrix; public deviations as a,b,c; none (the default): the columns' own units.",
+        help="What columns are divided by. private: their standard deviations, estimated with part of the budget, "
+        "which gives the components of the correlation matrix. a,b,c: public standard deviations. none (the "
+        "default): nothing.",
         autocompletion=_one_of("private", "none"),
         rich_help_panel=_DATA,
     ),
@@ -126,14 +127,14 @@ Robust = Annotated[
     bool | None,
     typer.Option(
         "--robust/--no-robust",
-        help="Directions of signs of rows, which no outlier turns, instead of those of the covariance.",
+        help="Components that resist outliers: those of the spatial signs of the rows instead of the covariance.",
         rich_help_panel=_DATA,
     ),
 ]
 Units = Annotated[
     str | None,
     typer.Option(
-        help="same: all columns are measured in one unit, so one paid scale does for all of them.",
+        help="same: all columns are measured in the same unit, so one scale is estimated for all of them.",
         autocompletion=_one_of("same"),
         rich_help_panel=_DATA,
     ),
@@ -141,8 +142,9 @@ Units = Annotated[
 Unit = Annotated[
     str | None,
     typer.Option(
-        help="The column that says whose row it is, such as patient_id: the guarantee is then for all rows of one of "
-        "them together, and the column is no feature. 'none' (the default): for one row.",
+        help="The column that identifies the person or other unit of each row, such as patient_id. The guarantee then "
+        "covers all rows of one unit together, and the column is not used as a feature. 'none' (the default): the "
+        "guarantee covers one row.",
         rich_help_panel=_BUDGET,
     ),
 ]
@@ -150,15 +152,16 @@ MaxRows = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With --unit: each row counts alike, and at most so many rows of one unit are used. By default every unit "
-        "counts one, and its rows share that.",
+        help="With --unit: give each row the same weight and use at most this many rows of a unit. By default each "
+        "unit has weight 1, divided among its rows.",
         rich_help_panel=_BUDGET,
     ),
 ]
 Center = Annotated[
     str | None,
     typer.Option(
-        help="none (centred already), private (the default) or pairs.",
+        help="private (the default): estimate the centre with part of the budget; pairs: use differences of pairs of "
+        "rows, which need no centre; none: the columns have mean 0.",
         autocompletion=_one_of("none", "private", "pairs"),
         rich_help_panel=_BUDGET,
     ),
@@ -179,7 +182,7 @@ Columns = Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all
 Category = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column of categories and the public list of them, as name=a|b|c; may be repeated.",
+        help="A categorical column and the public list of its categories, as name=a|b|c; may be repeated.",
         rich_help_panel=_DATA,
     ),
 ]
@@ -194,30 +197,29 @@ ColumnType = Annotated[
 Ordinal = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column of an ordinal scale and the public list of its levels, from the lowest on, as name=a|b|c; "
-        "may be repeated.",
+        help="An ordinal column and the public list of its levels, lowest first, as name=a|b|c; may be repeated.",
         rich_help_panel=_DATA,
     ),
 ]
 Transform = Annotated[
     list[str] | None,
     typer.Option(
-        help="A public transform of a column of numbers, as name=log|log1p|asinh|signed-sqrt, or name=rank:0|10|50 "
-        "with public quantiles at even steps; may be repeated.",
+        help="A public transform of a numeric column, as name=log|log1p|asinh|signed-sqrt, or name=rank:0|10|50 "
+        "with public quantiles at evenly spaced probabilities; may be repeated.",
         rich_help_panel=_DATA,
     ),
 ]
 Limits = Annotated[
     list[str] | None,
     typer.Option(
-        help="The values that a column can have, as name=low..high, from what is public; may be repeated.",
+        help="The public range of a column's values, as name=low..high; may be repeated.",
         rich_help_panel=_DATA,
     ),
 ]
 Outside = Annotated[
     str | None,
     typer.Option(
-        help="Values beyond --limits: clip (the default), or missing (they are missing cells).",
+        help="Values outside --limits: clip (the default), or missing (treat them as missing cells).",
         autocompletion=_one_of("clip", "missing"),
         rich_help_panel=_DATA,
     ),
@@ -233,15 +235,15 @@ LedgerFile = Annotated[
     typer.Option(
         "--ledger",
         metavar="PATH",
-        help="Ledger that keeps the budget of this data set: its file, or its postgresql:// URL.",
+        help="The ledger that keeps the budget of this data set: a file or a postgresql:// URL.",
         rich_help_panel=_BUDGET,
     ),
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="Cells that are missing or unreadable: refuse (the default); correct (such cells may be missing, and "
-        "results are corrected for them); or drop (a row with such a cell counts as a row at the centre).",
+        help="Cells that are missing or unreadable. refuse (the default): stop. correct: accept them and correct the "
+        "results for them. drop: replace a row that has such a cell by the centre.",
         autocompletion=_one_of("refuse", "correct", "drop"),
         rich_help_panel=_DATA,
     ),
@@ -255,8 +257,8 @@ DryRun = Annotated[
     typer.Option(
         "--dry-run",
         "--explain",
-        help="Say what would be computed, what it would cost and guarantee, and in how many passes. Reads no row, "
-        "spends nothing.",
+        help="Print what would be computed, its cost, its guarantee and the number of passes over the data. Reads no "
+        "row and spends nothing.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -264,14 +266,14 @@ Rows = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="For --dry-run: the number of rows, where it is public and the file (a CSV) does not tell it. With "
-        "--unit: the number of different units, such as people.",
+        help="For --dry-run: the number of rows, if it is public and the file (a CSV) does not state it. With "
+        "--unit: the number of distinct units, such as people.",
         rich_help_panel=_OUTPUT,
     ),
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="Print JSON, and nothing else, on standard output.", rich_help_panel=_OUTPUT),
+    typer.Option("--json", help="Print only JSON on standard output.", rich_help_panel=_OUTPUT),
 ]
 
 
@@ -282,9 +284,9 @@ def _text(help: str) -> typer.models.OptionInfo:
 # Texts for the card: public, written by a person, kept with the release.
 Title = Annotated[str | None, _text("Title of the card.")]
 Author = Annotated[str | None, _text("Who makes the release; several are separated by semicolons.")]
-Contact = Annotated[str | None, _text("Where questions about the release go.")]
+Contact = Annotated[str | None, _text("Where to send questions about the release.")]
 Description = Annotated[str | None, _text("What the data are and how they were collected.")]
-Population = Annotated[str | None, _text("Whom the rows stand for.")]
+Population = Annotated[str | None, _text("The population that the rows represent.")]
 
 # What `pca`, `covariance` and `ridge` share, in the order of their help.
 FITTING: dict[str, Any] = {

@@ -26,19 +26,19 @@ def _option(kind: Any, text: str, **more: Any) -> Any:
 
 
 READING: dict[str, Any] = {
-    "separator": _option(str, "What stands between fields of a CSV: ; or | or tab; a comma by default."),
+    "separator": _option(str, "The field separator of a CSV: ; or | or tab; a comma by default."),
     "decimal": _option(str, "The decimal mark: . (the default) or ,"),
-    "thousands": _option(str, "What stands between groups of three digits, such as . or ' or a blank; else nothing."),
-    "encoding": _option(str, "Of the text: utf-8 (the default), latin-1, cp1252, utf-16 and others."),
-    "quote": _option(str, "What fields may be put between: \" (the default), ' or none."),
+    "thousands": _option(str, "The mark between groups of three digits, such as . or ' or a blank; none by default."),
+    "encoding": _option(str, "The text encoding: utf-8 (the default), latin-1, cp1252, utf-16 and others."),
+    "quote": _option(str, "The quotation mark around fields: \" (the default), ' or none."),
     "date_format": _option(
-        list[str], "The form of dates and times, such as %d.%m.%Y; ISO's by default; may be repeated."
+        list[str], "The format of dates and times, such as %d.%m.%Y; ISO 8601 by default; may be repeated."
     ),
-    "header": _option(int, "The line with the names of the columns; 1 by default, 0 if there is none.", min=0),
+    "header": _option(int, "The line that has the column names; 1 by default, 0 if there is none.", min=0),
     "names": _option(str, "With --header 0: the names of all columns of the file, as a,b,c."),
-    "comment": _option(str, "What lines above the header begin with that are passed over, such as #."),
-    "sheet": _option(str, "Of an Excel file: the name or number of the sheet; the first by default."),
-    "skip": _option(str, "Columns to leave out, as a,b,c, in place of --columns."),
+    "comment": _option(str, "Skip lines above the header that begin with this text, such as #."),
+    "sheet": _option(str, "The name or number of the sheet of an Excel file; the first by default."),
+    "skip": _option(str, "Columns to leave out, as a,b,c, instead of --columns."),
 }
 
 
@@ -99,5 +99,5 @@ def without_skipped(skip: Any, columns: list[str] | None, declared: Mapping[str,
         raise ValueError("Give either --columns or --skip, not both.")
     missing = [name for name in skip if name not in declared]
     if missing:
-        raise ValueError(f"--skip names {missing}, which the file of --config does not list. Leave them out of it.")
+        raise ValueError(f"--skip names {missing}, which the --config file does not list. Remove them from --skip.")
     return [name for name in declared if name not in skip]

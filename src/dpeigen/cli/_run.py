@@ -248,8 +248,8 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     guarantee = Guarantee.from_dict(facts["guarantee"])
     _show.show_guarantee(console, guarantee, "What a release would guarantee", "What the budget would be spent on")
     console.print(
-        "shares     as set aside. What a step does not use goes to a later one, so the shares of the release may "
-        "differ; their total does not.",
+        "shares     as planned. A later step gets what an earlier one does not use, so the shares of the release may "
+        "differ; the total stays the same.",
         markup=False,
     )
     names = fit.source.feature_names or []
@@ -258,19 +258,19 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
             f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
         )
     unit = guarantee.unit
-    what = "rows" if unit == "row" else f"different {unit!r}"
+    what = "rows" if unit == "row" else f"distinct {unit!r}"
     counted = f", and one more to count the {what}" if fit.counts else ""
     console.print(clean(f"passes     {facts['passes']} over the data{counted}"), markup=False)
     if left is not None:
         place = Ledger.at(fit.estimator.ledger).place
         console.print(f"ledger     {place}: (ε, δ) = ({left['epsilon']:g}, {left['delta']:g}) left now", markup=False)
     if not facts["rows_known"]:
-        of_whom = "" if unit == "row" else f" The number of {what} is meant, not that of rows, which is private."
+        of_whom = "" if unit == "row" else f" Give the number of {what}; the number of rows is private."
         console.print(
             clean(
-                f"{'rows ' if unit == 'row' else 'units'}      not counted, because that would read them; method and "
-                f"split may change with their number. Where it is public, give --rows: then this run also says "
-                f"whether only noise is to be expected."
+                f"{'rows ' if unit == 'row' else 'units'}      not counted, because counting reads them. Method and "
+                f"split may depend on their number. If it is public, give --rows: this run then also says whether "
+                f"the result would be only noise."
                 f"{of_whom}"
             ),
             markup=False,

@@ -117,14 +117,14 @@ def components_table(release: Release) -> Table:
 
 def _no_intervals(release: Release) -> str:
     if release.resolved is None:
-        return "No intervals: the release does not hold what they are computed from."
-    return "No intervals: they take minutes for so many columns. release.intervals() computes them."
+        return "No intervals: the release does not contain what they are computed from."
+    return "No intervals: with this many columns they take minutes. release.intervals() computes them."
 
 
 def _largest_loadings(release: Release, i: int) -> str:
     unknown = set(unknown_columns(release))
     if loadings_unknown(release):
-        return f"not known: nothing is known of {len(unknown) or 'some'} columns, which may take part"
+        return f"unknown: {len(unknown) or 'some'} columns could not be measured and may contribute"
     component, names, found = release.components[i], release.labels, release.usual_intervals
     parts = []
     known = [j for j in np.argsort(-np.abs(component), kind="stable") if j not in unknown]
@@ -162,7 +162,7 @@ def _scales_table(release: Release) -> Table:
     unknown = unknown_columns(release)
     for j, scale in enumerate(np.ones(0) if release.scale is None else release.scale[:_MOST_ROWS]):
         center = "" if j in unknown else _plain(release.center_text(j))
-        table.add_row(_plain(release.labels[j]), center, "nothing is known of it" if j in unknown else f"{scale:.4g}")
+        table.add_row(_plain(release.labels[j]), center, "unknown" if j in unknown else f"{scale:.4g}")
     if release.n_features > _MOST_ROWS:
         table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
     return table

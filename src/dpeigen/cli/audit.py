@@ -30,7 +30,7 @@ _FULL_MINUTES = 50.0  # of --full unless told otherwise; with start and end it i
 
 def audit(
     methods: Annotated[
-        list[str] | None, typer.Argument(help="Mechanisms; without any, all of them. --list names them.")
+        list[str] | None, typer.Argument(help="Mechanisms to audit; all by default. --list names them.")
     ] = None,
     epsilon: Annotated[
         list[float] | None, typer.Option("--epsilon", help="Stated ε; may be given more than once. 4 by default.")
@@ -41,19 +41,19 @@ def audit(
     minutes: Annotated[
         float | None,
         typer.Option(
-            help="Stop after so many minutes and report what was found by then; 50 with --full, else no limit."
+            help="Stop after this many minutes and report what was found; 50 with --full, otherwise no limit."
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs, part of the catalogue, no search.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Many runs, ε of 1 and 4, a long search.")] = False,
     planted: Annotated[bool, typer.Option("--planted", help="Audit broken mechanisms: all must be caught.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results and a picture; a second call with it goes on.")
+        Path | None, typer.Option(help="Folder for results and a picture; a second run with it resumes.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     seed: Annotated[int | None, typer.Option(help="Reproducible draws instead of the system's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the mechanisms and leave.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the mechanisms and exit.")] = False,
 ) -> None:
     """Audit mechanisms: a lower bound on the real ε beside the stated one."""
     with one_line_errors():
@@ -159,8 +159,8 @@ def _show(out: Console, report: AuditReport, planted: bool) -> None:
         out.print(f"not reached in time: {name}", markup=False)
     if report.results:
         out.print(
-            f"Each bound is wrong with probability at most {1 - report.results[0].confidence:.2g}, any of the "
-            f"{len(report.results)} with at most {report.false_alarm:.2g}. Repeat a refuted mechanism with fresh draws "
-            "before you believe it. An audit can prove a mechanism wrong, never right.",
+            f"Each bound is wrong with probability at most {1 - report.results[0].confidence:.2g}, and "
+            f"any of the {len(report.results)} with probability at most {report.false_alarm:.2g}. Audit a refuted "
+            "mechanism again with fresh draws before you believe it. An audit can refute a guarantee, never prove it.",
             markup=False,
         )

@@ -53,7 +53,7 @@ def _check_map(folder: Path) -> None:
 
     found, console = load_score_map(folder), _show.console()
     _show.show_guarantee(console, found.guarantee, f"A score map. {_COMPLETE}")
-    console.print(f"with the release that it is a map of: {clean(found.total_words)}", markup=False)
+    console.print(f"together with the mapped release: {clean(found.total_words)}", markup=False)
     _show_digests(console, folder)
 
 
@@ -62,7 +62,9 @@ def _show_digests(console: Console, folder: Path) -> None:
 
     for name, digest in digests(folder).items():
         console.print(f"{digest}  {name}", markup=False, soft_wrap=True)
-    console.print("Compare these with the ones that were published: whoever can write the folder can write both.")
+    console.print(
+        "Compare these digests with the published ones: someone who can change the folder can change these too."
+    )
 
 
 def card(
@@ -87,8 +89,8 @@ def card(
             if _is_map(folder):
                 fail(
                     USAGE,
-                    f"{folder} holds a score map, which has no card: map.svg and map.png are its pictures. Give the "
-                    "folder of the release that it is a map of.",
+                    f"{folder} holds a score map, which has no card; its pictures are map.svg and map.png. Give the "
+                    "folder of the release that it maps.",
                 )
             release = load_release(folder)
         except DamagedReleaseError as error:
@@ -96,5 +98,5 @@ def card(
         if given:
             release = release.describe(**given)
             release.save(folder, overwrite=True)
-            typer.echo("release.json holds these texts now. Its digest has changed: publish the new one.")
+            typer.echo("release.json now contains these texts. Its digest has changed: publish the new one.")
         typer.echo(f"Wrote {write_card(release, folder)}")

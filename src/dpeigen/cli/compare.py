@@ -32,7 +32,7 @@ def compare(
         Path | None, typer.Option(help="A public CSV (with a header line), Parquet or Feather file.")
     ] = None,
     public: Annotated[
-        bool, typer.Option("--public", help="Declare that anyone may see the table: the errors tell about its rows.")
+        bool, typer.Option("--public", help="Declare that anyone may see the table. The errors reveal its rows.")
     ] = False,
     synthetic: Annotated[
         str | None,
@@ -42,31 +42,31 @@ def compare(
         ),
     ] = None,
     components: Annotated[
-        int | None, typer.Option("--components", "-k", help="Number of components; the whole covariance without it.")
+        int | None, typer.Option("--components", "-k", help="Number of components; the whole covariance by default.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="Names of methods, as auto,gaussian; the usual ones else.")] = None,
+    method: Annotated[str | None, typer.Option(help="Methods, as auto,gaussian; the usual ones by default.")] = None,
     repetitions: Annotated[int, typer.Option(help="Fits for each method and ε.")] = 20,
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     bound: Annotated[
-        str | None, typer.Option(help="Public bound on the length of a row, or 'private' to pay for one.")
+        str | None, typer.Option(help="Public bound on the norm of a row, or 'private' to estimate one.")
     ] = None,
     lower: Annotated[str | None, typer.Option(help="Public lower bounds of the columns: a number or a,b,c.")] = None,
     upper: Annotated[str | None, typer.Option(help="Public upper bounds of the columns: a number or a,b,c.")] = None,
-    center: Annotated[str, typer.Option(help="none (centred already), private or pairs.")] = "private",
+    center: Annotated[str, typer.Option(help="none (columns have mean 0), private or pairs.")] = "private",
     relation: Annotated[str, typer.Option(help="Neighbouring data sets: replace or add_remove.")] = "replace",
     columns: Annotated[str | None, typer.Option(help="Columns to use, as a,b,c; all by default.")] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(help="A column of categories and the list of them, as name=a|b|c; may be repeated."),
+        typer.Option(help="A categorical column and the list of its categories, as name=a|b|c; may be repeated."),
     ] = None,
     column_type: Annotated[
         list[str] | None,
         typer.Option("--type", help="A column's declared type, as name=number|bool|date|timestamp; may be repeated."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the results reproducible; drawn if not given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the results reproducible; random by default.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="File for the results: .parquet, .feather or .csv. A stopped run goes on from it."),
+        typer.Option(help="File for the results: .parquet, .feather or .csv. A stopped run resumes from it."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="File for a picture: error against ε, as .png, .pdf or .svg.")
@@ -83,12 +83,12 @@ def compare(
     """Compare methods on public or synthetic data by their error against the truth."""
     with one_line_errors():
         if (data is None) == (synthetic is None):
-            fail(USAGE, "Give --data, a public table, or --synthetic, rows that nobody owns.")
+            fail(USAGE, "Give --data, a public table, or --synthetic, made-up rows.")
         if data is not None and not public:
             fail(
                 USAGE,
-                "Errors against the truth are private data: no noise hides what they say about the rows. Add --public "
-                "if anyone may see this table; else use --synthetic.",
+                "Errors against the truth are private data: they reveal the rows without any noise. Add --public if "
+                "anyone may see this table; otherwise use --synthetic.",
             )
         _check_picture(plot)
         from dpeigen.evaluation import METRICS, Synthetic
@@ -182,7 +182,7 @@ def _told_when_stopped(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        kept = "" if out is None else f" Finished cells are kept beside {out}: the same command goes on from there."
+        kept = "" if out is None else f" Finished cells are kept beside {out}: run the same command to resume."
         typer.echo(f"dpeigen: stopped.{kept}", err=True)
         raise typer.Exit(130) from None
 

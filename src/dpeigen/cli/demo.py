@@ -149,8 +149,8 @@ def plan(tour: Tour) -> None:
     for p in found.predictions:
         tour.say(f"  {p.method:14} {p.error:.2f}, in 90% of runs {p.low:.2f} to {p.high:.2f}")
     tour.say(
-        f"Without privacy {found.floor:.2f}. Assumed are two variances eleven times the others; no row was looked at. "
-        "'dpeigen plan' also tells which ε, or how many rows, reach an error."
+        f"Without privacy {found.floor:.2f}. The plan assumes two variances eleven times the others; it read no row. "
+        "'dpeigen plan' also says which ε, or how many rows, reach a given error."
     )
 
 
@@ -184,7 +184,7 @@ def covariance(tour: Tour) -> None:
 def regressions(tour: Tour) -> None:
     """Post-processing of the covariance."""
     release: Any = tour.releases["covariance"]
-    tour.rule("3. Regressions from that covariance, for nothing more")
+    tour.rule("3. Regressions from that covariance, at no further cost")
     for target, features in (
         ("mean perimeter", ["mean radius", "mean texture"]),
         ("mean concavity", ["mean compactness", "mean smoothness"]),
@@ -202,7 +202,7 @@ def score_map(tour: Tour) -> None:
     labels = [LABELS[int(value)] for value in tour.target]
     estimator = PrivateScoreMap(plane, epsilon=MAP_EPSILON, labels=list(LABELS), ledger=tour.ledger)
     found = estimator.fit(tour.source(), labels).map_
-    tour.rule("4. A picture of the rows that may be shown")
+    tour.rule("4. A map of the rows, which may be published")
     tour.say(
         f"A private density of the scores, ε = {MAP_EPSILON:g} on top of the components. Its labels, "
         f"{' and '.join(LABELS)}, are a public list; their centres:"
@@ -225,12 +225,12 @@ def local_collection(tour: Tour) -> None:
     server = LocalAggregator(client)
     server.add_many(client.report(row) for row in people)
     found = server.pca(1).components[0]
-    tour.rule("5. If nobody may be trusted with a row")
+    tour.rule("5. If nobody is trusted with the rows")
     loadings = ", ".join(f"{c:+.2f} {n}" for c, n in zip(found, tour.names[:LOCAL_COLUMNS], strict=True))
     tour.say(
         f"{LOCAL_PEOPLE} made-up people, drawn from the first release at no cost, each randomise their own "
         f"{LOCAL_COLUMNS} numbers at ε = {LOCAL_EPSILON:g} and send {len(client.report(people[0]))} bytes. The first "
-        f"component of their reports: {loadings}. Without a trusted curator noise falls as 1/√n, not as 1/n."
+        f"component of their reports: {loadings}. Without a trusted curator, noise falls as 1/√n, not as 1/n."
     )
 
 
@@ -247,10 +247,10 @@ def compare(tour: Tour) -> None:
     captured, error = captured_variance(pca.components, exact), relative_frobenius(private.covariance, part)
     tour.rule("How good are they?")
     tour.say(
-        f"These rows are public, so we may look: the private plane holds {captured:.0%} of the variance that the best "
-        f"plane holds, and the private covariance is off by {error:.0%} (Frobenius norm). Accuracy grows with "
-        f"rows × ε, and {len(tour.rows)} rows are few, hence ε = {PCA_BUDGET[0]:g} and {COVARIANCE_BUDGET[0]:g} here; "
-        "a hundred times as many such rows do as well at a hundredth of it."
+        f"These rows are public, so we may compare: the private components capture {captured:.0%} of the variance that "
+        f"the best two capture, and the private covariance is off by {error:.0%} (Frobenius norm). Accuracy grows with "
+        f"rows × ε. {len(tour.rows)} rows are few, hence ε = {PCA_BUDGET[0]:g} and {COVARIANCE_BUDGET[0]:g} here. "
+        "A hundred times as many such rows reach the same accuracy at a hundredth of this ε."
     )
 
 
@@ -267,7 +267,8 @@ def total(tour: Tour) -> None:
     terms = " + ".join(f"({b.epsilon:g}, {b.delta:g})" for b in budgets)
     tour.rule("What all of it cost together")
     tour.say(
-        f"All are about the same people, so their costs add up: {terms} = ({whole.epsilon:g}, {whole.delta:g}). "
+        f"All releases are about the same people, so their costs add up: {terms} = "
+        f"({whole.epsilon:g}, {whole.delta:g}). "
         f"Composing the shares exactly gives ε = {exact:.2f} at that δ."
     )
 
@@ -278,9 +279,9 @@ def ledger(tour: Tour) -> None:
         tour.say(f"  {entry['what']}: ({entry['epsilon']:g}, {entry['delta']:g}), {entry['state']}")
     left = tour.ledger.remaining()
     tour.say(
-        f"Its cap is ({LEDGER_BUDGET[0]:g}, {LEDGER_BUDGET[1]:g}); a release that does not fit is refused before a row "
-        f"is read, and ε = {0 if left is None else left.epsilon:.2f} would still fit. "
-        "'dpeigen ledger verify' finds edits."
+        f"Its cap is ({LEDGER_BUDGET[0]:g}, {LEDGER_BUDGET[1]:g}), and ε = {0 if left is None else left.epsilon:.2f} "
+        "is left. A release that would exceed the cap is refused before a row is read. 'dpeigen ledger verify' finds "
+        "edits."
     )
 
 

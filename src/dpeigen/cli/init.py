@@ -32,45 +32,45 @@ _HEAD = """\
 # author = "…"             # several are separated by semicolons
 # contact = "…"
 # description = "…"        # what the data are and how they were collected
-# population = "…"         # whom the rows stand for
+# population = "…"         # the population that the rows represent
 
 # --- the guarantee ---------------------------------------------------------------------------------------------
 # epsilon = 1.0            # privacy loss; there is no default. Below 1 is strong, above 4 is weak.
 delta = 1e-6               # a tiny chance that the guarantee is weaker; well below 1 / number of people. 0 is pure
                            # privacy, which needs far more rows
-relation = "replace"       # neighbours differ in the values of one row; "add_remove": by one row more or less
-# ledger = "study.ledger"  # keeps the budget of this data set; a path from this file, or a postgresql:// URL
+relation = "replace"       # neighbours differ in the values of one row; "add_remove": one has one row more
+# ledger = "study.ledger"  # keeps the budget of this data set; a path relative to this file, or a postgresql:// URL
 # require_ledger = true    # refuse to release without a ledger
 
 # --- what is released --------------------------------------------------------------------------------------------
-components = 2             # for pca: how many, or "private" to pay for the number
-# target = "…"             # for ridge: the name of the column to explain
+components = 2             # for pca: how many, or "private" to estimate the number from the budget
+# target = "…"             # for ridge: the name of the column to predict
 alpha = "auto"             # for ridge: the penalty; "auto" is chosen from the release, at no cost
-center = "private"         # "private" pays for a centre; "pairs" needs none; "none" if the columns have mean 0
-scale = "private"          # columns in units of their deviations, which are paid for: the components are those of the
-                           # correlation matrix; "none": of the covariance, in the columns' own units
-# robust = true            # directions of signs, which outliers do not turn, instead of those of the covariance
-# units = "same"           # all columns are measured in one unit
-{unit}                           # protected together, and the column is no feature
-# max_rows = 10            # with unit: each row counts alike, at most so many of one; else every unit counts one
+center = "private"         # "private" estimates a centre; "pairs" needs none; "none" if the columns have mean 0
+scale = "private"          # divide columns by private estimates of their standard deviations: components of the
+                           # correlation matrix; "none": of the covariance matrix, in the columns' own units
+# robust = true            # components of the spatial signs of the rows, which resist outliers
+# units = "same"           # all columns are measured in the same unit
+{unit}                           # together, and the column is not used as a feature
+# max_rows = 10            # with unit: equal weight for each row, at most this many per unit; default: for each unit
 method = "auto"
-missing = "refuse"         # cells that are missing or unreadable: stop; "correct": they may be missing, and results are
-                           # corrected for them; "drop": a row with such a cell counts as a row at the centre
+missing = "refuse"         # missing or unreadable cells: stop; "correct": accept them and correct the results for
+                           # them; "drop": replace a row that has such a cell by the centre
 
 # --- the size of a row -------------------------------------------------------------------------------------------
-# None is needed. If one is public, it helps: lower and upper for every column used, below, or the length of a row:
-# bound = 10.0             # "private" pays for a radius from the budget, for methods that need one
-# rescale = true           # bring every column to [0, 1] by its bounds, so that units do not matter
+# Optional. Public bounds reduce the noise: lower and upper for every column used, below, or the norm of a row:
+# bound = 10.0             # "private" estimates one from the budget, for methods that need it
+# rescale = true           # rescale every column to [0, 1] by its bounds, so that units do not matter
 
 {file}# --- columns -----------------------------------------------------------------------------------------------
-# Columns are read in this order; one that is not listed, or has use = false, is not read. What may be declared:
+# Columns are read in this order. One that is not listed, or has use = false, is not read. You can declare:
 #   type = "number", "bool", "date" or "timestamp"; bool is true or false, 0 or 1: for other words use levels
-#   categories = ["f", "m"]             categories, and no type; a value that is not listed is a missing cell
-#   levels = ["none", "mild", "severe"] an ordinal scale, from the lowest level on, and no type
-#   lower = 100, upper = 230            the values that can be. With them for all columns rows are clipped to them;
-#   outside = "missing"                 a number beyond them is a missing cell instead, and other columns need none
-#   transform = "log"                   of skewed amounts; "log1p" of counts; "asinh", "signed-sqrt"; "rank" with
-#                                       quantiles = [0, 10, 25, 80], which are public
+#   categories = ["f", "m"]             categories, without a type; a value that is not listed is a missing cell
+#   levels = ["none", "mild", "severe"] an ordinal scale, lowest level first, without a type
+#   lower = 100, upper = 230            the possible values. If all columns have them, rows are clipped to them;
+#   outside = "missing"                 or a value outside them is a missing cell, and other columns need no bounds
+#   transform = "log"                   for skewed amounts; "log1p" for counts; "asinh", "signed-sqrt"; "rank" with
+#                                       public quantiles = [0, 10, 25, 80]
 #   unit_of_measure = "cm"              for tables and pictures
 """
 _ROW_NUMBERS = ("rownames", "row.names", "row_names", "unnamed: 0", "index")
@@ -82,11 +82,11 @@ _FILE = {
     "decimal": (",", "the decimal mark, if numbers are written 1,5"),
     "thousands": (".", "between groups of three digits, if they are written 1.000"),
     "encoding": ("cp1252", 'or "latin-1", "utf-16"; "utf-8" by default'),
-    "quote": ("'", 'what fields may be put between; "none": nothing'),
-    "date_format": ("%d.%m.%Y", "of dates and times; 2020-12-31 by default"),
-    "header": (1, "the line with the names; 0: there is none, and names = [...] has them"),
-    "comment": ("#", "lines above the header that begin with it are passed over"),
-    "sheet": ("Sheet1", "or its number; the first by default"),
+    "quote": ("'", 'the quotation mark around fields, or "none"'),
+    "date_format": ("%d.%m.%Y", "the format of dates and times; 2020-12-31 by default"),
+    "header": (1, "the line that has the names; 0: none, give names = [...]"),
+    "comment": ("#", "skip lines above the header that begin with this"),
+    "sheet": ("Sheet1", "the sheet, or its number; the first by default"),
 }
 _WRITTEN = {"xlsx": ("sheet", "header", "decimal", "date_format"), "jsonl": ("decimal", "date_format")}
 _OF_CSV = tuple(name for name in _FILE if name != "sheet")
@@ -99,7 +99,7 @@ def init(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Write a commented file of settings for a table, from its schema and never from its values."""
+    """Write a commented settings file for a table, from its schema and never from its values."""
     with one_line_errors():
         from dpeigen.sources.arrow import columns_of, look
         from dpeigen.sources.layout import PLAIN, Layout
@@ -123,8 +123,9 @@ def init(
             typer.echo(line)
         if (whose := whose_row(columns)) is not None:
             typer.echo(
-                f"The name of column {clean(whose)!r} says whose row it is, so unit = {clean(quoted(whose))} is "
-                "declared: all rows of one are protected together. Delete that line if it says something else."
+                f"Column {clean(whose)!r} looks like the id of a person or other unit, so unit = "
+                f"{clean(quoted(whose))} is declared: all rows with the same id are protected together. Delete that "
+                "line if the column is something else."
             )
         typer.echo(
             f"Fill in epsilon, and bounds where they are public. Then try: dpeigen pca {file} --config {out} --dry-run"
@@ -140,8 +141,8 @@ def look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
     if "encoding" not in given and header_text(file, Layout.of(given) or PLAIN) is None:
         given["encoding"] = likely_encoding(file)
         said.append(
-            f'The header line is not in UTF-8, so encoding = "{given["encoding"]}" is declared. Check that the names '
-            "of the columns are right, and if not give --encoding."
+            f'The header line is not in UTF-8, so encoding = "{given["encoding"]}" is declared. Check the column '
+            "names; if they are wrong, give --encoding."
         )
     layout = Layout.of(given) or PLAIN
     if file.name.lower().rpartition(".csv")[1]:
@@ -184,13 +185,13 @@ def render(columns: dict[str, Any], file: str = "") -> str:
     typed = any(kind is not None for kind in columns.values())
     whose = whose_row(columns)
     line = f"unit = {quoted(whose)}" if whose is not None else '# unit = "patient_id"'
-    unit = f"{line:<26} # the column that says whose row it is, if someone may have several: all their rows are\n"
+    unit = f"{line:<26} # the id column, if a person may have several rows: all rows of a person are protected\n"
     tables = [f"\n[columns.{quoted(name)}]\n{_body(name, kind, whose)}" for name, kind in columns.items()]
     return _HEAD.format(types=" and types" if typed else "", unit=unit, file=file) + "".join(tables)
 
 
 def whose_row(columns: Iterable[str]) -> str | None:
-    """The first column whose name says that it tells whose row it is; None if there is none."""
+    """The first column whose name looks like the id of a person or other unit; None if there is none."""
     from dpeigen.sources.ids import looks_like_id
 
     return next((name for name in columns if looks_like_id(name)), None)
@@ -198,15 +199,15 @@ def whose_row(columns: Iterable[str]) -> str | None:
 
 def _body(name: str, kind: Any, whose: str | None = None) -> str:
     if name == whose:
-        return "use = false  # its name says whose row it is: see unit, above; delete that line if it is not so\n"
+        return "use = false  # looks like the id of a person: see unit, above; delete that line if it is not\n"
     if not name.strip() or name.startswith("__index_level_") or name.strip().lower() in _ROW_NUMBERS:
         return "use = false  # looks like row numbers\n"
     declared, text = declared_type(kind)
     if text:
-        return f"use = false  # {text}: list its categories and delete this line, or leave it out\n{_CATEGORIES}"
+        return f"use = false  # {text}: list its categories and delete this line, or do not use it\n{_CATEGORIES}"
     lines = f'type = "{declared}"'
     if kind is None:
-        lines += '  # or "bool", "date", "timestamp"; for categories delete it and use the last line'
+        lines += '  # or "bool", "date", "timestamp"; for categories, delete this line and use the last one'
     if declared == "bool":
         return lines + "\n"
     examples = {"date": ("1990-01-31", "2020-12-31"), "timestamp": ("1990-01-31T00:00:00", "2020-12-31T00:00:00")}

@@ -24,7 +24,7 @@ app = typer.Typer(help="The privacy budget of a data set, shared by everyone who
 
 Place = Annotated[str, typer.Argument(metavar="PATH", help="The ledger's file, or its postgresql:// URL.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-By = Annotated[str | None, typer.Option(help="Who does this, for the record; by default the system's user name.")]
+By = Annotated[str | None, typer.Option(help="Your name for the record; the system's user name by default.")]
 _COLUMNS = ("id", "at", "by", "host", "what", "epsilon", "delta", "relation", "state", "started", "settled_at",
             "settled_by", "by_hand", "reason")  # fmt: skip
 _END = ("state", "by_hand", "reason", "settled_at", "settled_by")
@@ -34,13 +34,15 @@ _END = ("state", "by_hand", "reason", "settled_at", "settled_by")
 def init(
     place: Place,
     epsilon: Annotated[float, typer.Option(help="Total privacy loss ε > 0 of all releases. There is no default.")],
-    delta: Annotated[float, typer.Option(help="Total δ of all releases; 0 admits pure releases only.")] = 0.0,
+    delta: Annotated[
+        float, typer.Option(help="Total δ of all releases; 0 allows only releases with pure privacy.")
+    ] = 0.0,
     accounting: Annotated[
         str, typer.Option(help="auto, sum, mixed or gaussian: how releases add up (see the documentation).")
     ] = "auto",
     by: By = None,
 ) -> None:
-    """Make a new ledger; never overwrites one."""
+    """Create a new ledger. Never overwrites one."""
     with one_line_errors(), one_line_warnings():
         from dpeigen.privacy.ledger import Ledger
 
@@ -51,7 +53,7 @@ def init(
 
 @app.command()
 def show(place: Place, as_json: Json = False) -> None:
-    """The budget, what is spent and what is left."""
+    """Show the budget, what is spent and what is left."""
     with one_line_errors(), one_line_warnings():
         facts = _facts(_open(place))
         if as_json:
@@ -115,7 +117,7 @@ def _why(entry: Mapping[str, Any]) -> str:
 
 @app.command()
 def history(place: Place, as_json: Json = False) -> None:
-    """Every reservation there ever was: who, when, what, at which cost, and what became of it, and why."""
+    """List every reservation: who, when, what, its cost, its outcome and the reason."""
     with one_line_errors(), one_line_warnings():
         entries = _open(place).history()
         if as_json:
@@ -134,13 +136,13 @@ def history(place: Place, as_json: Json = False) -> None:
 def verify(
     place: Place,
     head: Annotated[
-        str | None, typer.Option(help="A head noted earlier, NUMBER:HASH: it must still be in the record.")
+        str | None, typer.Option(help="A head noted earlier, as NUMBER:HASH. It must still be in the record.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every hash and total, and say in words what was found; exit code 4 if anything does not agree.
+    """Recompute every hash and total and give a verdict. The exit code is 4 if anything does not agree.
 
-    Note the head it prints elsewhere.
+    Keep a copy of the head that it prints somewhere else.
     """
     with one_line_errors(), one_line_warnings():
         from dpeigen.privacy.ledger import DamagedLedgerError
@@ -169,10 +171,10 @@ def export(
     out: Annotated[Path | None, typer.Option(help="File to write; standard output by default.")] = None,
     format: Annotated[
         str,
-        typer.Option("--format", help="csv (one line for an entry) or json (entries and the record with its hashes)."),
+        typer.Option("--format", help="csv (one line per entry) or json (entries and the record with its hashes)."),
     ] = "csv",
 ) -> None:
-    """Everything in the ledger, for an archive or a spreadsheet."""
+    """Write everything in the ledger to a file, for an archive or a spreadsheet."""
     with one_line_errors(), one_line_warnings():
         if format not in ("csv", "json"):
             fail(USAGE, f"--format must be csv or json. Got {format!r}.")
@@ -204,14 +206,12 @@ def resolve(
     ticket: Annotated[str, typer.Argument(metavar="ID", help="The open entry, as 'show' names it.")],
     outcome: Annotated[
         str,
-        typer.Option(
-            "--as", help="spent, or cancelled: nobody has seen anything drawn for it, and the cost comes back."
-        ),
+        typer.Option("--as", help="spent, or cancelled: nobody saw a result of it, and the cost is returned."),
     ],
-    reason: Annotated[str, typer.Option(help="How that is known; goes into the record.")],
+    reason: Annotated[str, typer.Option(help="How you know this; goes into the record.")],
     by: By = None,
 ) -> None:
-    """Close by hand a reservation that its process left open. Until then it counts as spent."""
+    """Close a reservation that its process left open. Until then it counts as spent."""
     with one_line_errors(), one_line_warnings():
         if outcome not in ("spent", "cancelled"):
             fail(USAGE, f"--as must be spent or cancelled. Got {outcome!r}.")

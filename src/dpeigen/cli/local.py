@@ -47,13 +47,14 @@ _PER_FILE = 5000
 Features = Annotated[int, typer.Option(help="Number of columns of a row.")]
 Epsilon = Annotated[float, typer.Option(help="Privacy loss ε > 0 of one report. There is no default.")]
 Delta = Annotated[float, typer.Option(help="δ of one report; 0 asks for pure privacy.")]
-Bound = Annotated[float, typer.Option(help="Public bound on the length of a row; longer rows are clipped to it.")]
+Bound = Annotated[float, typer.Option(help="Public bound on the norm of a row; longer rows are clipped to it.")]
 Mechanism = Annotated[str, typer.Option(help="auto, gaussian or privunit.")]
 Rows = Annotated[str, typer.Option("--rows", help="clip longer rows to the bound, or scale every row to it.")]
-MostRows = Annotated[int, typer.Option(help="Most rows behind one report; more than 1 if sites report sums.")]
+MostRows = Annotated[int, typer.Option(help="Maximum number of rows in one report; more than 1 if sites report sums.")]
 TOKEN = "DPEIGEN_TOKEN"
 TokenFile = Annotated[
-    Path | None, typer.Option(help=f"File with the token that senders share; {TOKEN} in the environment otherwise.")
+    Path | None,
+    typer.Option(help=f"File with the token that senders share; by default the environment variable {TOKEN}."),
 ]
 Agreed = Annotated[Path, typer.Option("--parameters", help="File made by 'dpeigen local parameters'.")]
 
@@ -69,7 +70,7 @@ def parameters(
     rows: Rows = "clip",
     most_rows: MostRows = 1,
     seeded_test: Annotated[
-        bool, typer.Option("--seeded-test", help="A rehearsal: reports made with a seed are taken. NOT PRIVATE.")
+        bool, typer.Option("--seeded-test", help="A rehearsal: reports made with a seed are accepted. NOT PRIVATE.")
     ] = False,
 ) -> None:
     """Write the parameters that clients and server agree on, and print the digest to be approved."""
@@ -89,7 +90,7 @@ def parameters(
 def randomize(
     file: Annotated[Path, typer.Argument(help="Rows: a CSV (with a header line), Parquet or Feather file.")],
     epsilon: Epsilon,
-    out: Annotated[Path, typer.Option(help="Folder for the reports; must not hold reports already.")],
+    out: Annotated[Path, typer.Option(help="Folder for the reports; must not contain reports yet.")],
     delta: Delta = 0.0,
     bound: Bound = 1.0,
     mechanism: Mechanism = "auto",
@@ -177,24 +178,26 @@ def aggregate(
     reports: Annotated[Path, typer.Argument(help="A Parquet or Arrow file of reports, or a folder of them.")],
     components: Annotated[int, typer.Option("--components", "-k", help="Number of components.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the release.")] = None,
-    sparse: Annotated[bool, typer.Option("--sparse", help="Components that share few columns.")] = False,
-    penalty: Annotated[float | None, typer.Option(help="Of --sparse; by default from the noise level.")] = None,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Components that use the same few columns.")] = False,
+    penalty: Annotated[
+        float | None, typer.Option(help="The penalty for --sparse; by default from the noise level.")
+    ] = None,
     shuffled_delta: Annotated[
         float | None,
         typer.Option(help="If the reports were shuffled together: the δ of the central guarantee to state."),
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="File that keeps the sum: resumed from if it exists, and written.")
+        Path | None, typer.Option(help="File that keeps the sum: read first if it exists, then written.")
     ] = None,
     agreed: Annotated[
         Path | None, typer.Option("--parameters", help="File of the agreed parameters; beside the reports by default.")
     ] = None,
     robust: Annotated[
-        bool, typer.Option("--robust", help="Shorten reports that are longer than honest ones: lies weigh less.")
+        bool, typer.Option("--robust", help="Shorten reports that are longer than honest ones, to limit false reports.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Add reports up and release the components that their average shows."""
+    """Add up reports and release the components of their average."""
     with one_line_errors():
         from rich.progress import Progress
 
@@ -213,7 +216,7 @@ def aggregate(
             task = progress.add_task("reports", total=None)
             server.add_files(reports, lambda done, total: progress.update(task, completed=done, total=total))
         if not server.n_reports:
-            raise UnreadableError(f"No report in {reports} could be taken; refused: {dict(server.refused)}.")
+            raise UnreadableError(f"No report in {reports} could be accepted; refused: {dict(server.refused)}.")
         if state is not None:
             server.save(state)
         release = server.sparse_pca(components, penalty) if sparse else server.pca(components)
@@ -231,10 +234,10 @@ def _resumed(state: Path, asked: LocalAggregator) -> LocalAggregator:
         raise ValueError(f"--state {state} was made with other parameters.")
     if found.aggregate != asked.aggregate:
         was = "with" if found.aggregate == "clipped" else "without"
-        raise ValueError(f"--state {state} was made {was} --robust. Do the same, or begin another state.")
+        raise ValueError(f"--state {state} was made {was} --robust. Do the same, or use a new state file.")
     if asked.shuffled_delta is not None and found.n_reports and found.shuffled_delta is None:
-        remedy = "Leave out --shuffled-delta, or begin another state."
-        raise ValueError(f"--state {state} holds reports that were not said to be shuffled. {remedy}")
+        remedy = "Leave out --shuffled-delta, or use a new state file."
+        raise ValueError(f"--state {state} contains reports that were not declared shuffled. {remedy}")
     found.shuffled_delta = asked.shuffled_delta
     return found
 
@@ -252,10 +255,10 @@ def _tell(server: Any, release: Any, out: Path | None, as_json: bool) -> None:
     if shuffled is not None:
         console.print(f"shuffled   ({shuffled.epsilon:.4g}, {shuffled.delta:g}) to all but the shuffler", markup=False)
     elif server.shuffled_delta is not None:
-        console.print("shuffled   no guarantee: some reports are sums of sites, which can be told apart", markup=False)
+        console.print("shuffled   no guarantee: some reports are sums of sites, which are recognisable", markup=False)
     console.print(_show.components_table(release))
     refused = ", ".join(f"{n} {reason}" for reason, n in server.refused.items()) or "none"
-    console.print(f"{server.n_reports} reports of {server.n_rows} rows taken; refused: {refused}", markup=False)
+    console.print(f"{server.n_reports} reports of {server.n_rows} rows accepted; refused: {refused}", markup=False)
     if server.aggregate == "clipped":
         console.print(f"{server.n_clipped} reports were longer than honest ones and were shortened", markup=False)
     if out is not None:
@@ -276,21 +279,22 @@ def serve(
     approved: Annotated[str, typer.Option(help="The digest of the parameters that was approved.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
-    largest_body: Annotated[int | None, typer.Option(help="Most bytes of a request; 4 MiB by default.")] = None,
-    reports_per_second: Annotated[float, typer.Option(help="Most reports a second from one address.")] = 10.0,
+    largest_body: Annotated[int | None, typer.Option(help="Largest request in bytes; 4 MiB by default.")] = None,
+    reports_per_second: Annotated[float, typer.Option(help="Maximum reports per second from one address.")] = 10.0,
     reports_per_second_in_all: Annotated[
-        float | None, typer.Option(help="Most reports a second from all together; ten times the former by default.")
+        float | None,
+        typer.Option(help="Maximum reports per second in all; ten times the limit of one address by default."),
     ] = None,
-    reports_per_request: Annotated[int, typer.Option(help="Most reports in one request.")] = 500,
+    reports_per_request: Annotated[int, typer.Option(help="Maximum reports in one request.")] = 500,
     reports_per_file: Annotated[int, typer.Option(help="Reports in one Parquet file.")] = 20_000,
-    most_reports: Annotated[int | None, typer.Option(help="Take no more than this many reports in all.")] = None,
+    most_reports: Annotated[int | None, typer.Option(help="Accept at most this many reports in all.")] = None,
     host_name: Annotated[
         list[str] | None,
-        typer.Option(help="A name that clients use for the service, again for more; requests for others are refused."),
+        typer.Option(help="A host name that clients use for the service; may be repeated. Other names are refused."),
     ] = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Take reports in over HTTP; what is acknowledged is on the disk."""
+    """Receive reports over HTTP. A report is acknowledged once it is on disk."""
     with one_line_errors():
         from dpeigen.local.journal import read_parameters
         from dpeigen.local.service import ingestion_app
@@ -308,7 +312,8 @@ def serve(
         )  # fmt: skip
         if token is None:
             tell(
-                "warning: without a token anyone who reaches this address may send reports, true or not (--token-file)"
+                "warning: without a token, anyone who reaches this address can send reports, true or false "
+                "(--token-file)"
             )
         typer.echo(f"Listening on http://{host}:{port}; reports go to {folder}")
         uvicorn.run(
@@ -324,10 +329,13 @@ def post(
     batch: Annotated[int, typer.Option(help="Reports in one request.")] = 500,
     token_file: TokenFile = None,
     allow_http: Annotated[
-        bool, typer.Option("--allow-http", help="Send over plain http:// to another machine; it can be changed there.")
+        bool,
+        typer.Option(
+            "--allow-http", help="Send over plain http:// to another machine; reports can be altered on the way."
+        ),
     ] = False,
 ) -> None:
-    """Send reports to the service. Sending them again is safe."""
+    """Send reports to the service. Sending the same reports again is safe."""
     with one_line_errors():
         from dpeigen.local.containers import reports_in
         from dpeigen.local.post import post_reports

@@ -17,7 +17,7 @@ __all__ = ["pca"]
 def pca(
     file: option.File,
     components: Annotated[
-        str | None, typer.Option("--components", "-k", help="Number of components, or 'private' to pay for it.")
+        str | None, typer.Option("--components", "-k", help="Number of components, or 'private' to estimate it.")
     ] = None,
     *,
     fitting: dict[str, Any],

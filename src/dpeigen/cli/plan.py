@@ -30,31 +30,31 @@ def plan(
         str, typer.Option("--components", "-k", help="Number of components, or all for the whole covariance.")
     ],
     epsilon: Annotated[float, typer.Option(help="Privacy loss ε > 0.")],
-    columns: Annotated[int | None, typer.Option(help="Number of columns; that of the table with --like.")] = None,
+    columns: Annotated[int | None, typer.Option(help="Number of columns; with --like, that of the table.")] = None,
     delta: Annotated[float, typer.Option(help="δ in [0, 1); 0 asks for pure privacy.")] = 0.0,
     target: Annotated[
-        float | None, typer.Option(help="An error to reach: also say which ε, or how many rows, would do.")
+        float | None, typer.Option(help="A target error: also print the ε, or the number of rows, that reaches it.")
     ] = None,
-    bound: Annotated[str | None, typer.Option(help="Public bound on the length of a row, or 'private'.")] = None,
+    bound: Annotated[str | None, typer.Option(help="Public bound on the norm of a row, or 'private'.")] = None,
     lower: Annotated[float | None, typer.Option(help="Public lower bound of the columns.")] = None,
     upper: Annotated[float | None, typer.Option(help="Public upper bound of the columns.")] = None,
-    center: Annotated[str, typer.Option(help="none (centred already), private or pairs.")] = "private",
+    center: Annotated[str, typer.Option(help="none (columns have mean 0), private or pairs.")] = "private",
     relation: Annotated[str, typer.Option(help="Neighbouring data sets: replace or add_remove.")] = "replace",
     like: Annotated[
         Path | None,
         typer.Option(
-            help="A PUBLIC or SYNTHETIC table (CSV, Parquet, Feather, NumPy) whose rows are drawn with replacement, in "
-            "place of --spectrum, --tails and --contamination. Never a private one: the plan would leak it."
+            help="A PUBLIC or SYNTHETIC table (CSV, Parquet, Feather, NumPy). Its rows are drawn with replacement, "
+            "instead of --spectrum, --tails and --contamination. Never a private table: the plan would leak it."
         ),
     ] = None,
     spectrum: Annotated[
         str | None,
         typer.Option(
-            help="What is assumed: spiked[:SIGNAL], power-law[:EXPONENT], eigenvalues as a,b,c, the folder of an "
-            "earlier release, or a CSV file with a public covariance matrix; spiked if nothing is said."
+            help="The assumed eigenvalues: spiked[:SIGNAL] (the default), power-law[:EXPONENT], numbers as a,b,c, the "
+            "folder of an earlier release, or a CSV file with a public covariance matrix."
         ),
     ] = None,
-    tails: Annotated[str, typer.Option(help="normal, or t3 for a t with 3 degrees of freedom.")] = "normal",
+    tails: Annotated[str, typer.Option(help="normal, or t3 for Student's t with 3 degrees of freedom.")] = "normal",
     contamination: Annotated[float, typer.Option(help="Share of rows that are outliers.")] = 0.0,
     metric: Annotated[
         str | None,
@@ -65,17 +65,17 @@ def plan(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="A method to plan for, again for more; by default all with a worst-case guarantee."),
+        typer.Option(help="A method to plan for; may be repeated. By default all with a worst-case guarantee."),
     ] = None,
     trust: Annotated[
         str,
         typer.Option(
-            help="central: a curator holds the rows. local: every person sends one report of their row, and --epsilon "
-            "and --delta are of a report."
+            help="central: a curator holds the rows. local: every person sends one report about their row, and "
+            "--epsilon and --delta are per report."
         ),
     ] = "central",
     sparsity: Annotated[
-        int | None, typer.Option(help="With --trust local: columns that the components are assumed to lie on.")
+        int | None, typer.Option(help="With --trust local: the assumed number of columns with nonzero loadings.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of error against ε to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -83,12 +83,12 @@ def plan(
     column_type: option.ColumnType = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="With --like: a file of settings that says how the table is written, and which columns."),
+        typer.Option(help="With --like: a file of settings that declares the table's format and columns."),
     ] = None,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Predict the error of every method before anything is spent; no private data are read."""
+    """Predict the error of every method before anything is spent. Reads no private data."""
     with one_line_errors():
         from dpeigen.planner.beside import beside
         from dpeigen.planner.inverse import check_target, epsilon_for, rows_for
@@ -179,7 +179,9 @@ def _plan_local(
     if k is None:
         raise ValueError("--components must be a number with --trust local.")
     if facts["bound"] == "private":
-        raise ValueError("--bound must be a public number with --trust local, or left out: rows are scaled then.")
+        raise ValueError(
+            "--bound must be a public number with --trust local, or left out, in which case rows are scaled."
+        )
     found = plan_local(rows, width, k, **budget, **facts, sparsity=sparsity)
     needed: dict[str, float | None] = {}
     if target is not None:
@@ -199,7 +201,7 @@ def _plan_local(
     out, delta = console(), budget["delta"]
     out.print(
         f"{rows:,} reports of {width} columns, {k} components, ε = {budget['epsilon']:g}, δ = {delta:g} for each "
-        "report, which nobody is trusted with. No data were read.",
+        "report. Nobody is trusted with a row. No data were read.",
         markup=False,
     )
     table = Table(title=f"Predicted {METRIC_NAMES[found.metric]}", title_justify="left", title_style="bold")
@@ -289,7 +291,7 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
         out.print(f'"auto" chooses {found.choice.method.name} with {_options(found.choice.method)}', markup=False)
     for p in found.predictions:
         if p.assumptions:
-            out.print(f"{p.method} is not worst-case, its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
+            out.print(f"{p.method} is not worst-case; its guarantee assumes: {'; '.join(p.assumptions)}", markup=False)
         if p.worst > _FAILED * p.high:
             out.print(f"{p.method}: a run in {p.runs} failed, with an error of {p.worst:.2g}", markup=False)
     for line in left_out(found.refused):
@@ -297,9 +299,10 @@ def _print(found: Plan, target: float | None, needed: dict[str, Any], as_json: b
     out.print(f"without privacy    {found.floor:.3g}")
     if found.rate is not None:
         out.print(f"minimax rate       {found.rate:.3g} (its constant is not known)")
-    about = "one row's values" if facts["relation"] == "replace" else "whether one row is there"
+    about = "one row's values" if facts["relation"] == "replace" else "whether one row is present"
     out.print(
-        f"best attack        by (ε, δ) alone, right {100 * found.success:.1f}% of the time about {about}; a coin is 50%"
+        f"best attack        from (ε, δ) alone, guesses {about} correctly in {100 * found.success:.1f}% of cases "
+        "(a coin: 50%)"
     )
     if target is not None:
         epsilon, rows = needed["epsilon"], needed["rows"]
@@ -313,7 +316,9 @@ def _read(like: int | None) -> str:
     """What was read."""
     if like is None:
         return "No data were read."
-    return f"Rows are drawn from the {like:,} of --like, which must be public or synthetic. No other data were read."
+    return (
+        f"Rows are drawn from the {like:,} rows of --like, which must be public or synthetic. No other data were read."
+    )
 
 
 def _options(method: Method) -> str:
@@ -381,7 +386,7 @@ def _matrix(path: Path) -> Any:
 
     import numpy as np
 
-    must = "numbers with commas between them: a public covariance matrix, with as many lines as columns"
+    must = "numbers separated by commas: a public covariance matrix, with as many lines as columns"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a file without lines

@@ -34,11 +34,11 @@ __all__ = [
 
 
 def reproduce(
-    key: Annotated[str | None, typer.Argument(help="Which one; without it, list them.")] = None,
+    key: Annotated[str | None, typer.Argument(help="The reproduction to run; without it, they are listed.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few repetitions: minutes become seconds.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; papers/KEY/out by default.")] = None,
     papers: Annotated[
-        Path | None, typer.Option(help="Another papers folder than that of the package's source; its code is run.")
+        Path | None, typer.Option(help="A papers folder other than that of the package's source. Its code is run.")
     ] = None,
     contents: Annotated[
         bool, typer.Option("--list", help="Show every table and figure of the papers, and whether it is reproduced.")

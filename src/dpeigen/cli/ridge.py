@@ -19,7 +19,7 @@ __all__ = ["ridge"]
 @fits_files
 def ridge(
     file: option.File,
-    target: Annotated[str | None, typer.Option("--target", "-y", help="The column to explain by the others.")] = None,
+    target: Annotated[str | None, typer.Option("--target", "-y", help="The column to predict from the others.")] = None,
     alpha: Annotated[
         str | None,
         typer.Option(

@@ -46,42 +46,42 @@ def scoremap(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="Privacy loss ε > 0 of the map. No default: here, or as 'map_epsilon' in the file of --config."
+            help="Privacy loss ε > 0 of the map. No default: give it here, or as 'map_epsilon' in the --config file."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the map; must not hold one already. Needed unless --dry-run.")
+        Path | None, typer.Option(help="Folder for the map; must not contain one yet. Required unless --dry-run.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column that holds the class of a row.")] = None,
     labels: Annotated[str | None, typer.Option(help="The public list of classes, as a,b,c.")] = None,
-    by_class: Annotated[str, typer.Option(help="centroids, or density for one of each class.")] = "centroids",
+    by_class: Annotated[str, typer.Option(help="centroids, or density for a density of each class.")] = "centroids",
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="A feature column of categories as it was declared for the release: name=a|b|c. Needed only for "
-            "releases that do not say it themselves."
+            help="A categorical feature column as it was declared for the release: name=a|b|c. Needed only for "
+            "releases that do not record it."
         ),
     ] = None,
     column_type: option.ColumnType = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="The file of settings of the release: how the file is written, types and categories of columns, "
-            "ledger, require_ledger and missing are taken from it, and epsilon from 'map_epsilon': the map costs "
-            "something of its own."
+            help="The settings file of the release. It supplies the file format, types and categories of columns, "
+            "ledger, require_ledger and missing. epsilon is read from 'map_epsilon', because the map has a cost of "
+            "its own."
         ),
     ] = None,
     ledger: option.LedgerFile = None,
     missing: Annotated[
         str | None,
         typer.Option(
-            help="Cells that are missing or unreadable: refuse; correct (they count as the released centre of their "
-            "column); or drop (the whole row does)."
+            help="Cells that are missing or unreadable. refuse: stop. correct: replace them by the released centre of "
+            "their column. drop: replace the whole row by the centre."
         ),
     ] = None,
     on_bad_row: Annotated[str | None, typer.Option(help="The older name of --missing.", hidden=True)] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be paid for; read no row, spend nothing.")
+        bool, typer.Option("--dry-run", help="Print what would be measured. Reads no row and spends nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     *,
@@ -124,8 +124,8 @@ def prepare_map(given: Mapping[str, Any]) -> tuple[PrivateScoreMap, Source]:
     if epsilon is None:
         beside = ", where 'epsilon' is that of the release" if "epsilon" in study.settings else ""
         raise ValueError(
-            "--epsilon has no default: give the privacy loss of the map, which comes on top of that of the "
-            f"release, for example 1, here or as 'map_epsilon' in the file of --config{beside}."
+            "--epsilon has no default: give the privacy loss of the map, which adds to that of the release, for "
+            f"example 1, here or as 'map_epsilon' in the file of --config{beside}."
         )
     ledger = study.settings.get("ledger") if given["ledger"] is None else given["ledger"]
     insists = f"'require_ledger' in {given['config']} says so" if study.settings.get("require_ledger") else ""
@@ -237,5 +237,5 @@ def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:
         where = f"at ({place})" if line["shown"] else NOISE
         typer.echo(f"{clean(line['label']):<28} about {line['count']:8.0f} ± {off:.0f} {what} {where}")
     if lines:
-        typer.echo("±: where the privacy noise ends in 95% of releases; sampling error comes on top.")
+        typer.echo("±: contains the privacy noise in 95% of releases; sampling error comes on top.")
     typer.echo(f"Map written to {out}")

@@ -120,7 +120,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
     def _refuse_unknown_width(self, X: Any) -> None:
         """Under add/remove refuse, whatever is in it, what tells its number of columns by its rows only.
 
-        A table without rows and one with a single row are neighbours there, and must not be told apart by an error.
+        A table without rows and one with a single row are neighbours there, and an error must not distinguish them.
         """
         if isinstance(X, Source):
             by_rows = not X.width_declared
@@ -138,7 +138,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
     def _table(self, X: Any, **options: Any) -> Any:
         """X as scikit-learn reads tables, but with errors that quote no entry of X.
 
-        A column that says whose row it is, is no feature, and is passed over.
+        A column of ids is not used as a feature, and is skipped.
         """
         unit, names = getattr(self, "unit", None), getattr(X, "columns", ())
         if isinstance(unit, str) and type(X).__module__.split(".")[0] in ("pandas", "polars") and unit in names:

@@ -1,4 +1,4 @@
-"""``n_components="private"`` after a whole covariance: as many components as can be told from noise, and at least one.
+"""``n_components="private"`` after a whole covariance: as many components as stand out of the noise, and at least one.
 
 Post-processing of the release, by the rule that `Release.resolved` is: so tables, plots and the number agree.
 """

@@ -122,7 +122,7 @@ class PaidCourse:
         except ValueError as error:
             if self.drawn:
                 text = str(error).replace("Nothing was spent.", "").strip()
-                text += " The rows were read before, and what was drawn from them then stays paid for."
+                text += " The rows had already been read, and what was drawn from them stays spent."
             else:
                 if isinstance(error, BadRowsError):
                     self._give_back(error)
@@ -141,7 +141,7 @@ class PaidCourse:
                 self._ledger.commit(self.ticket)
                 self._state = "committed"
         except LEDGER_FAILS as error:
-            failed += f" The release was made, but the ledger could not record that: {_sentence(error)} {self.words}"
+            failed += f" The release was made, but the ledger could not record it: {_sentence(error)} {self.words}"
         self.over = True
         if failed:
             raise PaidError(f"{failed.strip()} This error holds it as its attribute 'release'.", done)
@@ -165,7 +165,7 @@ class PaidCourse:
         if self._state == "asked for":
             return f"Whether a reservation was made is not known. See: dpeigen ledger show {place}"
         if self._state == "returned":
-            return f"{name} was given back: nothing was spent."
+            return f"{name} was cancelled: nothing was spent."
         if self._state == "committed":
             return "The ledger has recorded the release."
         if self.drawn:

@@ -28,7 +28,7 @@ class PrivateCovariance(PrivateEstimator):
     """Covariance estimation under differential privacy.
 
     With ``center=None`` the result is the second moment about 0, divided by the number of rows. With
-    ``scale="private"`` it is the correlation matrix. Where rows × ε are too few to say anything, the fit refuses.
+    ``scale="private"`` it is the correlation matrix. If rows × ε is too small for a result, the fit is refused.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ class PrivateCovariance(PrivateEstimator):
     method : str or Method, default="auto"
         As for `PrivatePCA`: "auto", "whitened", "gaussian", "laplace", "matrix-laplace", … or an instance.
     bound : float, (lower, upper), "private" or None, default=None
-        As for `PrivatePCA`: a public radius, public bounds of the columns, or "private" to pay for a radius.
+        As for `PrivatePCA`: a public radius, public bounds of the columns, or "private" to estimate a radius.
     center : None, array, "private" or "pairs", default="private"
         As for `PrivatePCA`. None: second moments about 0.
     relation : {"replace", "add_remove"}, default="replace"
         What neighbouring data sets are. Under "replace" the number of rows is public.
     shrink : bool, default=True
-        Remove the known inflation of the noisy eigenvalues; costs nothing. False leaves the projection on positive
-        semi-definite matrices of feasible trace only. For the methods that add noise to a whole matrix ("gaussian",
+        Remove the known inflation of the noisy eigenvalues; costs nothing. False: only project onto positive
+        semi-definite matrices of feasible trace. For the methods that add noise to a whole matrix ("gaussian",
         "laplace", "matrix-laplace"); the others have no such inflation.
     ledger : path, postgresql:// URL or Ledger, default=None
         Where the budget of the data set is kept.
@@ -55,13 +55,13 @@ class PrivateCovariance(PrivateEstimator):
     scale : None, array or "private", default=None
         What columns are divided by, as for `PrivatePCA`.
     robust : bool, default=False
-        Directions of signs of rows, which few outliers cannot turn far, as for `PrivatePCA`.
+        Use directions of signs of rows, on which outliers have little influence, as for `PrivatePCA`.
     units : None or "same", default=None
-        "same": all columns are measured in one unit, such as pixels; a public statement.
+        "same": all columns are measured in the same unit, such as pixels; a public statement.
     unit : str or None, default=None
-        The name of the column that says whose row it is, such as "patient_id"; None: the guarantee is for one row.
+        The name of the column of ids, such as "patient_id"; None: the guarantee is for one row.
     max_rows : int or None, default=None
-        How many rows of a unit are used, as for `PrivatePCA`; None: all, and they share one weight.
+        How many rows of a unit are used, as for `PrivatePCA`; None: all, with total weight 1.
     missing : {"refuse", "correct", "drop"}, default="refuse"
         What to do with missing or unreadable cells, as for `PrivatePCA`.
     columns : dict, "schema" or None, default=None
@@ -77,7 +77,7 @@ class PrivateCovariance(PrivateEstimator):
     scale_ : (d,) what columns were divided by, or None: with ``scale`` the two matrices are those of divided columns.
     location_ : (d,) the private or public centre, or None with center="pairs".
     n_features_in_, feature_names_in_ : public facts.
-    guarantee_, release_ : what was promised, and everything that was read out of the data.
+    guarantee_, release_ : the guarantee, and everything that was taken from the data.
 
     Examples
     --------

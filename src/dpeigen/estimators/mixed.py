@@ -88,13 +88,13 @@ def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
 
 
 def warn_of_ids(names: list[str]) -> None:
-    """Warn where the name of a column, which is public, says that it tells whose row it is."""
+    """Warn where the name of a column, which is public, looks like an id."""
     for name in names:
         if looks_like_id(name):
             warnings.warn(
-                f"Column {str(name)!r} looks like an identifier. If someone may have several rows, give "
-                f"unit={str(name)!r}: then all their rows are protected together, and the column is no feature. If "
-                "everyone has one row, leave the column out. As it is, the guarantee is for one row.",
+                f"Column {str(name)!r} looks like an identifier. If a person may have several rows, give "
+                f"unit={str(name)!r}: all rows of a person are then protected together, and the column is not used as "
+                "a feature. If everyone has one row, leave the column out. As it is, the guarantee is for one row.",
                 UnitWarning,
                 stacklevel=5,
             )

@@ -29,30 +29,31 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """Principal component analysis under differential privacy.
 
     It estimates the principal components of the covariance matrix, or with ``scale="private"`` those of the correlation
-    matrix. ``robust=True`` asks for directions of signs instead: the same for elliptical rows, others for skewed ones.
-    ``release_.estimand`` says which they are.
+    matrix. ``robust=True`` asks for directions of signs instead, which are the same for elliptical rows but differ for
+    skewed ones. ``release_.estimand`` says which were estimated.
 
     Parameters
     ----------
     n_components : int or "private"
-        Number of components k, at most the number of columns; "private" pays for it from noisy eigenvalues.
+        Number of components k, at most the number of columns; "private" estimates it from noisy eigenvalues, with part
+        of the budget if necessary.
     epsilon : float
         Privacy loss ε > 0. There is no default.
     delta : float, default=0.0
         δ in [0, 1); 0 asks for pure ε-privacy.
     method : str or Method, default="auto"
         "auto", "whitened", "gaussian", "laplace", "matrix-laplace", "spatial-sign", "refined", "kendall", … ("dp-pca"
-        and "oja" for rows that come once, see `partial_fit`), or an instance from `dpeigen.methods`.
-        "auto" chooses, from public facts only, a mechanism for what is asked for. Only where rows × ε are too few for
-        the components of the covariance, and no bound is given, directions of signs stand in for them, and
-        ``release_.choice`` says so. Naming "spatial-sign", "refined" or "kendall" asks for directions of signs.
+        and "oja" for rows that are seen only once, see `partial_fit`), or an instance from `dpeigen.methods`.
+        "auto" chooses a mechanism for what you ask for, from public facts only. If rows × ε is too small for the
+        components of the covariance, it uses directions of signs instead, and ``release_.choice`` says so. Naming
+        "spatial-sign", "refined" or "kendall" asks for directions of signs.
     bound : float, (lower, upper), "private" or None, default=None
-        A public bound on the length of a row, that is, on its distance from the public centre, or from 0 where there is
-        none; public bounds of the columns; "private" to pay for a radius; None where the method needs none. Rows
-        outside are clipped.
+        A public bound on the length of a row, that is, on its distance from the public centre, or from 0 if there is
+        none; public bounds of the columns; "private" to estimate a radius from the budget; None if the method needs no
+        bound. Rows outside are clipped.
     center : None, array, "private" or "pairs", default="private"
-        None or 0 if the data are centred already; a public centre; "private" to pay for one; "pairs" to use
-        differences of random disjoint pairs of rows, which need no centre (then ``mean_`` is None).
+        None or 0 if the data are centred already; a public centre; "private" to estimate one from the budget; "pairs"
+        to use differences of random disjoint pairs of rows, which need no centre (then ``mean_`` is None).
     relation : {"replace", "add_remove"}, default="replace"
         What neighbouring data sets are. Under "replace" the number of rows is public.
     ledger : path, postgresql:// URL or Ledger, default=None
@@ -60,31 +61,32 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     random_state : int, Generator or None, default=None
         For tests and papers only: a seeded release is not private, and says so.
     scale : None, array or "private", default=None
-        What columns are divided by. None: nothing, so that a column in large numbers has a large part in the
-        components. "private": their released standard deviations, at no cost beyond that of the covariance. An array:
-        public deviations, one for each column. The results are those of the divided columns, but ``mean_``,
-        `transform` and `inverse_transform` are in the data's own units.
+        What columns are divided by. None: nothing, so columns with large numbers dominate the components. "private":
+        their released standard deviations, at no cost beyond that of the covariance. An array: public standard
+        deviations, one for each column. The results are those of the divided columns, but ``mean_``, `transform` and
+        `inverse_transform` are in the data's own units.
     robust : bool, default=False
-        Directions of signs of rows (spatial signs, or Kendall's tau), which outliers cannot turn far. Where rows are
-        enough for a paid median length, those far beyond it count next to nothing: clusters of outliers have no part.
+        Use directions of signs of rows (spatial signs, or Kendall's tau), on which outliers have little influence. If
+        there are enough rows for a private median length, rows far beyond it get almost no weight, so that distant
+        clusters of outliers are ignored.
     units : None or "same", default=None
-        "same" is a public statement: all columns are measured in one unit, such as pixels. Then one paid scale does for
-        all of them. None: every column gets a unit of its own.
+        "same" is a public statement: all columns are measured in the same unit, such as pixels. One private scale is
+        then estimated for all of them. None: every column gets its own scale.
     unit : str or None, default=None
-        The name of the column that says whose row it is, such as "patient_id"; it is no feature. Neighbouring tables
-        then differ in all rows of one of them, however many. Or give ids, one for each row: ``fit(X, unit=ids)``. None:
-        the guarantee is for one row. Under "replace" the number of units is public, and that of rows is not.
+        The name of the column of ids, such as "patient_id"; it is not used as a feature. Neighbouring tables then
+        differ in all rows of one id, however many there are. Or give ids, one for each row: ``fit(X, unit=ids)``. None:
+        the guarantee is for one row. Under "replace" the number of units is public, and the number of rows is not.
     max_rows : int or None, default=None
-        None: every unit counts one, and its rows share that. m: each row counts alike, and at most m rows of a unit,
-        drawn at random, are used. They are clipped together. Where most units have fewer rows, noise would be much
-        larger than that of one row each: then a unit counts as fewer than m rows. That number is paid for
+        None: every unit has weight 1, divided among its rows. m: each row has the same weight, and at most m rows of a
+        unit, drawn at random, are used. They are clipped together. If most units have fewer rows, noise would be much
+        larger than with one row each: a unit then counts as fewer than m rows. That number is estimated from the budget
         (``release_.facts["rows_that_count"]``), and grows to m with ε and the number of units.
     missing : {"refuse", "correct", "drop"}, default="refuse"
         What to do with cells that are NaN, infinite, or not what their column is declared to be. "refuse": stop before
-        anything is spent. "correct": they are missing cells, the others of their row are used, and results are
-        corrected for the shares of missing cells, which are paid for and released; right where it does not depend on
-        any value whether a cell is missing. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace". "drop":
-        a row with such a cell counts as a row at the centre that rows are measured from.
+        anything is spent. "correct": treat them as missing, use the other cells of the row, and correct the results for
+        the shares of missing cells, which are estimated from the budget and released; valid if whether a cell is
+        missing does not depend on any value. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace".
+        "drop": replace a row that has such a cell by the centre that rows are measured from.
     columns : dict, "schema" or None, default=None
         The columns of X to use, and what is declared about each: categories, ordinal scales, dates, limits, transforms,
         units of measure (`dpeigen.sources.open_source`). "schema": all columns by their own types; it says that these
@@ -99,12 +101,12 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     components_ : (k, d) orthonormal rows.
     explained_variance_, explained_variance_ratio_ : (k,) private variances, decreasing.
     mean_ : (d,) the private or public centre, or None.
-    scale_ : (d,) what columns are divided by, public or private deviations, or None for the data's own units.
+    scale_ : (d,) what columns are divided by, public or private standard deviations, or None for the data's own units.
     noise_variance_ : mean variance of the directions left out.
     n_components_, n_features_in_, feature_names_in_ : public facts.
     n_samples_seen_ : rows that ``partial_fit`` was given so far.
     guarantee_ : `Guarantee`.
-    release_ : `Release`, the only thing the fit read out of the data.
+    release_ : `Release`, the only thing that the fit took from the data.
 
     Examples
     --------
@@ -166,7 +168,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         X : array, data frame, Arrow table, path of a file, Dask or Spark table, or source
             n rows and d columns: whatever `dpeigen.sources.open_source` takes, or a source that it made.
         y : None
-            Not used; it is there for scikit-learn's pipelines.
+            Not used; it exists for scikit-learn's pipelines.
         unit : array of n ids, str or None, default=None
             Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
             parameter.
@@ -222,9 +224,9 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self
 
     def explain(self, X: Any, *, unit: Any = None, count: bool = True) -> FitPlan:
-        """Say what `fit` would do with X: the method, what it would pay for, and how often it would read X.
+        """Say what `fit` would do with X: the method, what it would measure, and how often it would read X.
 
-        Spends nothing and looks at no value.
+        Spends nothing and reads no value.
 
         Parameters
         ----------
@@ -250,7 +252,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Compute the scores of rows along the components.
 
         This is not private by itself: scores of private rows are private data. With ``missing="correct"`` a missing
-        cell is put at the released centre of its column, ``mean_``.
+        cell is replaced by the released centre of its column, ``mean_``.
 
         Parameters
         ----------
@@ -260,7 +262,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Returns
         -------
         (n, k) array
-            Scores, in the data's units, or in deviations where there is a ``scale_``.
+            Scores, in the data's units, or in standard deviations if there is a ``scale_``.
         """
         self._check_fitted()
         return by_blocks(X, self._scores)
@@ -314,10 +316,10 @@ def _instead(n_components: Any) -> str | None:
     share = isinstance(n_components, float) and 0 < n_components < 1
     if not share and n_components != "mle":
         return None
-    private = "'private' pays for a number of components that stand out of the noise."
+    private = "'private' estimates, from the budget, how many components stand out of the noise."
     if not share:
-        return f"The number cannot be read out of the table at no cost: {private}"
+        return f"The number cannot be taken from the table without spending budget: {private}"
     return (
-        "How many components a share of the variance takes is a fact about the table, and costs budget. "
+        "The number of components that reach a share of the variance is a fact about the table, so it costs budget. "
         f"{private} Or give a number; `release_.intervals().shares` has the shares of variance with their errors."
     )

@@ -24,16 +24,16 @@ from dpeigen.sources import ArraySource
 __all__ = ["TRUNCATED", "FitPlan", "missing_notes", "promise", "rehearse", "unit_notes"]
 
 TRUNCATED = (
-    "Noise that is continuous is drawn in floating point. A Gaussian ends at 9.155 standard deviations: beyond them "
-    "lies a probability of 5.4e-20 for each number drawn, which δ does not include."
+    "Continuous noise is drawn in floating point. Gaussian noise is cut off at 9.155 standard deviations; δ does not "
+    "include the probability beyond them, 5.4e-20 for each number drawn."
 )
 _NONE_BAD = (
-    "Tables with missing or unreadable cells are refused, without noise: this release tells that there were none. "
-    "missing='correct' does not."
+    "Tables with missing or unreadable cells are refused, without noise, so this release reveals that there were none. "
+    "With missing='correct' it would not."
 )
 _DROPPED = (
-    "A row with a missing or unreadable cell was put at the centre that rows are measured from. It counts as a row: it "
-    "draws variances to 0 and means to that centre. missing='correct' does not."
+    "A row with a missing or unreadable cell was replaced by the centre. It counts as a row, so it pulls variances "
+    "towards 0 and means towards that centre. missing='correct' avoids this."
 )
 
 
@@ -120,20 +120,20 @@ def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> t
     """What is estimated where rows belong to units, and what counts; ``counted``: as it was paid for."""
     if unit == "row":
         return ()
-    whose = f"Rows belong together by {unit!r}, and a row without one is by itself. "
+    whose = f"Rows with the same {unit!r} are protected together; a row without one is a unit of its own. "
     if max_rows is None:
-        return (f"{whose}Each {unit!r} counts one, and its rows share that: results are those of a random row of a "
-                "random one.",)  # fmt: skip
+        return (f"{whose}Each {unit!r} has weight 1, divided among its rows: results are those of a random row of a "
+                f"random {unit!r}.",)  # fmt: skip
     number = str(counted or "c")
-    counts = f"Each row counts alike, but one {unit!r} as at most {number} rows" + (
-        f"; {'this number' if counted else 'c'} is paid for, and is smaller than {max_rows} where noise would be much "
-        "larger than that of one row each" if counted != max_rows else ""
+    counts = f"Each row has the same weight, but one {unit!r} counts as at most {number} rows" + (
+        f"; {'this number' if counted else 'c'} is estimated from the budget, and is smaller than {max_rows} if the "
+        "noise would be much larger than with one row each" if counted != max_rows else ""
     )  # fmt: skip
     return (f"{whose}At most {max_rows} rows of one {unit!r}, drawn at random, are used. {counts}. Its rows are "
-            "clipped together: if their joint length, the root of the sum of their squared lengths divided by "
-            f"{number} (or by their number, if that is larger), is more than the radius, all of them are shortened by "
-            "one factor. Questions about single columns and pairs use one row of each. A released number of units is "
-            f"the number of rows that count divided by {number}.",)  # fmt: skip
+            "clipped together: if their joint norm, the root of the sum of their squared norms divided by "
+            f"{number} (or by their number, if that is larger), exceeds the radius, all of them are shortened by "
+            f"the same factor. Measurements of single columns and pairs use one row of each {unit!r}. A released "
+            f"number of units is the number of rows that count divided by {number}.",)  # fmt: skip
 
 
 def missing_notes(missing: str) -> tuple[str, ...]:

@@ -49,14 +49,14 @@ __all__ = ["PrivateRidge", "column_factors"]
 class PrivateRidge(RegressorMixin, PrivateEstimator):
     """Linear least squares with an l2 penalty, under differential privacy.
 
-    One covariance of the rows (features, target) is released; everything else is computed from it for free. For other
-    targets, subsets of features or penalties use ``release_.ridge``: it costs nothing more.
+    One covariance of the rows (features, target) is released; everything else is computed from it at no cost. For other
+    targets, subsets of features or penalties use ``release_.ridge``, which costs nothing more.
 
     Parameters
     ----------
     alpha : float ≥ 0 or "auto", default=1.0
-        The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, for free, knowing the
-        noise; with privacy a good α is mostly far larger than without.
+        The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, at no cost, and
+        accounts for the noise; with privacy a good α is usually far larger than without.
     epsilon : float
         Privacy loss ε > 0. There is no default.
     delta : float, default=0.0
@@ -65,10 +65,10 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         As for `PrivatePCA`: "auto", "whitened", "gaussian", "laplace", "matrix-laplace", … or an instance.
     bound : float, (lower, upper), "private" or None, default=None
         As for `PrivatePCA`. A radius bounds the joint row (x, y). Column bounds are those of X and need
-        ``target_bounds``. With a radius or "private" the scale of y is yours: the noise has the same size on every
-        entry, so a target much shorter than the rest of the row drowns.
+        ``target_bounds``. With a radius or "private" you must scale y: the noise has the same size on every entry, so
+        it hides a target much shorter than the rest of the row.
     target_bounds : (lower, upper), default=None
-        Public bounds of y, with column bounds in ``bound`` only.
+        Public bounds of y; only with column bounds in ``bound``.
     center : None, array, "private" or "pairs", default="private"
         As for `PrivatePCA`; an array is a public centre of the joint row, the target's last. None fits through 0, an
         array through that point. "pairs" gives coefficients without an intercept, so it cannot predict.
@@ -80,16 +80,16 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         For tests and papers only: a seeded release is not private, and says so.
     scale : None, array or "private", default=None
         None: the penalty is on coefficients in the data's own units. "private": features are divided by their released
-        deviations before the penalty, as after a StandardScaler, so that α does not depend on units. An array: public
-        deviations of the joint row, the target's last. Coefficients are in the data's own units always.
+        standard deviations before the penalty, as after a StandardScaler, so α does not depend on units. An array:
+        public standard deviations of the joint row, the target's last. Coefficients are always in the data's own units.
     robust : bool, default=False
-        Directions of signs of rows, which few outliers cannot turn far, as for `PrivatePCA`.
+        Use directions of signs of rows, on which outliers have little influence, as for `PrivatePCA`.
     units : None or "same", default=None
-        "same": all columns are measured in one unit, such as pixels; a public statement.
+        "same": all columns are measured in the same unit, such as pixels; a public statement.
     unit : str or None, default=None
-        The name of the column that says whose row it is, such as "patient_id"; None: the guarantee is for one row.
+        The name of the column of ids, such as "patient_id"; None: the guarantee is for one row.
     max_rows : int or None, default=None
-        How many rows of a unit are used, as for `PrivatePCA`; None: all, and they share one weight.
+        How many rows of a unit are used, as for `PrivatePCA`; None: all, with total weight 1.
     missing : {"refuse", "correct", "drop"}, default="refuse"
         What to do with missing or unreadable cells, as for `PrivatePCA`. A row is a row of X and its entry of y
         together; either may be missing.
@@ -105,9 +105,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     alpha_ : the penalty used. With "auto" and column bounds it is α·Σ(s·w)², s = ``release_.facts["ridge"]["scales"]``:
         the widths of the columns' bounds, relative to their geometric mean.
     coef_error_bound_ : with probability 95% over the noise, the coefficients are at most this far (in ℓ2) from those
-        without noise, at the same α; None where the method does not state the error of its covariance.
+        without noise, at the same α; None if the method does not state the error of its covariance.
     n_features_in_, feature_names_in_ : public facts.
-    guarantee_, release_ : what was promised, and everything that was read out of the data.
+    guarantee_, release_ : the guarantee, and everything that was taken from the data.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     >>> model = PrivateRidge("auto", epsilon=1.0, bound=(-1, 1), target_bounds=(-1, 1)).fit(X, y)
     >>> np.round(model.coef_, 1)
     array([ 0.5, -0.3])
-    >>> model.release_.ridge("x0", features=["x1", "y"]).feature_names  # another question, for free
+    >>> model.release_.ridge("x0", features=["x1", "y"]).feature_names  # another question, at no cost
     ('x1', 'y')
     """
 

@@ -34,7 +34,7 @@ from dpeigen.stats.lattice import LEVELS
 __all__ = ["PrivateScoreMap"]
 
 _DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
-_FILLED = "A missing or unreadable cell was put at the released centre of its column."
+_FILLED = "A missing or unreadable cell was replaced by the released centre of its column."
 
 
 class PrivateScoreMap(PrivateEstimator):
@@ -46,13 +46,13 @@ class PrivateScoreMap(PrivateEstimator):
     Parameters
     ----------
     release : Release
-        Of the same table: with at least two components and a centre. Where it has a ``scale``, rows are divided by it.
+        A release of the same table, with at least two components and a centre. Rows are divided by its ``scale``.
     epsilon : float
         Privacy loss ε > 0 of the map. There is no default.
     labels : list of names or numbers, default=None
         Public list of the classes. It must not be made from the data. Rows with another label belong to no class.
     label : str, default=None
-        Name of the column that holds the label, for tables with named columns; or give ``y`` to `fit`.
+        Name of the column of labels, for tables with named columns; or give ``y`` to `fit`.
     by_class : {"centroids", "density"}, default="centroids"
         With labels, the centre of each class on a density of all rows, or a density for each class as well.
     axes : pair of int, default=(0, 1)
@@ -62,22 +62,22 @@ class PrivateScoreMap(PrivateEstimator):
     cells : int or "auto", default="auto"
         Cells along an axis; "auto": from ε and the public or released number of rows.
     density_share : float or None, default=None
-        The share of ε for the density where there are labels; None: a quarter, or half for a density of each class.
+        The share of ε for the density if there are labels; None: a quarter, or half for a density of each class.
     ledger : path, postgresql:// URL or Ledger, default=None
         Where the budget of the data set is kept.
     random_state : int, Generator or None, default=None
         For tests and papers only: a seeded release is not private, and says so.
     unit : str or None, default=None
-        The name of the column that says whose row it is, as in `PrivatePCA`; None: that of the release. The map must
+        The name of the column of ids, as in `PrivatePCA`; None: that of the release. The map must
         protect the same unit as the release. One row of each unit, drawn at random, is on the map.
     missing : {"refuse", "correct", "drop"}, default="refuse"
-        As in `PrivatePCA`, but with "correct" a missing cell counts as the released centre of its column.
+        As in `PrivatePCA`, but with "correct" a missing cell is replaced by the released centre of its column.
     on_bad_row : str, default=None
         Deprecated: use ``missing``.
 
     Attributes
     ----------
-    map_ : `ScoreMap`, the only thing the fit read out of the data.
+    map_ : `ScoreMap`, the only thing that the fit took from the data.
     guarantee_ : `Guarantee` of the map alone; ``map_.total`` adds the release.
     n_features_in_, feature_names_in_ : public facts.
 
@@ -202,8 +202,8 @@ class PrivateScoreMap(PrivateEstimator):
             raise TypeError(f"The 'release' parameter of {owner} must be a Release. Got an object of type {kind}.")
         if self.release.mean is None:
             raise ValueError(
-                f"The 'release' parameter of {owner} must hold a centre; none was paid for in this one. "
-                "Release with a public centre, or center='private' and a method by name, such as 'spatial-sign'."
+                f"The 'release' parameter of {owner} must have a centre, and this one has none. Make a release with "
+                "a public centre, or with center='private' and a method by name, such as 'spatial-sign'."
             )
         self._check_plane(owner)
         check_epsilon(self.epsilon, owner)
@@ -226,7 +226,7 @@ class PrivateScoreMap(PrivateEstimator):
     def _check_labels(self, y: Any, owner: str) -> None:
         if self.labels is None:
             if y is not None or self.label is not None:
-                remedy = "A list made from the data would give away which labels occur."
+                remedy = "A list made from the data would reveal which labels occur."
                 raise ValueError(
                     complain("labels", owner, "the public list of labels, where there are any", None, remedy)
                 )
@@ -263,7 +263,7 @@ class PrivateScoreMap(PrivateEstimator):
 
         source = X if isinstance(X, UnitSource) else open_units(X, unit, rows, self._columns(label), None, None)
         if unit_of(source) != protected:
-            remedy = "The map and the release must protect the same: their costs add up only then."
+            remedy = "The map and the release must protect the same unit; otherwise their costs do not add up."
             raise ValueError(complain("unit", type(self).__name__, f"{protected!r}, that of the release",
                                       unit_of(source), remedy))  # fmt: skip
         return source
@@ -362,11 +362,11 @@ class PrivateScoreMap(PrivateEstimator):
         return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
 
     def _promise(self, task: MapTask, split: tuple[Spend, ...], *, seeded: bool) -> Guarantee:
-        notes: tuple[str, ...] = ("The plane comes from a release of the same rows; its cost comes on top.",)
+        notes: tuple[str, ...] = ("The plane comes from a release of the same rows, whose cost adds to this one.",)
         if not self.release.guarantee.is_private:
             notes += ("That release is not private, so the two together are not.",)
         elif self.release.guarantee.basis != "worst-case":
-            notes += ("That release is private under its assumptions only, so the two together are.",)
+            notes += ("That release is private only under its assumptions, and so are the two together.",)
         correct = self._missing() == "correct"
         notes += (_FILLED,) if correct else missing_notes(self._missing())
         return Guarantee(

@@ -34,8 +34,8 @@ from dpeigen.stats import BadRowsError, Frame
 __all__ = ["Running", "StreamMixin"]
 
 _ORDER = (
-    "Batches hold the rows in the order in which the caller fed them: one row replaced means in its place. If that "
-    "order follows private values (a table sorted by one of them), shuffle the rows first."
+    "Batches contain the rows in the order in which the caller gave them: a replaced row keeps its position. If that "
+    "order depends on private values (a table sorted by one of them), shuffle the rows first."
 )
 _PUBLIC = ("lower", "upper", "point")  # arrays of a task: column bounds and a public centre
 
@@ -149,10 +149,9 @@ class StreamMixin:
                 self._keep_up(running, source)
         if stopped:  # outside the handler: the text of the first error may say that nothing was spent
             raise ValueError(
-                f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
+                f"X has rows that are not finite numbers. Its first {taken} rows were used (of the whole stream, "
                 f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was "
-                f"released stays paid for. Clean the rest and go on with row {taken} of it, or set "
-                "missing='drop'."
+                f"released stays spent. Clean the rest and continue with row {taken} of it, or set missing='drop'."
             )
         return self
 
@@ -241,7 +240,7 @@ class StreamMixin:
             stream = running.stream
             raise NotFittedError(
                 f"The stream has used {stream.rows_used} rows and {running.feed.pending} wait; the first release needs "
-                f"{stream.rows_to_release}. Go on with partial_fit."
+                f"{stream.rows_to_release}. Continue with partial_fit."
             )
         super()._check_fitted()  # type: ignore[misc]
 
@@ -312,8 +311,8 @@ class StreamMixin:
         """The estimator of a stream saved by `save_stream`, ready for the next block.
 
         The stream's budget was reserved when it began; ``ledger`` is for what the estimator does afterwards. A state is
-        resumed once: two streams that go on from it and see the same rows spend them twice. ``again=True`` says that
-        the first one was never fed.
+        resumed once: two streams that resume it and see the same rows spend the budget on them twice. ``again=True``
+        says that the first one was never fed.
         """
         ledger_for(ledger, cls.__name__)
         arrays, description = io.read_folder(path)

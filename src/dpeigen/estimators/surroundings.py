@@ -43,7 +43,7 @@ def look_around(estimator: Any, *, alone: bool) -> None:
     if steps:
         warnings.warn(
             f"Steps before {owner} in the pipeline learnt from the rows without noise: {', '.join(steps)}. The "
-            "guarantee does not hold for what they learnt, nor for what follows from it. Leave them out: use "
+            "guarantee does not cover what they learnt, or anything computed from it. Leave them out: use "
             "scale='private', public numbers, or sklearn.frozen.FrozenEstimator of a step fitted to public rows.",
             NotPrivateWarning,
             stacklevel=4,
@@ -52,7 +52,7 @@ def look_around(estimator: Any, *, alone: bool) -> None:
         _said.add(owner)
         warnings.warn(
             f"{owner} is fitted many times by scikit-learn's model selection. Each fit spends its epsilon on the same "
-            "rows, the guarantees add up, and without a ledger nothing says to how much. The scores are not private "
+            "rows. These costs add up, and without a ledger nothing keeps the total. The scores are not private "
             "either. Give ledger=…, or choose without the private rows: n_components='private', dpeigen.planner, or a "
             "search on public or synthetic rows.",
             RepeatedFitsWarning,

@@ -19,13 +19,13 @@ def local_cost(parameters: LocalParameters) -> Cost:
 
 def local_guarantee(parameters: LocalParameters, *, seeded: bool = False, sites: bool = False) -> Guarantee:
     """(ε, δ)-local privacy of each report; with ``sites``, some reports are sums over the rows of a site."""
-    notes = ["Each report of a row costs this much: a row that is reported twice has lost twice as much."]
+    notes = ["Each report of a row costs this much: a row that is reported twice costs twice as much."]
     if sites:
-        notes.append("Sites summed their own rows: each site sees its rows, and nobody else has to be trusted.")
+        notes.append("Sites summed their own rows: each site sees its own rows, and nobody else has to be trusted.")
     if parameters.published:
         notes.append(
-            f"The printed noise is for a stated ε of {parameters.epsilon:g}. It is derived from a sensitivity of 1, "
-            "which is √2: the ε above is what it really gives."
+            f"The printed noise is for a stated ε of {parameters.epsilon:g}. It assumes a sensitivity of 1, but the "
+            "sensitivity is √2: the ε above is the true one."
         )
     return Guarantee(
         epsilon=parameters.real_epsilon,
@@ -57,7 +57,7 @@ def shuffled_guarantee(parameters: LocalParameters, n_reports: int, delta: float
         numerics="seeded" if seeded else "exact",
         reference="Feldman, McMillan, Talwar 2021",
         notes=(
-            f"{n_reports} reports in an order that nobody but a trusted shuffler knows.",
-            "Every person sent one report, and the number counts honest reports only: made-up ones hide nobody.",
+            f"{n_reports} reports in an order that only a trusted shuffler knows.",
+            "Every person sent one report, and the number counts only honest reports: made-up ones hide nobody.",
         ),
     )

@@ -90,8 +90,8 @@ _MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # from which on a public box, or radius
 _WRONG_ANGLE = 0.3  # sinΘ from which on directions of signs stand in for those of the covariance
 _WRONG_SCALED_ANGLE = 0.6  # where signs, too, have to pay for units
 _STANDS_IN = (
-    "rows × ε are too few for the components of the covariance, so these are directions of signs: the same for "
-    "elliptical rows, others for skewed ones"
+    "rows × ε is too small for the components of the covariance, so these are directions of signs, which are the same "
+    "for elliptical rows and differ for skewed ones"
 )
 _REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e300 and the like
 _MOST_COLUMNS = 400  # of `refined`, whose decompositions take minutes beyond
@@ -168,8 +168,8 @@ def _for_directions(task: Task, k: int, *, robust: bool = False) -> Choice:
     return Choice(
         allowed[chosen],
         errors,
-        "predicted sinΘ, geometric mean over the assumed worlds",
-        f"least mean squared regret over {len(best)} assumed worlds: {regrets[chosen]:.2f} times the best of each",
+        "predicted sinΘ, geometric mean over the assumed scenarios",
+        f"least mean squared regret over {len(best)} assumed scenarios: {regrets[chosen]:.2f} times the best of each",
     )
 
 
@@ -266,7 +266,7 @@ def too_little(task: Task) -> str:
         f"Three remedies: public bounds, bound=(lower, upper); {'many more' if rows is None else f'{rows:,}'} rows; or "
         f"{larger}."
     )
-    must = f"larger for {task.n_features} columns and {n} rows: all that came out would be noise"
+    must = f"larger for {task.n_features} columns and {n} rows: the result would be only noise"
     return complain("epsilon", task.owner, must, task.budget.epsilon, remedies + " Nothing was spent.")
 
 

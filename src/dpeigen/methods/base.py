@@ -163,7 +163,7 @@ class Method(ABC):
         if self.needs_bound and task.bound is None:
             remedy = (
                 "Three remedies: bound=R, a public bound on the norm of a row; bound=(lower, upper), public bounds of "
-                "the columns; bound='private', which pays for a radius from the budget."
+                "the columns; bound='private', which estimates a radius from the budget."
             )
             raise ValueError(complain("bound", task.owner, f"given for method={self.name!r}", None, remedy))
         _check_units(task)
@@ -171,7 +171,7 @@ class Method(ABC):
             must = f"other than 'correct' for method={self.name!r}, which cannot be corrected for missing cells"
             remedy = (
                 "Use method='auto' (with robust=False), 'whitened', 'gaussian', 'laplace' or 'matrix-laplace', or "
-                "missing='drop', which counts a row with a missing cell as a row at the centre."
+                "missing='drop', which replaces a row with a missing cell by the centre."
             )
             raise ValueError(complain("missing", task.owner, must, "correct", remedy))
         if task.pairs and task.relation is Relation.ADD_REMOVE:

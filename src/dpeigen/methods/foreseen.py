@@ -53,8 +53,8 @@ def only_noise(method: Method, task: Task, asked: str | Method) -> str | None:
     rows = more_rows(n, lambda more: would_do(replace(task, n_rows=more)))
     larger = more_epsilon(epsilon, lambda more: would_do(replace(task, budget=replace(task.budget, epsilon=more))))
     told = [text for text in (rows and f"{rows:,} rows", larger and f"epsilon={larger:g}") if text]
-    remedy = f"{' or '.join(told)} would do; so may fewer columns." if told else (
-        "Fewer columns, or many more rows or a larger epsilon, would do.")  # fmt: skip
+    remedy = f"{' or '.join(told)} would be enough; fewer columns may be, too." if told else (
+        "Fewer columns, many more rows or a larger epsilon would help.")  # fmt: skip
     facts = f"{n:,} rows, {task.n_features} columns, epsilon={epsilon:g} and delta={task.budget.delta:g}"
     hope = f"even a component with {_LEVEL:g} times the variance of the others is unlikely to show"
     return f"{facts} leave only noise: {hope}. {remedy}"

@@ -39,7 +39,7 @@ RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
 PAIRED, BARE = 1.1, 1.3  # reluctance to take differences for rows, and directions alone for everything
 # Notes of releases that pay for directions alone.
 RELATIVE = "Variances are relative: together they are 1."
-NO_CENTER = "No centre was paid for: differences need none, and scores are measured from the origin."
+NO_CENTER = "No centre was estimated: differences need none, and scores are measured from the origin."
 
 
 def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[Weights, Weights]:

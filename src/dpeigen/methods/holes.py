@@ -51,7 +51,7 @@ _CLEAR = 4.0  # deviations by which two columns' holes must differ from independ
 NEARLY_ALL = 0.9  # share of missing cells from which on that is why nothing is known of a column
 _LEAST = 3.0  # deviations of noise: a smaller share of cells that are there is not told from none
 ASSUMPTION = (
-    "Missing cells are assumed to be missing completely at random: whether a cell is missing depends on no value. "
+    "Cells are assumed to be missing completely at random: whether a cell is missing does not depend on any value. "
     "Means and covariances are corrected for the released shares of missing cells."
 )
 

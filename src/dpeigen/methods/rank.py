@@ -53,7 +53,7 @@ __all__ = ["FREE", "NOTHING", "PREFIX", "PrivateRank"]
 PREFIX = "number of components: "
 _SHARE, _COUNT_SHARE = 0.1, 0.02  # of the main budget
 FREE = "The number of components is how many stand out of the noise of the released covariance; it cost nothing."
-NOTHING = "No component stands out of the noise of the released covariance; the first is given all the same."
+NOTHING = "No component stands out of the noise of the released covariance; the first is released anyway."
 _RAW = "The number of components is that of the columns in the data's own units."
 
 

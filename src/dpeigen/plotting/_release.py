@@ -66,7 +66,7 @@ class ReleaseDisplay(Display):
         return self.release.guarantee
 
     def _caption(self) -> str:
-        many = "no intervals: they take minutes for so many columns" if self.release.resolved is not None else ""
+        many = "no intervals: with this many columns they take minutes" if self.release.resolved is not None else ""
         whiskers = "whiskers: 95% intervals" if self.release.usual_intervals is not None else many or NO_INTERVALS
         return f"{super()._caption()}\n{whiskers}"
 

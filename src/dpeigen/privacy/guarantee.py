@@ -70,11 +70,11 @@ def weak_budget(epsilon: float, delta: float, n_units: int | None, unit: str = "
     True
     """
     if epsilon > LARGEST_USUAL:
-        text = f"epsilon={epsilon:g} allows an attacker to be right about one {unit} nearly always"
+        text = f"epsilon={epsilon:g} allows an attacker to guess right about one {unit} nearly always"
         return f"The budget is weak: {text}. Usual values are 0.1 to 10."
     if n_units is not None and delta * n_units >= 1:
         text = f"delta={delta:g} is not below 1 / number of {'rows' if unit == 'row' else 'units'} ({n_units:,})"
-        allowed = "and would allow a mechanism to publish somebody's data as they are. Use 1e-6 or less"
+        allowed = "which would allow a mechanism to publish a person's data unchanged. Use 1e-6 or less"
         return f"The budget is weak: {text}, {allowed}."
     return None
 

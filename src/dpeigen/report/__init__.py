@@ -64,7 +64,7 @@ def write_card(release: Release, folder: str | Path) -> Path:
 def _refuse_another(release: Release, held: Release, folder: Path) -> None:
     """A card must be that of the files beside it, with the texts that they hold."""
     if not _same(release, held):
-        raise FileExistsError(f"{folder} holds another release. Choose another folder.")
+        raise FileExistsError(f"{folder} contains another release. Choose another folder.")
     texts = [name for name in ABOUT if release.about.get(name) != held.about.get(name)]
     if texts:
         raise FileExistsError(

@@ -75,7 +75,7 @@ def _no_result(release: Release) -> list[Notice]:
         return []
     if release.resolved == 0:
         return [Notice("warning", "No result", " ".join(standing(release)))]
-    said = "Nothing on this page tells how far its numbers may be off, or which of them are only noise."
+    said = "This page cannot say how large the errors of its numbers are, or which of them are only noise."
     return [Notice("warning", "No intervals", said)]
 
 
@@ -106,7 +106,7 @@ def _short(release: Release) -> list[Block]:
     about = release.about
     rows = [
         ("Data", about.get("description") or "The author gave no description of the data."),
-        ("Population", about.get("population") or "The author did not say whom the rows stand for."),
+        ("Population", about.get("population") or "The author did not say which population the rows represent."),
         ("Privacy unit", privacy_unit(release.guarantee)),
         ("What is estimated", _estimand(release)),
         ("Outcome", " ".join(standing(release))),
@@ -131,17 +131,17 @@ def _conclusions(release: Release) -> list[Block]:
     ]
     may_not = [
         "This page says nothing about any single person.",
-        "Draw nothing from what is marked as not distinguishable from noise, nor from the sign of a number whose "
-        "interval holds 0.",
-        "Do not use the usual formulas for standard errors and p-values: they ignore the privacy noise. "
-        "release.intervals() and release.regression() do not.",
+        "Do not interpret what is marked as not distinguishable from noise, or the sign of a number whose interval "
+        "contains 0.",
+        "Do not use the usual formulas for standard errors and p-values: they ignore the privacy noise. Use "
+        "release.intervals() and release.regression(), which include it.",
         "Correlation is not causation.",
     ]
     if release.kind == "pca":
         may_not.insert(2, "The sign of a component means nothing: (+, −) and (−, +) are the same component.")
-        may_not.insert(3, "Components with nearly equal variances cannot be told apart: noise and chance mix them.")
+        may_not.insert(3, "Components with nearly equal variances cannot be separated: noise and chance mix them.")
     may_not.append(
-        "Scores or predictions for people in the table are not covered by the guarantee: they are as private as the "
-        "rows."
+        "Scores or predictions for people in the table are not covered by the guarantee: they are as confidential as "
+        "the rows."
     )
     return [Items("You may conclude", may), Items("You may not conclude", may_not)]

@@ -22,12 +22,12 @@ def effects(release: Release) -> list[Block]:
         )
     elif release.resolved is not None:
         said.append(
-            "Intervals: not shown, because they take minutes for so many columns. release.intervals() computes them."
+            "Intervals: not shown, because with this many columns they take minutes. release.intervals() computes them."
         )
     else:
         said.append(
-            "Intervals: none. The release does not hold what they are computed from, so nothing on this page tells how "
-            "far its numbers may be off."
+            "Intervals: none. The release does not contain what they are computed from, so the errors "
+            "of its numbers are not known."
         )
     return [Items("Noise, clipping, intervals", said)]
 
@@ -37,8 +37,8 @@ def _tails(release: Release) -> str:
     if clipped_share(release) is None:
         return ""
     return (
-        " Where the released radius or counts show longer tails, intervals are wider. A tail of so few rows that noise "
-        "hides it is not covered."
+        " Where the released radius or counts show longer tails, intervals are wider. Tails of too few rows to be seen "
+        "through the noise are not covered."
     )
 
 
@@ -50,12 +50,12 @@ def _noise(release: Release) -> list[str]:
         else f"The noise floor is {floor.value:.3g}: {floor.words}. The largest released variance is "
         f"{float(release.eigenvalues.max(initial=0.0)):.3g}."
     )
-    bias = "Noise turns components, makes large variances larger and small ones smaller, and weakens correlations."
+    bias = "Noise rotates components, makes large variances larger and small ones smaller, and weakens correlations."
     method = clean(release.facts.get("method") or release.guarantee.mechanism)
     if method.startswith("local") or (method in METHODS and METHODS[method].shrinks):
-        bias += " The released variances are shrunk to correct for that on average. What is left is random."
+        bias += " The released variances are shrunk to correct for this bias on average. The remaining error is random."
     else:
-        bias += " This method does not correct for that."
+        bias += " This method does not correct for this bias."
     return [f"Noise: {size} {bias}"]
 
 
@@ -74,15 +74,15 @@ def _clipping(release: Release) -> list[str]:
     if measured is not None and measured.outside is not None:
         share = 100 * measured.outside / measured.terms
         return [
-            "Clipping: rows far from the centre were moved towards it, so that no row changes the result much: at "
-            f"most about {measured.outside:,.0f} of {measured.terms:,.0f} ({share:.2g}%). {smaller}"
+            "Clipping: rows far from the centre were moved towards it, to limit the influence of any one row. This "
+            f"affected at most about {measured.outside:,.0f} of {measured.terms:,.0f} ({share:.2g}%). {smaller}"
         ]
     if facts.get("radius_is") == "released":
         return [
-            "Clipping: rows far from the centre were moved towards it, so that no row changes the result much. "
+            "Clipping: rows far from the centre were moved towards it, to limit the influence of any one row. "
             f"{smaller}"
         ]
     return [
-        "Clipping: values beyond the public bounds were moved to the bounds. How many were is not known. If there "
-        f"were any: {smaller[0].lower()}{smaller[1:]}"
+        "Clipping: values outside the public bounds were moved to the bounds. How many is not known. If there were "
+        f"any: {smaller[0].lower()}{smaller[1:]}"
     ]

@@ -17,17 +17,17 @@ __all__ = ["check", "cite", "data", "terms"]
 
 _KNOWN = {
     "n_rows": "rows",
-    "max_rows": "rows of one unit that are used, at most",
+    "max_rows": "maximum number of rows used per unit",
     "rows_that_count": "rows as which one unit counts, at most (paid for)",
-    "radius": "length that rows were clipped to",
+    "radius": "norm that rows were clipped to",
     "center": "centre of the rows",
-    "noise_deviation": "standard deviation of the noise on an entry of the covariance, at most",
+    "noise_deviation": "largest standard deviation of the noise on an entry of the covariance",
     "release_id": "entry in the ledger",
     "covariance_error": "error of the covariance (spectral norm, 95%)",
     "date": "date (UTC)",
     "dpeigen": "dpeigen version",
 }
-_JOINT = "joint length that all rows of one unit were clipped to: √(sum of their squared lengths / rows that count)"
+_JOINT = "joint norm that all rows of one unit were clipped to: √(sum of their squared norms / rows that count)"
 
 
 def terms(g: Guarantee) -> str:
@@ -47,7 +47,7 @@ def data(release: Release) -> list[Block]:
         if value is not None:
             origin = facts.get(f"{name}_is")
             rows.append((words, plain(value) + (f" ({origin})" if origin else "")))
-    blocks: list[Block] = [Text("These facts are public, or were released with noise. Nothing else was read out of "
+    blocks: list[Block] = [Text("These facts are public, or were released with noise. Nothing else was taken from "
                                 "the data.")]  # fmt: skip
     if rows:
         blocks.append(Table("Facts", [], rows, numbers=False))
@@ -58,7 +58,7 @@ def data(release: Release) -> list[Block]:
         left = len(bounds) - len(table)
         note = f"{count(left, 'column')} more: in release.json." if left else ""
         blocks.append(
-            Text("Every column was brought to [0, 1] by its public bounds first. All results are in these units.")
+            Text("Every column was first rescaled to [0, 1] by its public bounds. All results are in these units.")
         )
         blocks.append(
             More("The public bounds", [Table("Bounds", ["column", "lower (now 0)", "upper (now 1)"], table, note=note)])
@@ -79,7 +79,7 @@ def data(release: Release) -> list[Block]:
     if details:
         blocks.append(
             More(
-                "Numbers of the method itself",
+                "Internal numbers of the method",
                 [Table("Details", ["what", "value"], facts_rows(details), numbers=False)],
             )
         )
@@ -117,7 +117,7 @@ def cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Block
         links.append((f"Method: {clean(g.reference)}", None))
     links.append((f"Software: dpeigen {clean(version)}", software() if version == __version__ else None))
     return [
-        Text("The digest names this release and no other."),
+        Text("The digest identifies this release."),
         Code("BibTeX", text),
         Links("Proof, papers and software", links),
     ]

@@ -70,15 +70,17 @@ def _centers(release: Release) -> Table:
         notes.append("The centre was given: it is public and not estimated.")
     elif any(said.transform for said in (release.columns or {}).values()):
         notes.append(
-            "The centre of a transformed column is brought back to the column's unit, so it is no mean: of a logarithm "
-            "it is the geometric mean."
+            "The centre of a transformed column is converted back to the column's unit, so it is not the mean: for a "
+            "logarithm it is the geometric mean."
         )
     if spread is not None:
         notes.append("Beside or below each number: its 95% interval. All are in the columns' own units.")
     elif mean is not None and release.mean is not None:
         notes.append("Beside or below each centre: its 95% interval. All are in the columns' own units.")
     if spread is None and release.usual_intervals is not None:
-        notes.append("Standard deviations are what columns were divided by; how far they may be off is not known.")
+        notes.append(
+            "The standard deviations are the numbers that columns were divided by; their errors are not known."
+        )
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
@@ -182,7 +184,7 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
     told = ", ".join(f"{short(names[j])} with {short(names[i])} ({matrix[i, j]:+.2f})" for i, j in pairs[:3])
     shown = min(d, results.MOST_CELLS)
     some = "" if shown == d else f" The {shown} columns with the largest variances."
-    marked = "" if found is None else " An empty cell: not distinguishable from noise, its interval holds 0."
+    marked = "" if found is None else " An empty cell: not distinguishable from noise, its interval contains 0."
 
     def cell(i: int, j: int) -> Cell:
         value = f"{matrix[i, j]:+.3f}"
@@ -204,8 +206,8 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
         rows: list[list[Cell]] = [[f"{names[j]}, {names[i]}", cell(i, j)] for i, j in pairs]
         same = bool(np.tril(_one_category(release), -1).any())
         note = (
-            "Left out: pairs of levels of one category, which exclude each other by definition, and the second of "
-            "two levels, whose correlations are those of the first with the other sign."
+            "Left out: pairs of levels of one category, which exclude each other by definition, and the second level "
+            "of a category with two, whose correlations are those of the first with the opposite sign."
             if same
             else ""
         )

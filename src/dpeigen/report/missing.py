@@ -22,8 +22,8 @@ def about_missing(release: Release) -> list[Block]:
             return []
         return [
             Text(
-                "Rows with missing or unreadable cells were put at the centre that rows are measured from. How many "
-                "is not known. They draw variances to 0 and means to that centre."
+                "Rows with missing or unreadable cells were replaced by the centre. How many is not known. They pull "
+                "variances towards 0 and means towards that centre."
             )
         ]
     variables = [(clean(name), float(shares[columns].mean())) for name, columns in release.variables()]
@@ -33,8 +33,8 @@ def about_missing(release: Release) -> list[Block]:
     ends = _ends(release)
     rows = [[variables[j][0], f"{100 * variables[j][1]:.1f}%{ends[j]}"] for j in shown]
     assumed = (
-        "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing depends "
-        "on no value. If that is wrong, the results are those of the cells that are there."
+        "Cells may be missing. They are assumed to be missing completely at random: whether a cell is missing does not "
+        "depend on any value. If that is wrong, the results describe the cells that are present."
     )
     if len(rows) <= _IN_WORDS:
         told = ", ".join(f"{short(name)} {share}" for name, share in rows)

@@ -16,16 +16,16 @@ __all__ = ["budget", "facts_rows", "notices", "plain", "privacy_unit", "promise"
 _TRUST = {
     "central": "Whoever ran the computation saw the rows and is trusted with them. Readers of this release are not.",
     "local": "Nobody is trusted: each person randomised their own row before it left their device.",
-    "shuffled": "Each person randomised their own row; the mixing of the reports is trusted, nobody else is.",
+    "shuffled": "Each person randomised their own row. Only the shuffler of the reports is trusted.",
 }
 _NUMERICS = {
-    "exact": "Exact: integer statistics and integer noise drawn exactly, so the proof covers the numbers really drawn.",
+    "exact": "Exact: integer statistics, integer noise drawn exactly: the proof covers the numbers actually drawn.",
     "idealised": "Idealised: proven for real-valued noise, which was drawn in floating point and rounded to a grid.",
     "seeded": "Seeded: the noise can be computed again from a seed. NOT PRIVATE.",
 }
 _BASIS = {
-    "worst-case": "Worst case: it holds for every table, whatever the values, and against any other knowledge.",
-    "distributional": "Under assumptions about the data only; they are listed here and were not checked.",
+    "worst-case": "Worst case: it holds for every table, and whatever else an attacker knows.",
+    "distributional": "Holds only under assumptions about the data, which are listed here and were not checked.",
     "none": "None: there is no proof of privacy for this method.",
 }
 
@@ -57,8 +57,8 @@ def notices(g: Guarantee) -> list[Notice]:
             Notice(
                 "note",
                 "Idealised numerics",
-                "The proof is about real-valued noise; the noise was drawn in floating point. Rounding is allowed for, "
-                "but the draw itself is not covered by the proof.",
+                "The proof is for real-valued noise, but the noise was drawn in floating point. The proof accounts for "
+                "rounding, but not for the draw itself.",
             )
         )
     return found
@@ -74,15 +74,15 @@ def _whom(g: Guarantee) -> tuple[str, str, str]:
         if replaced:
             neighbours = "Two tables that differ in the values of one row. The number of rows is public."
             return "any one row", "one row is replaced by any other values", neighbours
-        neighbours = "Two tables of which one has one row more. The number of rows is private."
-        return "any one row", "one row is added or taken away", neighbours
-    change = f"all rows of one {unit!r} are {'replaced by any other rows' if replaced else 'added or taken away'}"
+        neighbours = "Two tables, one of which has one row more. The number of rows is private."
+        return "any one row", "one row is added or removed", neighbours
+    change = f"all rows of one {unit!r} are {'replaced by any other rows' if replaced else 'added or removed'}"
     neighbours = (
-        f"Two tables that differ in all rows of one {unit!r}, however many they are. How many different ones there "
-        "are is public, and the number of rows is private."
+        f"Two tables that differ in all rows of one {unit!r}, however many rows those are. The number of distinct "
+        f"{unit!r} is public; the number of rows is private."
         if replaced
-        else f"Two tables of which one has all rows of one {unit!r} more, however many they are. How many "
-        "different ones there are is private, and so is the number of rows."
+        else f"Two tables, one of which has all rows of one {unit!r} more, however many rows those are. The number of "
+        f"distinct {unit!r} and the number of rows are private."
     )
     return f"all rows of any one {unit!r} together", change, neighbours
 
@@ -99,15 +99,15 @@ def promise(g: Guarantee) -> list[Block]:
     depends, change, neighbours = _whom(g)
     slack = f", plus {g.delta:g}" if g.delta else ""
     words = [
-        f"Nothing in this release depends much on {depends}. If {change}, no result becomes more than "
-        f"{_power(g.epsilon)} times as likely as before{slack}. That holds whatever a reader knows already and "
-        "whatever they compute from it.",
+        f"This release depends little on {depends}. If {change}, no result becomes more than "
+        f"{_power(g.epsilon)} times as likely as before{slack}. This holds whatever a reader already knows and "
+        "whatever they compute from the release.",
         g.attack_words,
     ]
     if not g.is_private:
         words = [f"This release is not private. The noise in it is what the following guarantee would need: {words[0]}"]
     elif g.basis != "worst-case":
-        words = [f"Under the assumptions listed here, and only then: {words[0]}"]
+        words = [f"Only under the assumptions listed here: {words[0]}"]
     rows = [
         ("ε, the privacy loss", f"{g.epsilon:g}"),
         ("δ, the probability of more", f"{g.delta:g}" + ("" if g.delta else " (pure privacy)")),
@@ -179,7 +179,7 @@ def budget(release: Release) -> list[Block]:
         blocks.append(
             Text(
                 f"Composed exactly, the shares come to ε = {g.spent_epsilon:.4g} at δ = {g.delta:g}; "
-                f"ε = {g.epsilon:g} was set aside. A cost of μ is that of telling apart two normal "
+                f"ε = {g.epsilon:g} was set aside. A cost of μ is the difficulty of distinguishing two normal "
                 "distributions with variance 1 whose means differ by μ; ρ is concentrated privacy."
                 if any(str(spend.cost)[0] in "μρ" for spend in g.split)
                 else f"Composed exactly, the shares come to ε = {g.spent_epsilon:.4g} at δ = {g.delta:g}; "
@@ -188,8 +188,8 @@ def budget(release: Release) -> list[Block]:
         )
     blocks.append(
         Text(
-            "Other releases about the same people add to this cost: their ε and δ add up. Computing from this release "
-            "costs nothing more."
+            "Other releases about the same people add to this cost: their ε and δ add up. Anything computed from this "
+            "release costs nothing more."
         )
     )
     choice = release.facts.get("choice")

@@ -57,7 +57,7 @@ def standing_coefficients(release: Release) -> list[str]:
     fit = asked_regression(release)
     errors = regression_errors(release, fit)
     if errors is None:
-        return ["Nothing tells how far the coefficients may be off: this release has no intervals for them."]
+        return ["The errors of the coefficients are not known: this release has no intervals for them."]
     if not _known(errors):
         return [f"No coefficient can be distinguished from noise, and R² is not known. {_why_unknown(release)}"]
     told = int(np.sum(errors.told))
@@ -75,12 +75,12 @@ def _why_unknown(release: Release) -> str:
     target = f"release.regression({release.feature_names[-1]!r}, features=[…])"
     if results.unknown_columns(release):
         return (
-            f"The reason: nothing is known of {results.unknown_names(release)}, and every coefficient depends on all "
-            f"columns. A regression without them costs nothing: {target}."
+            f"The reason: {results.unknown_names(release)} could not be measured, and every coefficient depends on all "
+            f"columns. A regression without them spends no budget: {target}."
         )
     return (
-        "The reason: under this noise the columns cannot be told apart. A regression on fewer of them may do, and it "
-        f"costs nothing: {target}."
+        "The reason: with this much noise the effects of the columns cannot be separated. Try a regression on fewer "
+        f"of them, which spends no budget: {target}."
     )
 
 
@@ -113,7 +113,7 @@ def _penalised(release: Release, fit: RidgeFit) -> str:
         return ""
     if release.scale is not None and np.array_equal(fit.scales, release.scale[:-1]):
         return ", for the scaled columns"
-    return ", for columns in units in which the privacy noise is alike; release.json lists them under “ridge”"
+    return ", for columns scaled to equal privacy noise; release.json lists the scales under “ridge”"
 
 
 def standardised(release: Release, fit: RidgeFit) -> Floats:
@@ -134,7 +134,11 @@ def _coefficients_picture(release: Release, fit: RidgeFit, errors: Regression | 
         f"Coefficients for {short(_target(release))}, in standard deviations of the target for one standard deviation "
         f"of a column. {which} The coefficients in the columns' units are in the table above.",
         "Standard deviations of the target for one standard deviation of the column."
-        + ("" if errors is None else " Whiskers are 95% intervals. A coefficient whose interval holds 0 has no point."),
+        + (
+            ""
+            if errors is None
+            else " Whiskers are 95% intervals. A coefficient whose interval contains 0 has no point."
+        ),
     )
 
 
@@ -153,11 +157,11 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
     if widths is None:
         notes.append("Coefficients are in the columns' own units: the change of the target for one unit of a column.")
     if any(said.transform for said in (release.columns or {}).values()):
-        notes.append("A column with a transform counts after it: one unit of a logarithm is a factor of 2.72.")
+        notes.append("Transformed columns are used after the transform: one unit of a logarithm is a factor of 2.72.")
     if errors is not None and _known(errors):
         notes.append(
             "Intervals are for the coefficients of the population at the same penalty. The released coefficients are "
-            "shrunk to correct for noise, so they may lie off the middle of their intervals."
+            "shrunk to correct for noise, so they need not be in the middle of their intervals."
         )
     level = "" if errors is None else " (95% interval)"
     units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]

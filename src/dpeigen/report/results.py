@@ -49,8 +49,8 @@ MOST_PICTURES = 3  # of loadings
 
 
 _COMPONENT = (
-    "A component is a direction in which the rows vary much. Its loadings say how much each column takes part. Columns "
-    "with loadings of the same sign rise together; those of opposite signs move against each other."
+    "A component is a direction in which the rows vary much. Its loadings say how much each column contributes. "
+    "Columns with loadings of the same sign rise together; those of opposite signs move in opposite directions."
 )
 _IN_UNITS = {
     "pca": "Components, loadings and variances are those of the scaled columns.",
@@ -112,7 +112,7 @@ def about_columns(release: Release) -> list[Block]:
         said.append(Text(ordinal))
     for reason in dict.fromkeys(unknown_reasons(release).values()):
         which = unknown_names(release, reason)
-        said.append(Text(f"Nothing is known of {which}: {reason}. A 0 there means nothing."))
+        said.append(Text(f"Nothing is known about {which}: {reason}. A 0 there means nothing."))
     return said
 
 
@@ -160,7 +160,7 @@ def standing(release: Release) -> list[str]:
     if release.kind == "ridge":
         said += regressions.standing_coefficients(release)
     elif told is None:
-        said.append("Nothing tells which components can be distinguished from noise: this release has no intervals.")
+        said.append("It is not known which components can be distinguished from noise: this release has no intervals.")
     elif told == 0:
         said.append(
             "No component can be distinguished from noise: this release shows no result. More rows, a larger ε or "
@@ -176,27 +176,27 @@ def standing(release: Release) -> list[str]:
             if told >= k
             else f"{told} of {k} components"
         )
-        among = ", among the columns of which something is known" if unknown_columns(release) else ""
+        among = ", among the columns that could be measured" if unknown_columns(release) else ""
         said.append(f"{which} can be distinguished from noise{among}.")
         if release.kind == "pca" and loadings_unknown(release):
             said.append("Their loadings are not known.")
         elif release.kind == "pca" and (unclear := _without_signs(release)):
             names = " and ".join(f"{i + 1}" for i in unclear)
             said.append(
-                f"The loadings of component {names} are not determined: which columns take part is not known. That "
-                "happens where the variances of neighbouring components are nearly equal."
+                f"The loadings of component {names} are not determined: it is not known which columns contribute. This "
+                "happens when consecutive components have nearly equal variances."
             )
     if "tau_eigenvalues" in (release.facts.get("details") or {}) and release.facts.get("n_rows"):
         angle = release.subspace_error()
         if angle < 1:
             said.append(
-                f"For rows from an elliptical law, the sine of the angle to the true components is below {angle:.3g} "
+                f"For elliptically distributed rows, the sine of the angle to the true components is below {angle:.3g} "
                 "with probability 95%."
             )
         share = release.breakdown_bound()
         if share > 0:
             said.append(
-                f"At least {100 * share:.2g}% of the rows would have to be changed to turn the components by a right "
+                f"At least {100 * share:.2g}% of the rows would have to be changed to rotate the components by a right "
                 "angle."
             )
     return said
@@ -259,7 +259,7 @@ def loadings_unknown(release: Release) -> bool:
 
 
 def _without_signs(release: Release) -> list[int]:
-    """Components that can be told from noise, but not from each other, or none of whose loadings can be told from 0."""
+    """Components that stand out of the noise, but not from each other, or whose loadings may all be 0."""
     found = release.usual_intervals
     if found is None:
         return []
@@ -271,10 +271,10 @@ def _without_signs(release: Release) -> list[int]:
 def without_loadings(release: Release) -> str:
     """Why a card prints no loadings, though there are components."""
     unknown = unknown_columns(release)
-    why = f"nothing is known of {count(len(unknown), 'column')}, which may take part" if unknown else "noise hides them"
+    why = f"{count(len(unknown), 'column')} could not be measured and may contribute" if unknown else "noise hides them"
     return (
         f"No loadings are shown: {why}, so every loading may be anything between −1 and 1. A release without those "
-        "columns, with more rows or with a larger ε would do. The file holds the others' loadings, without errors."
+        "columns, with more rows or with a larger ε would help. The file has the other loadings, without errors."
     )
 
 
@@ -305,7 +305,7 @@ def _variances(release: Release) -> Table:
     if floor is not None:
         notes.append(f"Noise floor {floor.value:.3g}: {floor.words}.")
     if found is None and release.resolved is not None:
-        notes.append("Intervals of variances take minutes for so many columns: release.intervals().eigenvalues.")
+        notes.append("Intervals of variances take minutes with this many columns: release.intervals().eigenvalues.")
     judged = release.resolved is not None
     headings = ["component", f"variance{_level(release)}", f"share{_level(release)}"]
     if not judged:
@@ -359,7 +359,7 @@ def _loading_picture(release: Release, i: int) -> Picture:
         f"Component {i + 1}",
         f"Bar chart of the loadings of component {i + 1}. The largest: {_largest(release, i)}. The numbers are in the "
         "table above.",
-        "Whiskers: 95% intervals. No bar: the interval holds 0." if known else "No intervals.",
+        "Whiskers: 95% intervals. No bar: the interval contains 0." if known else "No intervals.",
     )
 
 
@@ -394,5 +394,5 @@ def _biplot(release: Release) -> Picture:
         "Biplot",
         "Biplot of components 1 and 2: an arrow for each column over a cloud of synthetic rows. The longest arrows "
         f"point to: {told}.",
-        f"Arrows: how columns take part in components 1 and 2.{crosses} Points are synthetic: none is a person.",
+        f"Arrows: the loadings on components 1 and 2.{crosses} Points are synthetic: none is a person.",
     )

@@ -206,7 +206,7 @@ def check_unit(unit: str, features: Sequence[str], available: Sequence[str]) -> 
         must = f"the name of one of the {len(available)} columns of the data, or one id for each row"
         raise ValueError(complain("unit", "fit", must, unit, nearest(unit, available)))
     if unit in features:
-        remedy = "Leave it out of the columns: whose row it is, is no feature."
+        remedy = "Leave it out of the columns: an id column is not used as a feature."
         raise ValueError(complain("unit", "fit", "a column that is not used otherwise", unit, remedy))
     return unit
 

@@ -56,30 +56,30 @@ def open_source(
         For a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where its
         own type does not say it.
     unit : str or array of ids, default=None
-        The name of the column that says whose row it is, which is then no feature; or one id for each row. A fit then
-        protects people (or whatever the unit is), however many rows they have.
+        The name of the column of ids, which is then not used as a feature; or one id for each row. A fit then protects
+        people (or whatever the unit is), however many rows they have.
     skip : list of str, default=None
         Names of columns to leave out, in place of ``columns``.
     **reading : how to read a file
         ``separator``: what stands between the fields of a line; "," or, for .tsv, a tab by default.
 
-        ``decimal``: the decimal mark, "." or ",". A number with the other one is no number.
+        ``decimal``: the decimal mark, "." or ",". Text with the other one is not read as a number.
 
         ``thousands``: what stands between groups of three digits; nothing by default. " " stands for all kinds of
         blanks.
 
         ``encoding``: "utf-8" by default; "latin-1", "cp1252", "utf-16" and others.
 
-        ``quote``: what fields may be put between; "none" for nothing.
+        ``quote``: the quotation mark around fields, or "none".
 
         ``date_format``: the form of dates and times, such as "%d.%m.%Y", or a list of forms: the first that a cell has
         counts. ISO's by default. Of %y, 69 to 99 are in the 1900s.
 
-        ``header``: the number of the line (or of the row of a sheet) with the names; lines before it are passed over.
+        ``header``: the number of the line (or of the row of a sheet) with the names; lines before it are skipped.
         0: there is none, and ``names`` has the names of all columns of the file.
 
-        ``comment``: lines above the header that begin with it are passed over, and not counted. Below it every line is
-        a row.
+        ``comment``: lines above the header that begin with it are skipped, and not counted. Below it every line is a
+        row.
 
         ``sheet``: of a workbook, the name or the number of the sheet; the first by default.
 
@@ -168,7 +168,7 @@ def open_units(
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
         codes, name = encoded(unit), name_of_ids(unit)
         if name in (rows.feature_names or ()):
-            must = f"the name {name!r}, where X holds that column: whose row it is, is no feature"
+            must = f"the name {name!r}, since X has that column: an id column is not used as a feature"
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
         return UnitsByPlace(rows, lambda: codes, name)
     if isinstance(data, Source):

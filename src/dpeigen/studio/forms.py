@@ -55,7 +55,7 @@ def number(form: Form, field: str, words: str, *, low: float = -math.inf, high: 
 
 
 def whole(form: Form, field: str, words: str, *, low: int = 1, high: int = 2**40) -> int | None:
-    """A whole number in a field; blanks and commas between thousands are passed over."""
+    """A whole number in a field; blanks and commas between thousands are skipped."""
     text = "".join(c for c in form.get(field, "") if not c.isspace() and c not in ",'")
     if not text:
         return None

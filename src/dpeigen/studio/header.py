@@ -18,7 +18,7 @@ __all__ = ["READING", "HeaderColumn", "TableHeader", "header_of"]
 READING = FILE_KEYS
 _IN_WORDS = (
     (r'so encoding = "(\S+)" is declared', r"so it is read as \1"),
-    (r"and if not give --encoding\.", "and if not choose another encoding below."),
+    (r"if they are wrong, give --encoding\.", "if they are wrong, choose another encoding below."),
     (r"The header line is separated by (\S+|'\\t'), so .*", r"The fields are separated by \1."),
     (r"If this one does, declare decimal = .*", "Choose the decimal mark below."),
 )

@@ -130,7 +130,7 @@ def _start(project: Project, folder: Path, number: str, digest: str, reads: int 
 
 
 def let_go() -> None:
-    """Forget the processes that were started, as the server ends: they go on without it, and Python need not warn."""
+    """Forget the processes that were started, as the server ends: they continue after it, and Python need not warn."""
     for child in _children.values():
         child.returncode = child.poll() or 0
     _children.clear()

@@ -91,7 +91,7 @@ class MadeUpTable:
 
     @cached_property
     def weights(self) -> Floats:
-        """Of the rows: every person counts one."""
+        """Of the rows: every person has weight 1."""
         if self.people is None:
             return np.full(len(self.complete), 1 / len(self.complete))
         found = 1 / np.bincount(self.people)[self.people]

@@ -12,7 +12,7 @@ __all__ = ["Outcome", "nothing_found", "outcome_of"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What can be told from noise."""
+    """What can be distinguished from noise."""
 
     nothing: bool
     said: tuple[str, ...]

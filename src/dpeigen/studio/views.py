@@ -127,7 +127,7 @@ def columns(site: Site, request: Request, form: Form) -> Response:
 
 
 def _likely_unit(header: TableHeader | None, project: Project) -> str:
-    """Before anything is declared: the first column whose name says that it tells whose row it is."""
+    """Before anything is declared: the first column whose name looks like an id."""
     if header is None or project.content.get("columns"):
         return ""
     return next((column.name for column in header.columns if column.identifier), "")
@@ -153,7 +153,7 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
         )
     unit = form.get("unit", "")
     if unit and unit not in [c.name for c in header.columns]:
-        raise RefusedError("The column that says whose row it is must be one of the table. Choose it from the list.")
+        raise RefusedError("The column of ids must be one of the table. Choose it from the list.")
     if reading.get("separator") == ";" and "decimal" not in reading:  # a wrong guess makes every number a missing cell
         raise RefusedError(
             "Choose the decimal mark under “How the file is written”: the comma (1,5) or the point (1.5). With the "

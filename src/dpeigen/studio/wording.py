@@ -26,7 +26,8 @@ def in_words(found: Foreseen, measure: str) -> Told:
         return Told("No prediction.", "poor")
     told = _WORDS[measure](found)
     if measure == "angle" and found.unclear * 2 > found.runs:  # what the card would say of most of them
-        words = f"No result in {found.unclear} of {found.runs} made-up tables: no component can be told from noise."
+        tables = f"{found.unclear} of {found.runs} made-up tables"
+        words = f"No result in {tables}: no component can be distinguished from noise."
         return Told(words, "poor", told.range)
     return told
 
@@ -92,7 +93,7 @@ def assumed(facts: Facts) -> list[str]:
         found.append(f"A person has {VISITS:g} rows on average.")
     if facts.measure == "angle":
         found.append("A few factors stand behind the columns, as in many tables of people. If yours has components of "
-                     "nearly equal variance, they can be turned by much more.")  # fmt: skip
+                     "nearly equal variance, their error can be much larger.")  # fmt: skip
     if facts.robust:
-        found.append("No row is wild.")
+        found.append("There are no extreme outliers.")
     return found

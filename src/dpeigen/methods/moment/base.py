@@ -38,7 +38,9 @@ from dpeigen.stats.spectrum import fix_signs, symmetric_eigh
 
 __all__ = ["CLIPPED", "COUNT_SHARE", "MomentMethod", "center_weight", "frame_of", "measured", "noise_size"]
 
-CLIPPED = ("Rows longer than a paid radius were clipped to it: variances of heavy-tailed columns come out too small.",)
+CLIPPED = (
+    "Rows longer than the private radius were clipped to it: variances of heavy-tailed columns come out too small.",
+)
 _BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
 _BALANCE, _MOST_OUTSIDE = 0.3, 0.05  # rows that are clipped: of what balances noise, and of all, at most
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it

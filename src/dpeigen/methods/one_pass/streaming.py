@@ -103,8 +103,8 @@ class Stream(ABC):
             numerics=numerics,
             radius_released=self.task.private_bound,
             notes=(
-                "Each row was used in one batch only and pays the whole budget there (parallel composition): this "
-                "holds if no row is fed twice, by another pass or after a resumption.",
+                "Each row was used in only one batch, with the whole budget (parallel composition). This holds if no "
+                "row is fed twice, in another pass or after a resumption.",
                 *notes,
             ),
             details={"rows_used": self.rows_used, **details},

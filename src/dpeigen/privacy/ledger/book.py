@@ -430,13 +430,13 @@ class Ledger:
         compared = ("what", "epsilon", "delta", "relation", "split", "about")
         if any(chain.canonical(earlier[name]) != chain.canonical(body[name]) for name in compared):
             raise RepeatedReleaseError(
-                f"The release id {body['id']!r} stands for another release or another cost in {self._store.name}. A "
+                f"The release id {body['id']!r} belongs to another release or another cost in {self._store.name}. A "
                 "new release needs a new id. Nothing was spent."
             )
         if state == "committed":
             raise RepeatedReleaseError(
-                f"The release {body['id']!r} was made already ({self._store.name}). Use the release that was saved; to "
-                "make another one, which costs again, choose a new id. Nothing was spent."
+                f"The release {body['id']!r} was made already ({self._store.name}). Use the saved release. To make "
+                "another one, which costs budget again, choose a new id. Nothing was spent."
             )
         if started:
             raise RepeatedReleaseError(
@@ -457,12 +457,12 @@ class Ledger:
             mine = (os.getpid(), found[0])  # this process, and the event that reserved
             if kind == "cancel" and found[2] and self._started.get(ticket) != mine:
                 raise RepeatedReleaseError(
-                    f"The release {ticket!r} was started by someone else; what was drawn may have been seen. Whoever "
-                    "knows that nothing was can say how: Ledger.resolve(…, reason=…), or dpeigen ledger resolve."
+                    f"The release {ticket!r} was started by someone else; what was drawn may have been seen. If you "
+                    "know that nothing was drawn, use Ledger.resolve(…, reason=…) or dpeigen ledger resolve."
                 )
             reserved = page.reservation(found)
             if kind == "cancel" and found[2] and not more:
-                must = f"a text that says why {ticket!r} is given back after its start, when data may have been read"
+                must = f"a text that says why {ticket!r} is cancelled after its start, when data may have been read"
                 raise ValueError(complain("reason", "Ledger.cancel", must, None))
             page.add(kind, {"id": ticket, **(more or {})}, reserved)
         if kind == "start":

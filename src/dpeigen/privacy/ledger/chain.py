@@ -201,17 +201,17 @@ class Verdict:
             more = f" (and {len(self.problems) - 3} more)" if len(self.problems) > 3 else ""
             found = "; ".join(self.problems[:3])
             return (
-                f"not in order: the record was changed: {found}{more}. What it says was spent cannot be relied on; "
-                "restore a backup and verify that against the last head that was noted."
+                f"not in order: the record was changed: {found}{more}. Its totals cannot be relied on; "
+                "restore a backup and verify it against the last head that was noted."
             )
-        text = "in order. The record follows from its beginning, and every grant was within the budget."
+        text = "in order. The record is consistent from its beginning, and every grant was within the budget."
         if self.compared:
             text += " The head given is in it, so nothing before that head was changed or removed."
         else:
             text += " Without a head noted earlier, a record that was cut off or rewritten as a whole looks the same."
         if count := len(self.cautions):
             what = "that the caution names" if count == 1 else f"that the {count} cautions name"
-            text += f" The budget is no guarantee for what was drawn in the entries {what}."
+            text += f" The budget does not cover what was drawn in the entries {what}."
         return text
 
 

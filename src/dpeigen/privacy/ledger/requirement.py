@@ -57,12 +57,12 @@ def ledger_for(ledger: Ledger | str | Path | None, owner: str, because: str = ""
         if owner.startswith("dpeigen "):  # a command
             raise LedgerRequiredError(
                 f"{owner} needs a ledger, because {reason}. Make one with 'dpeigen ledger init PATH --epsilon …' or "
-                "take the data set's, and give it with --ledger PATH or as 'ledger' in the file of --config. Nothing "
-                "was read or spent."
+                "use the data set's ledger, and name it with --ledger PATH or as 'ledger' in the file of --config. "
+                "Nothing was read or spent."
             )
         remedy = (
-            "Make one with 'dpeigen ledger init PATH --epsilon …' or take the data set's, and give it: ledger=PATH in "
-            "Python, --ledger PATH or 'ledger' in the file of settings. Nothing was read or spent."
+            "Make one with 'dpeigen ledger init PATH --epsilon …' or use the data set's ledger, and name it: "
+            "ledger=PATH in Python, --ledger PATH or 'ledger' in the file of settings. Nothing was read or spent."
         )
         raise LedgerRequiredError(complain("ledger", owner, f"a ledger, because {reason}", None, remedy))
     return None

@@ -37,7 +37,7 @@ SCHEMA = (
     " started INTEGER NOT NULL, settled INTEGER)",
 )
 _WAIT = 60.0  # seconds for the lock
-_UNCONFIRMED = "What was not confirmed is not granted; open reservations go on counting as spent."
+_UNCONFIRMED = "What was not confirmed is not granted; open reservations still count as spent."
 
 
 class Transaction(ABC):
@@ -241,8 +241,8 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             return self.damaged(error)
         return DamagedLedgerError(
-            f"{self.place} was made by an earlier version of dpeigen, without a chain of hashes, and is not written "
-            f"any more. (ε, δ) = ({max(epsilon - used, 0.0):g}, {max(delta - used_delta, 0.0):g}) is left in it: keep "
+            f"{self.place} was made by an earlier version of dpeigen, without a chain of hashes, and can no longer be "
+            f"written. (ε, δ) = ({max(epsilon - used, 0.0):g}, {max(delta - used_delta, 0.0):g}) is left in it: keep "
             "the file, and make a new ledger with that budget."
         )
 
