@@ -65,3 +65,11 @@ def test_the_number_of_people_counts():
     assert weak_budget(1.0, 1e-3, 500, "patient") is None
     assert "number of units (2,000)" in weak_budget(1.0, 1e-3, 2000, "patient")
     assert weak_budget(1.0, 1e-3, None) is None  # private
+
+
+@pytest.mark.parametrize("n_units", [500, 10**6, 3 * 10**6])
+def test_the_delta_that_is_proposed_is_not_weak(n_units):
+    text = weak_budget(1.0, 0.1, n_units)
+    assert text is not None
+    proposed = float(text.split("Use ")[1].split(" or less")[0])
+    assert weak_budget(1.0, proposed, n_units) is None

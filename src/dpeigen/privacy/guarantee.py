@@ -11,6 +11,7 @@ guarantee holds for every data set or only under a model, whether the noise was 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -74,7 +75,8 @@ def weak_budget(epsilon: float, delta: float, n_units: int | None, unit: str = "
         return f"The budget is weak: {text}. Usual values are 0.1 to 10."
     if n_units is not None and delta * n_units >= 1:
         text = f"delta={delta:g} is not below 1 / number of {'rows' if unit == 'row' else 'units'} ({n_units:,})"
-        allowed = "which would allow a mechanism to publish a person's data unchanged. Use 1e-6 or less"
+        least = 10.0 ** min(-6, -math.ceil(math.log10(n_units)) - 1)
+        allowed = f"which would allow a mechanism to publish a person's data unchanged. Use {least:.0e} or less"
         return f"The budget is weak: {text}, {allowed}."
     return None
 
