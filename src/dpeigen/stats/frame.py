@@ -38,6 +38,7 @@ __all__ = [
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _NARROW = 16  # columns
+_IN_CACHE = 2**14  # numbers that are worked on at a time
 _TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
 
@@ -71,6 +72,31 @@ def _own(array: Floats | None) -> Floats | None:
     copied = np.array(array)
     copied.setflags(write=False)
     return copied
+
+
+class _Tiles:
+    """Facts of a frame repeated for a few rows: entry by entry is several times as fast as row by row.
+
+    They are made again in another process.
+    """
+
+    def __init__(self) -> None:
+        self._made: tuple[float, int, tuple[Floats | None, ...]] = (math.nan, 0, ())
+
+    def __reduce__(self) -> tuple[type[_Tiles], tuple[()]]:
+        return _Tiles, ()
+
+    def of(self, frame: Frame, times: float, rows: int) -> tuple[Floats | None, ...]:
+        """Box, centre and weights times a number, for at least so many rows."""
+        made = self._made  # threads may replace it meanwhile
+        if made[0] == times and made[1] >= rows:
+            return made[2]
+        low, high = frame.box or (None, None)
+        weights = frame.weights if frame.weights is None or times == 1.0 else frame.weights * times
+        facts = low, high, frame.center, weights
+        found = tuple(None if fact is None else np.tile(fact, (rows, 1)) for fact in facts)
+        self._made = (times, rows, found)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,28 +174,63 @@ class Frame:
 
         ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing.
         """
-        rows = self._rows(block)
+        rows = self._rows(block, single=not self.pairs and self.box is not None)
         holes = self._holes(rows)
         with np.errstate(invalid="ignore", over="ignore"):
-            own = None  # an array that may be written to
-            if self.box is not None:
-                rows = own = np.maximum(rows, self.box[0])  # several times as fast as clip
-                np.minimum(rows, self.box[1], out=own)
             if self.pairs:
-                rows = rows[: len(rows) // 2 * 2]
-                rows = own = rows[0::2] / 2 - rows[1::2] / 2  # halved first: differences of finite numbers may overflow
-                holes = None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
-            elif self.center is not None:
-                rows = own = np.subtract(rows, self.center, out=own)
+                rows, holes = self._differences(rows, holes)
+            if self.box is not None and not self.pairs:
+                rows = self._in_box(rows, times)
+            else:
+                own = None  # an array that may be written to
+                if self.pairs:
+                    own = rows
+                elif self.center is not None:
+                    rows = own = np.subtract(rows, self.center)
+                if self.weights is not None:
+                    rows = np.multiply(rows, self.weights if times == 1.0 else self.weights * times, out=own)
             if self.weights is not None:
-                rows = np.multiply(rows, self.weights if times == 1.0 else self.weights * times, out=own)
                 rows = rows if self.reach < math.inf else finite(rows)
         return (rows, None) if holes is None else (np.where(holes, 0.0, rows), holes)
 
-    def _rows(self, block: Any) -> Floats:
+    def _differences(self, rows: Floats, holes: Bools | None) -> tuple[Floats, Bools | None]:
+        """Half of those of consecutive rows, a new array."""
+        if self.box is not None:
+            rows = np.minimum(np.maximum(rows, self.box[0]), self.box[1])
+        rows = rows[: len(rows) // 2 * 2]
+        rows = rows[0::2] / 2 - rows[1::2] / 2  # halved first: differences of finite numbers may overflow
+        return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
+
+    def _in_box(self, rows: NDArray[Any], times: float) -> Floats:
+        """Rows clipped, centred and weighted, a new array: a few at a time, with the facts repeated for each."""
+        image, size = np.empty(rows.shape), max(1, _IN_CACHE // max(1, self.n_features))
+        facts = self._tiles.of(self, times, min(size, len(rows)))
+        for start in range(0, len(rows), size):
+            part = image[start : start + size]
+            low, high, center, weights = (None if fact is None else fact[: len(part)] for fact in facts)
+            source = rows[start : start + size]
+            if source.dtype != np.float64:
+                np.copyto(part, source)
+                source = part
+            np.maximum(source, low, out=part)  # several times as fast as clip
+            np.minimum(part, high, out=part)
+            if center is not None:
+                np.subtract(part, center, out=part)
+            if weights is not None:
+                np.multiply(part, weights, out=part)
+        return image
+
+    @cached_property
+    def _tiles(self) -> _Tiles:
+        return _Tiles()
+
+    def _rows(self, block: Any, *, single: bool = False) -> Any:
+        """The block as an array of doubles, or as it is where ``single`` precision will do."""
         rows = np.asarray(block)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(f"A block of rows has another shape; expected (rows, {self.n_features}).")
+        if single and rows.dtype == np.float32:
+            return rows
         with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
             return rows.astype(np.float64, copy=False)
 

@@ -26,7 +26,7 @@ from dpeigen.stats.frame import (
 )
 from dpeigen.stats.products import exact_product
 
-__all__ = ["Stretched", "WhitenedRows", "lengths_of"]
+__all__ = ["Stretched", "WhitenedRows", "is_near", "lengths_of"]
 
 _FINE = 2.0**12  # steps in the unit of the direction that is stretched least; with fewer, lengths would be too coarse
 _NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
@@ -88,7 +88,7 @@ class WhitenedRows(_Turned):
 
     def scaled_image(self, block: Any, times: float) -> Floats | None:
         """The image times a number, an array that may be written to; None where that takes another pass."""
-        if not _near(self.frame):
+        if not is_near(self.frame):
             return None
         scores, lacking = self.scores(block)
         return self.times_factors(scores, lacking * times, out=scores)
@@ -102,7 +102,7 @@ class WhitenedRows(_Turned):
 
         Where the frame is near, one power of two serves all rows, in half the time of `exact_scores`.
         """
-        if not _near(self.frame):
+        if not is_near(self.frame):
             return exact_scores(self.frame.image(block), self.directions, residual=False), 1.0
         unit = bounded_unit(self.frame.reach, self.n_columns)
         rows = self.frame.image_and_holes(block, unit)[0]
@@ -112,26 +112,26 @@ class WhitenedRows(_Turned):
         """The image."""
         with np.errstate(over="ignore"):
             image: Floats = np.multiply(scores, self.factors * times, out=out)
-        return image if _near(self.frame) else finite(image)
+        return image if is_near(self.frame) else finite(image)
 
     def lengths(self, scores: Floats, times: float) -> Floats:
         """Of the image."""
         # A score is no longer than its row, in rounded numbers neither than twice that.
         longest = 2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5
         unit = bounded_unit(longest, self.n_columns)
-        if not _near(self.frame) or unit * self.factors.min() < _FINE:
+        if not is_near(self.frame) or unit * self.factors.min() < _FINE:
             return row_norms(self.times_factors(scores, times))
         return bounded_norms(self.times_factors(scores, times * unit), unit)
 
 
-def _near(frame: Frame) -> bool:
+def is_near(frame: Frame) -> bool:
     """Whether all rows can be rounded on one scale."""
     return frame.reach <= _NEAR and frame.weights is not None
 
 
 def lengths_of(view: RowView, block: Any) -> Floats:
     """Lengths of the image of a block, each row's from that row alone."""
-    if isinstance(view, Frame) and _near(view):
+    if isinstance(view, Frame) and is_near(view):
         unit = bounded_unit(view.reach, view.n_columns)
         return bounded_norms(view.image_and_holes(block, unit)[0], unit)
     return view.lengths(*view.scores(block)) if isinstance(view, WhitenedRows) else row_norms(view.image(block))
