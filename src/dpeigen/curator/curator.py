@@ -41,7 +41,7 @@ from dpeigen.sources.memory import Batch, PartSource
 from dpeigen.sources.shuffled import ShuffledSource, shuffled
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import RowView
+from dpeigen.stats.frame import Frame, RowView
 
 __all__ = ["Answer", "C", "Curator", "DataCurator"]
 
@@ -299,9 +299,10 @@ class DataCurator(Curator):
         return other, share
 
     def __look_at_all(self, view: RowView) -> None:
-        self.__look(view.image)
+        look = view.look if isinstance(view, Frame) else view.image
+        self.__look(look)
         for block in self.__source.blocks() if self.__units is None else ():
-            view.image(block)
+            look(block)
 
     def __rows_of_each(self, share: float) -> int | None:
         """How many rows of a person are enough for a sample; None for all, as where the number of people is private."""

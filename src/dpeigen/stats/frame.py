@@ -39,6 +39,7 @@ Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _NARROW = 16  # columns
 _IN_CACHE = 2**14  # numbers that are worked on at a time
+_STEPS = np.maximum, np.minimum, np.subtract, np.multiply  # both together are several times as fast as clip
 _TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
 
@@ -81,20 +82,17 @@ class _Tiles:
     """
 
     def __init__(self) -> None:
-        self._made: tuple[float, int, tuple[Floats | None, ...]] = (math.nan, 0, ())
+        self._made: tuple[float, int, tuple[Floats, ...]] = (math.nan, 0, ())
 
     def __reduce__(self) -> tuple[type[_Tiles], tuple[()]]:
         return _Tiles, ()
 
-    def of(self, frame: Frame, times: float, rows: int) -> tuple[Floats | None, ...]:
-        """Box, centre and weights times a number, for at least so many rows."""
+    def of(self, facts: tuple[Floats, ...], times: float, rows: int) -> tuple[Floats, ...]:
+        """For at least so many rows; ``times`` tells the weights apart."""
         made = self._made  # threads may replace it meanwhile
         if made[0] == times and made[1] >= rows:
             return made[2]
-        low, high = frame.box or (None, None)
-        weights = frame.weights if frame.weights is None or times == 1.0 else frame.weights * times
-        facts = low, high, frame.center, weights
-        found = tuple(None if fact is None else np.tile(fact, (rows, 1)) for fact in facts)
+        found = tuple(np.tile(fact, (rows, 1)) for fact in facts)
         self._made = (times, rows, found)
         return found
 
@@ -159,6 +157,10 @@ class Frame:
     def image(self, block: Any) -> Floats:
         return self.image_and_holes(block)[0]
 
+    def look(self, block: Any) -> None:
+        """Refuse what `image` would refuse, without making an image."""
+        self._holes(self._rows(block, single=True))
+
     def scaled_image(self, block: Any, times: float) -> Floats | None:
         """The image times a number, an array that may be written to; None where that takes another pass."""
         if self.weights is None or self.pairs:
@@ -174,21 +176,15 @@ class Frame:
 
         ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing.
         """
-        rows = self._rows(block, single=not self.pairs and self.box is not None)
+        rows = self._rows(block, single=not self.pairs)
         holes = self._holes(rows)
         with np.errstate(invalid="ignore", over="ignore"):
             if self.pairs:
                 rows, holes = self._differences(rows, holes)
-            if self.box is not None and not self.pairs:
-                rows = self._in_box(rows, times)
-            else:
-                own = None  # an array that may be written to
-                if self.pairs:
-                    own = rows
-                elif self.center is not None:
-                    rows = own = np.subtract(rows, self.center)
                 if self.weights is not None:
-                    rows = np.multiply(rows, self.weights if times == 1.0 else self.weights * times, out=own)
+                    rows *= self.weights if times == 1.0 else self.weights * times
+            else:
+                rows = self._in_tiles(rows, times)
             if self.weights is not None:
                 rows = rows if self.reach < math.inf else finite(rows)
         return (rows, None) if holes is None else (np.where(holes, 0.0, rows), holes)
@@ -201,24 +197,28 @@ class Frame:
         rows = rows[0::2] / 2 - rows[1::2] / 2  # halved first: differences of finite numbers may overflow
         return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
 
-    def _in_box(self, rows: NDArray[Any], times: float) -> Floats:
-        """Rows clipped, centred and weighted, a new array: a few at a time, with the facts repeated for each."""
+    def _in_tiles(self, rows: NDArray[Any], times: float) -> Floats:
+        """Rows clipped, centred and weighted: a few at a time, with the facts repeated for each. May be the rows."""
+        steps = [(function, fact) for function, fact in zip(_STEPS, self._facts(times), strict=True) if fact is not None]
+        if not steps:
+            return rows.astype(np.float64, copy=False)
         image, size = np.empty(rows.shape), max(1, _IN_CACHE // max(1, self.n_features))
-        facts = self._tiles.of(self, times, min(size, len(rows)))
+        tiles = self._tiles.of(tuple(fact for _, fact in steps), times, min(size, len(rows)))
         for start in range(0, len(rows), size):
-            part = image[start : start + size]
-            low, high, center, weights = (None if fact is None else fact[: len(part)] for fact in facts)
-            source = rows[start : start + size]
+            part, source = image[start : start + size], rows[start : start + size]
             if source.dtype != np.float64:
                 np.copyto(part, source)
                 source = part
-            np.maximum(source, low, out=part)  # several times as fast as clip
-            np.minimum(part, high, out=part)
-            if center is not None:
-                np.subtract(part, center, out=part)
-            if weights is not None:
-                np.multiply(part, weights, out=part)
+            for (function, _), tile in zip(steps, tiles, strict=True):
+                function(source, tile[: len(part)], out=part)
+                source = part
         return image
+
+    def _facts(self, times: float) -> tuple[Floats | None, ...]:
+        """What rows are clipped to from below and above, less what, and multiplied by."""
+        low, high = self.box or (None, None)
+        weights = self.weights if self.weights is None or times == 1.0 else self.weights * times
+        return low, high, self.center, weights
 
     @cached_property
     def _tiles(self) -> _Tiles:
@@ -237,7 +237,8 @@ class Frame:
     def _holes(self, rows: Floats) -> Bools | None:
         # A sum is finite unless an entry is not (or it overflows): one fast pass settles the ordinary block.
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(rows.sum()):
+            flat = rows.reshape(-1) if rows.flags.c_contiguous else None
+            if np.isfinite(rows.sum() if flat is None else flat @ flat):
                 return None
         holes = np.asarray(~np.isfinite(rows))
         if not holes.any():
