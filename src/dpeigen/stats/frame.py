@@ -22,6 +22,7 @@ __all__ = [
     "LARGEST_FACT",
     "LARGEST_FLOAT",
     "BadRowsError",
+    "FiniteRows",
     "Frame",
     "Missing",
     "RowView",
@@ -73,6 +74,10 @@ def _own(array: Floats | None) -> Floats | None:
     copied = np.array(array)
     copied.setflags(write=False)
     return copied
+
+
+class FiniteRows(np.ndarray[Any, np.dtype[Any]]):
+    """Rows in memory that were looked at before, all of them, and had no hole: nobody has to look again."""
 
 
 class _Tiles:
@@ -157,9 +162,9 @@ class Frame:
     def image(self, block: Any) -> Floats:
         return self.image_and_holes(block)[0]
 
-    def look(self, block: Any) -> None:
-        """Refuse what `image` would refuse, without making an image."""
-        self._holes(self._rows(block, single=True))
+    def look(self, block: Any) -> bool:
+        """Refuse what `image` would refuse, without making an image; whether there is no hole."""
+        return self._holes(self._rows(block, single=True)) is None
 
     def scaled_image(self, block: Any, times: float) -> Floats | None:
         """The image times a number, an array that may be written to; None where that takes another pass."""
@@ -177,7 +182,7 @@ class Frame:
         ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing.
         """
         rows = self._rows(block, single=not self.pairs)
-        holes = self._holes(rows)
+        holes = None if isinstance(block, FiniteRows) else self._holes(rows)
         with np.errstate(invalid="ignore", over="ignore"):
             if self.pairs:
                 rows, holes = self._differences(rows, holes)
@@ -199,7 +204,9 @@ class Frame:
 
     def _in_tiles(self, rows: NDArray[Any], times: float) -> Floats:
         """Rows clipped, centred and weighted: a few at a time, with the facts repeated for each. May be the rows."""
-        steps = [(function, fact) for function, fact in zip(_STEPS, self._facts(times), strict=True) if fact is not None]
+        steps = [
+            (function, fact) for function, fact in zip(_STEPS, self._facts(times), strict=True) if fact is not None
+        ]
         if not steps:
             return rows.astype(np.float64, copy=False)
         image, size = np.empty(rows.shape), max(1, _IN_CACHE // max(1, self.n_features))

@@ -36,7 +36,7 @@ from dpeigen.stats.sparse_rows import SparseRows, keeps_zeros, sparse_gram
 from dpeigen.stats.sums import RowTotals
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import UnitBlock, terms_of
-from dpeigen.stats.whole import MOST_WHOLE, WholeRows
+from dpeigen.stats.whole import WholeRows
 
 __all__ = ["FINER", "MOST_ROWS", "RowSums", "SecondMoment", "SquareSums", "chunk_rows", "second_moment"]
 
@@ -47,9 +47,9 @@ MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, w
 def chunk_rows(n_columns: int) -> int:
     """Rows per chunk: an even number, so that pairs are never cut.
 
-    About 512 KiB of doubles: a few temporary arrays fit in the cache, and the allocator keeps their pages.
+    About 1 MiB of doubles: what is worked on fits in the cache, and the allocator keeps the pages.
     """
-    return min(max(2**16 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
+    return min(max(2**17 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
 
 
 def _width(block: Any) -> int:

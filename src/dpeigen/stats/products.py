@@ -60,8 +60,8 @@ def single_is_precise() -> bool:
 def precise_in_single(product: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]]) -> bool:
     """Whether a product keeps 24-bit integers, each of which it meets once in a sum, in the shapes that are used."""
     for rows, columns in ((1, 1), (7, 30), (130, 100), (656, 100)):
-        wide = _wide_integers((columns, columns), 32, 3)  # numbers of 24 bits
-        wide = (wide.astype(np.int64) % 2**24 | 1).astype(np.float32)
+        integers = _wide_integers((columns, columns), 32, 3).astype(np.int64)
+        wide = (integers % 2**24 | 1).astype(np.float32)  # 24 bits, the last of them set
         once = np.zeros((rows, columns), dtype=np.float32)
         once[np.arange(rows), np.arange(rows) % columns] = 1.0
         expected = wide[np.arange(rows) % columns]
