@@ -199,7 +199,9 @@ class Frame:
         if self.box is not None:
             rows = np.minimum(np.maximum(rows, self.box[0]), self.box[1])
         rows = rows[: len(rows) // 2 * 2]
-        rows = rows[0::2] / 2 - rows[1::2] / 2  # halved first: differences of finite numbers may overflow
+        found = rows[0::2] * 0.5  # halved first: differences of finite numbers may overflow
+        found -= rows[1::2] * 0.5
+        rows = found
         return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
 
     def _in_tiles(self, rows: NDArray[Any], times: float) -> Floats:

@@ -81,7 +81,8 @@ class Turn:
         if self._off > _DOUBTFUL * limit or not single_is_precise():
             return np.arange(len(rows))
         turned = rows.astype(np.float32) @ self._single
-        squares = np.einsum("ij,ij->i", turned, turned)
+        np.multiply(turned, turned, out=turned)
+        squares = turned @ np.ones(len(self.integers), dtype=np.float32)
         return np.flatnonzero(~(squares <= np.float32(sure * sure)))
 
     def moment(self, gram: ExactSum) -> ExactSum:
@@ -138,7 +139,7 @@ class WholeRows:
 
         ``size``: rows that are worked on at a time.
         """
-        limit, size = self._limit(levels), min(MOST_WHOLE, size)
+        limit, size = self._limit(levels), min(MOST_WHOLE // 2, size)
         doubtful: list[Floats] = []
         places: list[NDArray[np.intp]] = []
         for start in range(0, len(block), size):
