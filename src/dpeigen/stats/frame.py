@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Bools, Floats
 from dpeigen.stats.products import exact_product
+from dpeigen.stats.tiles import Tiles
 
 __all__ = [
     "LARGEST_FACT",
@@ -39,7 +40,6 @@ __all__ = [
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _NARROW = 16  # columns
-_IN_CACHE = 2**14  # numbers that are worked on at a time
 _STEPS = np.maximum, np.minimum, np.subtract, np.multiply  # both together are several times as fast as clip
 _TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
@@ -78,28 +78,6 @@ def _own(array: Floats | None) -> Floats | None:
 
 class FiniteRows(np.ndarray[Any, np.dtype[Any]]):
     """Rows in memory that were looked at before, all of them, and had no hole: nobody has to look again."""
-
-
-class _Tiles:
-    """Facts of a frame repeated for a few rows: entry by entry is several times as fast as row by row.
-
-    They are made again in another process.
-    """
-
-    def __init__(self) -> None:
-        self._made: tuple[float, int, tuple[Floats, ...]] = (math.nan, 0, ())
-
-    def __reduce__(self) -> tuple[type[_Tiles], tuple[()]]:
-        return _Tiles, ()
-
-    def of(self, facts: tuple[Floats, ...], times: float, rows: int) -> tuple[Floats, ...]:
-        """For at least so many rows; ``times`` tells the weights apart."""
-        made = self._made  # threads may replace it meanwhile
-        if made[0] == times and made[1] >= rows:
-            return made[2]
-        found = tuple(np.tile(fact, (rows, 1)) for fact in facts)
-        self._made = (times, rows, found)
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,33 +183,16 @@ class Frame:
         return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
 
     def _in_tiles(self, rows: NDArray[Any], times: float) -> Floats:
-        """Rows clipped, centred and weighted: a few at a time, with the facts repeated for each. May be the rows."""
-        steps = [
-            (function, fact) for function, fact in zip(_STEPS, self._facts(times), strict=True) if fact is not None
-        ]
-        if not steps:
-            return rows.astype(np.float64, copy=False)
-        image, size = np.empty(rows.shape), max(1, _IN_CACHE // max(1, self.n_features))
-        tiles = self._tiles.of(tuple(fact for _, fact in steps), times, min(size, len(rows)))
-        for start in range(0, len(rows), size):
-            part, source = image[start : start + size], rows[start : start + size]
-            if source.dtype != np.float64:
-                np.copyto(part, source)
-                source = part
-            for (function, _), tile in zip(steps, tiles, strict=True):
-                function(source, tile[: len(part)], out=part)
-                source = part
-        return image
-
-    def _facts(self, times: float) -> tuple[Floats | None, ...]:
-        """What rows are clipped to from below and above, less what, and multiplied by."""
+        """Rows clipped, centred and weighted; may be the rows themselves."""
         low, high = self.box or (None, None)
         weights = self.weights if self.weights is None or times == 1.0 else self.weights * times
-        return low, high, self.center, weights
+        facts = zip(_STEPS, (low, high, self.center, weights), strict=True)
+        steps = [(function, fact) for function, fact in facts if fact is not None]
+        return self._tiles.applied(steps, rows, times) if steps else rows.astype(np.float64, copy=False)
 
     @cached_property
-    def _tiles(self) -> _Tiles:
-        return _Tiles()
+    def _tiles(self) -> Tiles:
+        return Tiles()
 
     def _rows(self, block: Any, *, single: bool = False) -> Any:
         """The block as an array of doubles, or as it is where ``single`` precision will do."""
