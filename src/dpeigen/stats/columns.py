@@ -50,7 +50,7 @@ class ColumnHistogram(Statistic):
         return type(self)(self.frame, self.columns)
 
     def update(self, block: Any) -> Any:
-        size = chunk_rows(self.frame.n_columns)
+        size = chunk_rows(self.frame.n_columns) // 4 * 2  # an even number: cells are worked on beside the entries
         for start in range(0, len(block), size):
             self.tally(*self.frame.image_and_holes(block[start : start + size]))
         return self
