@@ -37,11 +37,11 @@ from dpeigen.questions.gathered import Gathered
 from dpeigen.sources import PairedSource, Source
 from dpeigen.sources.choosing import enough_rows
 from dpeigen.sources.mapped import divided, mapped
-from dpeigen.sources.memory import Batch, PartSource
+from dpeigen.sources.memory import ArraySource, Batch, PartSource
 from dpeigen.sources.shuffled import ShuffledSource, shuffled
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import RowView
+from dpeigen.stats.frame import FiniteRows, Frame, RowView
 
 __all__ = ["Answer", "C", "Curator", "DataCurator"]
 
@@ -279,9 +279,11 @@ class DataCurator(Curator):
                 self.__samples[key] = self.__source, self.__source, self.__units
             return self, 1.0
         if key not in self.__samples:
+            known_finite = False
 
             def draw(rows: int) -> NDArray[np.bool_]:
-                self.__look_at_all(view)
+                nonlocal known_finite
+                known_finite = self.__look_at_all(view)
                 return self.__rng.coins(share, rows)
 
             found = None
@@ -293,15 +295,31 @@ class DataCurator(Curator):
             units = None if whole is None else whole.part(None if found is None else found[0], enough, self.__rng)
             part = self.__source if found is None else PartSource(found[1], self.__source)
             self.__samples[key] = self.__source, part, units
+            if known_finite and found is not None and type(self.__source) is ArraySource:
+                self.__know_finite(key, found[1])
         other = copy(self)
         (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
         other.known_terms = None if self.known_terms is None else self.known_terms * share
         return other, share
 
-    def __look_at_all(self, view: RowView) -> None:
-        self.__look(view.image)
-        for block in self.__source.blocks() if self.__units is None else ():
-            view.image(block)
+    def __look_at_all(self, view: RowView) -> bool:
+        """Refuse rows that the view refuses; whether all rows were looked at, and had no hole."""
+        if self.__units is not None or not isinstance(view, Frame):
+            self.__look(view.image)
+            for block in self.__source.blocks() if self.__units is None else ():
+                view.image(block)
+            return False
+        whole = True
+        for block in self.__source.blocks():  # to the last one: a row that is refused may be in it
+            whole &= view.look(block)
+        return whole
+
+    def __know_finite(self, key: tuple[int, float], rows: NDArray[Any]) -> None:
+        """Rows in memory, and a part of them, had no hole: later passes need not look for one."""
+        before, _, units = self.__samples[key]
+        whole, part = (PartSource(each.view(FiniteRows), before) for each in (self.__held(), rows))
+        self.__source = whole
+        self.__samples[key], self.__samples[id(whole), key[1]] = (before, part, units), (whole, part, units)
 
     def __rows_of_each(self, share: float) -> int | None:
         """How many rows of a person are enough for a sample; None for all, as where the number of people is private."""

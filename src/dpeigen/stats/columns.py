@@ -29,6 +29,10 @@ _UNSIGNED, _ONE = 2**63 - 1, 2**_FRACTION
 _ROOT = int(np.float64(math.sqrt(0.5)).view(np.int64)) % _ONE  # the fraction of √½, and of all numbers √½·2^j
 
 
+_EXPONENTS = np.clip(np.arange(2048) - (_BIAS - 1), 0, OCTAVES)
+_OCTAVE_OF = np.concatenate([OCTAVES + _EXPONENTS, OCTAVES - _EXPONENTS])  # by sign and exponent
+
+
 class ColumnHistogram(Statistic):
     """``counts`` (columns × cells) of framed rows, and how many rows there were."""
 
@@ -37,12 +41,16 @@ class ColumnHistogram(Statistic):
     def __init__(self, frame: Frame, columns: tuple[int, ...]) -> None:
         self.frame, self.columns, self.count = frame, columns, 0
         self.counts: Integers = np.zeros((len(columns), self.n_cells), dtype=np.int64)
+        self._repeated: Integers | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_repeated": None}
 
     def fresh(self) -> Any:
         return type(self)(self.frame, self.columns)
 
     def update(self, block: Any) -> Any:
-        size = chunk_rows(self.frame.n_columns)
+        size = chunk_rows(self.frame.n_columns) // 4 * 2  # an even number: cells are worked on beside the entries
         for start in range(0, len(block), size):
             self.tally(*self.frame.image_and_holes(block[start : start + size]))
         return self
@@ -56,9 +64,15 @@ class ColumnHistogram(Statistic):
         if holes is not None:
             holes = holes if holes.shape[1] in (1, len(self.columns)) else holes[:, list(self.columns)]
             cells = np.where(holes, self.n_cells, cells)
-        cells += np.arange(len(self.columns)) * slots + 1
+        cells += self._places(len(cells))
         found = np.bincount(cells.ravel(), minlength=len(self.columns) * slots)
         self.counts += found.reshape(len(self.columns), slots)[:, 1:-1]
+
+    def _places(self, rows: int) -> Integers:
+        """The slot of cell 0 of every column, repeated for so many rows: faster than row by row."""
+        if self._repeated is None or len(self._repeated) < rows:
+            self._repeated = np.tile(np.arange(len(self.columns)) * (self.n_cells + 2) + 1, (rows, 1))
+        return self._repeated[:rows]
 
     def merge(self, other: Any) -> Any:
         self.counts += other.counts
@@ -91,16 +105,8 @@ class Octaves(ColumnHistogram):
     n_cells = 2 * OCTAVES + 1
 
     def _cells(self, entries: Floats) -> Integers:
-        bits = entries.view(np.int64)
-        cells = bits & _UNSIGNED
-        cells >>= _FRACTION
-        cells -= _BIAS - 1
-        cells = _clipped(cells, 0, OCTAVES)
-        sign = bits >> 63  # −1 for numbers below 0
-        cells ^= sign
-        cells -= sign  # away from 0, to either side
-        cells += OCTAVES
-        return cells
+        codes = np.ascontiguousarray(entries).view(np.uint64) >> np.uint64(_FRACTION)  # sign and exponent, 12 bits
+        return np.take(_OCTAVE_OF, codes.view(np.int64), mode="clip")
 
 
 class Stretch(ColumnHistogram):

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Bools, Floats
 from dpeigen.stats.products import exact_product
+from dpeigen.stats.tiles import Tiles
 
 __all__ = [
     "LARGEST_FACT",
     "LARGEST_FLOAT",
     "BadRowsError",
+    "FiniteRows",
     "Frame",
     "Missing",
     "RowView",
@@ -38,6 +40,7 @@ __all__ = [
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _NARROW = 16  # columns
+_STEPS = np.maximum, np.minimum, np.subtract, np.multiply  # both together are several times as fast as clip
 _TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
 LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
 
@@ -71,6 +74,10 @@ def _own(array: Floats | None) -> Floats | None:
     copied = np.array(array)
     copied.setflags(write=False)
     return copied
+
+
+class FiniteRows(np.ndarray[Any, np.dtype[Any]]):
+    """Rows in memory that were looked at before, all of them, and had no hole: nobody has to look again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +140,10 @@ class Frame:
     def image(self, block: Any) -> Floats:
         return self.image_and_holes(block)[0]
 
+    def look(self, block: Any) -> bool:
+        """Refuse what `image` would refuse, without making an image; whether there is no hole."""
+        return self._holes(self._rows(block, single=True)) is None
+
     def scaled_image(self, block: Any, times: float) -> Floats | None:
         """The image times a number, an array that may be written to; None where that takes another pass."""
         if self.weights is None or self.pairs:
@@ -148,35 +159,56 @@ class Frame:
 
         ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing.
         """
-        rows = self._rows(block)
-        holes = self._holes(rows)
+        rows = self._rows(block, single=not self.pairs)
+        holes = None if isinstance(block, FiniteRows) else self._holes(rows)
         with np.errstate(invalid="ignore", over="ignore"):
-            own = None  # an array that may be written to
-            if self.box is not None:
-                rows = own = np.maximum(rows, self.box[0])  # several times as fast as clip
-                np.minimum(rows, self.box[1], out=own)
             if self.pairs:
-                rows = rows[: len(rows) // 2 * 2]
-                rows = own = rows[0::2] / 2 - rows[1::2] / 2  # halved first: differences of finite numbers may overflow
-                holes = None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
-            elif self.center is not None:
-                rows = own = np.subtract(rows, self.center, out=own)
+                rows, holes = self._differences(rows, holes)
+                if self.weights is not None:
+                    rows *= self.weights if times == 1.0 else self.weights * times
+            else:
+                rows = self._in_tiles(rows, times)
             if self.weights is not None:
-                rows = np.multiply(rows, self.weights if times == 1.0 else self.weights * times, out=own)
                 rows = rows if self.reach < math.inf else finite(rows)
         return (rows, None) if holes is None else (np.where(holes, 0.0, rows), holes)
 
-    def _rows(self, block: Any) -> Floats:
+    def _differences(self, rows: Floats, holes: Bools | None) -> tuple[Floats, Bools | None]:
+        """Half of those of consecutive rows, a new array."""
+        if self.box is not None:
+            rows = np.minimum(np.maximum(rows, self.box[0]), self.box[1])
+        rows = rows[: len(rows) // 2 * 2]
+        found = rows[0::2] * 0.5  # halved first: differences of finite numbers may overflow
+        found -= rows[1::2] * 0.5
+        rows = found
+        return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
+
+    def _in_tiles(self, rows: NDArray[Any], times: float) -> Floats:
+        """Rows clipped, centred and weighted; may be the rows themselves."""
+        low, high = self.box or (None, None)
+        weights = self.weights if self.weights is None or times == 1.0 else self.weights * times
+        facts = zip(_STEPS, (low, high, self.center, weights), strict=True)
+        steps = [(function, fact) for function, fact in facts if fact is not None]
+        return self._tiles.applied(steps, rows, times) if steps else rows.astype(np.float64, copy=False)
+
+    @cached_property
+    def _tiles(self) -> Tiles:
+        return Tiles()
+
+    def _rows(self, block: Any, *, single: bool = False) -> Any:
+        """The block as an array of doubles, or as it is where ``single`` precision will do."""
         rows = np.asarray(block)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(f"A block of rows has another shape; expected (rows, {self.n_features}).")
+        if single and rows.dtype == np.float32:
+            return rows
         with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
             return rows.astype(np.float64, copy=False)
 
     def _holes(self, rows: Floats) -> Bools | None:
         # A sum is finite unless an entry is not (or it overflows): one fast pass settles the ordinary block.
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(rows.sum()):
+            flat = rows.reshape(-1) if rows.flags.c_contiguous else None
+            if np.isfinite(rows.sum() if flat is None else flat @ flat):
                 return None
         holes = np.asarray(~np.isfinite(rows))
         if not holes.any():

@@ -24,6 +24,7 @@ from dpeigen._types import Floats
 from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import UnitBlock, root_shares, squared_limits
+from dpeigen.stats.whole import Turn, turn_of
 
 __all__ = ["EXACT_ROWS", "LEVELS", "Lattice", "limits_of", "unit_lattice"]
 
@@ -65,6 +66,11 @@ class Lattice:
         """The length of one grid step in framed units."""
         return self.radius / self.inner
 
+    @cached_property
+    def turn(self) -> Turn | None:
+        """How rows are turned after they were summed; None where each is turned by itself (`stats.whole`)."""
+        return turn_of(self.frame, self.step) if self.shape == "ball" else None
+
     def integers(self, block: Any, out: Floats | None = None) -> Floats:
         """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if it can.
 
@@ -89,7 +95,7 @@ class Lattice:
             if scaled is not None:
                 if roots is not None:
                     scaled *= roots
-                return scaled, self._clip(scaled, block, limits)
+                return scaled, self.clip(scaled, block, limits)
         scale = scale if roots is None else scale * roots
         quick = self.frame.quick_image(block) if self.shape == "ball" else None
         rows = self.frame.image(block) if quick is None else quick
@@ -106,7 +112,7 @@ class Lattice:
             return lattice, None
         return lattice, squared
 
-    def _clip(self, scaled: Floats, block: Any, limits: Any) -> Floats:
+    def clip(self, scaled: Floats, block: Any, limits: Any) -> Floats:
         """Put lattice rows in place of rows in grid steps, of a block in which every row has one; squared lengths."""
         with np.errstate(over="ignore", invalid="ignore"):
             np.rint(scaled, out=scaled)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -36,6 +36,7 @@ from dpeigen.stats.sparse_rows import SparseRows, keeps_zeros, sparse_gram
 from dpeigen.stats.sums import RowTotals
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import UnitBlock, terms_of
+from dpeigen.stats.whole import WholeRows
 
 __all__ = ["FINER", "MOST_ROWS", "RowSums", "SecondMoment", "SquareSums", "chunk_rows", "second_moment"]
 
@@ -46,9 +47,9 @@ MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, w
 def chunk_rows(n_columns: int) -> int:
     """Rows per chunk: an even number, so that pairs are never cut.
 
-    About 512 KiB of doubles: a few temporary arrays fit in the cache, and the allocator keeps their pages.
+    About 1 MiB of doubles: what is worked on fits in the cache, and the allocator keeps the pages.
     """
-    return min(max(2**16 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
+    return min(max(2**17 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
 
 
 def _width(block: Any) -> int:
@@ -109,6 +110,7 @@ class SecondMoment(_LatticeSum):
     """Σzzᵀ (``gram``) over lattice rows, and with ``center_weight`` c > 0 also c·Σz and c² for each row or person."""
 
     levels = LEVELS  # that no row is longer than, in grid steps
+    mostly_whole: ClassVar[bool] = False  # whether few rows are clipped: the others are turned after they are summed
 
     def __init__(self, lattice: Lattice, center_weight: int = 0) -> None:
         super().__init__(lattice)
@@ -118,11 +120,15 @@ class SecondMoment(_LatticeSum):
         self._sums = RowTotals(d) if center_weight else None
         self._pending = np.zeros((d, d))
         self._pending_rows = 0
+        turn = lattice.turn if self.mostly_whole else None
+        self._whole = None if turn is None else WholeRows(turn)
 
     def fresh(self) -> SecondMoment:
         return SecondMoment(self.lattice, self.center_weight)
 
     def update(self, block: Any) -> Any:
+        if self._whole is not None and not isinstance(block, UnitBlock):
+            return self._update_whole(block, self._whole)
         if not isinstance(block, SparseRows) or not keeps_zeros(self.lattice):
             return super().update(block)
         for count, gram, total in sparse_gram(self.lattice, block):
@@ -133,6 +139,27 @@ class SecondMoment(_LatticeSum):
             self.count += count
             self._seen += count
         return self
+
+    def _update_whole(self, block: Any, whole: WholeRows) -> Any:
+        self._check_room(len(block))
+        size = chunk_rows(self.lattice.n_columns)
+        far, scaled = whole.take(block, self._whole_levels, size)
+        self._count_whole(len(block) - len(far))
+        for start in range(0, len(far), size):
+            rows, turned = far[start : start + size], scaled[start : start + size]
+            self._take(turned, rows, self.lattice.clip(turned, rows, np.float64(LEVELS**2)))
+        self.count += len(block)
+        self._seen += len(block)
+        return self
+
+    @property
+    def _whole_levels(self) -> int:
+        """The grid steps of rows that are summed before they are turned."""
+        return self.levels
+
+    def _count_whole(self, rows: int) -> None:
+        if self._sums is not None:
+            self._sums.add_rows(np.zeros(self.lattice.n_columns), rows)
 
     def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:  # noqa: ARG002
         if self._pending_rows + len(rows) > EXACT_ROWS:
@@ -155,17 +182,23 @@ class SecondMoment(_LatticeSum):
         self._gram.merge(other._gram)
         if self._sums is not None and other._sums is not None:
             self._sums.merge(other._sums)
+        if self._whole is not None and other._whole is not None:
+            self._whole.merge(other._whole)
 
     @property
     def gram(self) -> NDArray[Any]:
         """Σzzᵀ in grid steps squared, exact integers."""
         if self._pending_rows:
             self._flush()
-        return self._gram.value
+        if self._whole is None:
+            return self._gram.value
+        found = self._whole.moment()
+        found.merge(self._gram)
+        return found.value
 
     @property
     def total(self) -> Integers:
-        """Σz of rows that belong to nobody else, where there is a centre weight."""
+        """Σz of rows that belong to nobody else and are no `WholeRows`, where there is a centre weight."""
         return np.zeros(self.lattice.n_columns, dtype=np.int64) if self._sums is None else self._sums.total
 
     @property
@@ -183,6 +216,8 @@ class SecondMoment(_LatticeSum):
         matrix = np.empty((d + 1, d + 1), dtype=object)
         c = self.center_weight
         matrix[0, 0], matrix[0, 1:], matrix[1:, 1:] = sums.squares(c), sums.rows(c), gram
+        if self._whole is not None:
+            matrix[0, 1:] += self._whole.sums(c)
         matrix[1:, 0] = matrix[0, 1:]
         small = self._seen * self.squared_radius < 2.0**61
         return matrix.astype(np.int64) if small else matrix

@@ -37,6 +37,8 @@ def levels_of(radius: float, lattice: Lattice) -> int:
 class ShortenedMoment(SecondMoment):
     """Σzzᵀ and Σz over lattice rows shortened to a radius; no larger than the lattice's."""
 
+    mostly_whole = True
+
     def __init__(self, lattice: Lattice, radius: float, center_weight: int = 0) -> None:
         super().__init__(lattice, center_weight)
         self.radius, self.levels = radius, levels_of(radius, lattice)
@@ -58,6 +60,7 @@ class NestedMoment(SecondMoment):
     """Σzzᵀ and Σz over rows up to the ``first`` radius; the longer ones stand by."""
 
     reads_heads = True
+    mostly_whole = True
 
     def __init__(self, lattice: Lattice, first: float) -> None:
         super().__init__(lattice, center_weight=1)  # so that rows are summed as well
@@ -68,6 +71,14 @@ class NestedMoment(SecondMoment):
 
     def fresh(self) -> NestedMoment:
         return NestedMoment(self.lattice, self.first)
+
+    @property
+    def _whole_levels(self) -> int:
+        return levels_of(self.first, self.lattice)
+
+    def _count_whole(self, rows: int) -> None:
+        super()._count_whole(rows)
+        self.people += rows
 
     def _take(self, rows: Floats, block: Any, squares: Floats | None = None) -> None:
         squares = np.einsum("ij,ij->i", rows, rows) if squares is None else squares
@@ -123,6 +134,8 @@ class NestedMoment(SecondMoment):
         if moment._sums is not None and self._sums is not None:
             moment._sums.uncount()  # longer rows were counted when they came
             moment._sums.merge(self._sums)
+        if moment._whole is not None and self._whole is not None:
+            moment._whole.merge(self._whole)
         moment.count, moment._seen = self.count, self._seen
         return moment
 

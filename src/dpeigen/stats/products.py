@@ -17,10 +17,11 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 
-__all__ = ["blas_is_exact", "check_blas", "exact_product", "passes"]
+__all__ = ["blas_is_exact", "check_blas", "exact_product", "passes", "precise_in_single", "single_is_precise"]
 
 _BITS = 53  # of a double's significand
 _INEXACT = (
@@ -48,6 +49,27 @@ def blas_is_exact() -> bool:
         return True
     warnings.warn(f"{_INEXACT} Sums are taken in 64-bit integers instead, which is slower. {_REMEDY}", stacklevel=2)
     return False
+
+
+@cache
+def single_is_precise() -> bool:
+    """Whether products in single precision use all of its 24 bits; modes with fewer exist. Run once in each process."""
+    return blas_is_exact() and precise_in_single(np.matmul)
+
+
+def precise_in_single(product: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]]) -> bool:
+    """Whether a product keeps 24-bit integers, each of which it meets once in a sum, in the shapes that are used."""
+    for rows, columns in ((1, 1), (7, 30), (130, 100), (656, 100)):
+        integers = _wide_integers((columns, columns), 32, 3).astype(np.int64)
+        wide = (integers % 2**24 | 1).astype(np.float32)  # 24 bits, the last of them set
+        once = np.zeros((rows, columns), dtype=np.float32)
+        once[np.arange(rows), np.arange(rows) % columns] = 1.0
+        expected = wide[np.arange(rows) % columns]
+        if not np.array_equal(product(once, wide), expected):
+            return False
+        if not np.array_equal(product(np.ascontiguousarray(wide.T), np.ascontiguousarray(once.T)), expected.T):
+            return False
+    return True
 
 
 def check_blas(method: str) -> None:

@@ -6,11 +6,14 @@ entry and direction in a fixed order, so the image of a row depends on that row 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.frame import (
@@ -26,7 +29,7 @@ from dpeigen.stats.frame import (
 )
 from dpeigen.stats.products import exact_product
 
-__all__ = ["Stretched", "WhitenedRows", "lengths_of"]
+__all__ = ["Stretched", "WhitenedRows", "is_near", "lengths_of"]
 
 _FINE = 2.0**12  # steps in the unit of the direction that is stretched least; with fewer, lengths would be too coarse
 _NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
@@ -88,7 +91,7 @@ class WhitenedRows(_Turned):
 
     def scaled_image(self, block: Any, times: float) -> Floats | None:
         """The image times a number, an array that may be written to; None where that takes another pass."""
-        if not _near(self.frame):
+        if not is_near(self.frame):
             return None
         scores, lacking = self.scores(block)
         return self.times_factors(scores, lacking * times, out=scores)
@@ -102,36 +105,79 @@ class WhitenedRows(_Turned):
 
         Where the frame is near, one power of two serves all rows, in half the time of `exact_scores`.
         """
-        if not _near(self.frame):
+        if not is_near(self.frame):
             return exact_scores(self.frame.image(block), self.directions, residual=False), 1.0
-        unit = bounded_unit(self.frame.reach, self.n_columns)
-        rows = self.frame.image_and_holes(block, unit)[0]
-        return exact_product(np.rint(rows, out=rows), self._integers), 2.0 ** -exact_bits(self.n_columns) / unit
+        return self.exact_scores(self.integer_rows(block))
+
+    @cached_property
+    def _unit(self) -> float:
+        return bounded_unit(self.frame.reach, self.n_columns)
+
+    def integer_rows(self, block: Any) -> Floats:
+        """Framed rows in steps so fine that sums of scores fill a double; only where the frame is near."""
+        rows = self.frame.image_and_holes(block, self._unit)[0]
+        return np.rint(rows, out=rows)
+
+    def exact_scores(self, rows: Floats) -> tuple[Floats, float]:
+        """`scores` of integer rows."""
+        return exact_product(rows, self._integers), 2.0 ** -exact_bits(self.n_columns) / self._unit
+
+    def rough_squares(self, rows: Floats, views: Sequence[WhitenedRows]) -> Floats:
+        """Squared lengths of integer rows in views along this basis, views × rows, in single precision."""
+        scores = rows.astype(np.float32) @ self._single
+        np.multiply(scores, scores, out=scores)
+        weights = np.stack([view.factors**2 for view in views], axis=1).astype(np.float32)
+        return (scores @ weights).T.astype(np.float64) / self._unit**2
+
+    @cached_property
+    def _single(self) -> NDArray[np.float32]:
+        return (self._integers * 2.0 ** -exact_bits(self.n_columns)).astype(np.float32)
+
+    def rough_error(self) -> tuple[float, float]:
+        """How far roots of `rough_squares` are off the lengths of `lengths`, at most: so much, and such a part of them.
+
+        A sum of d products of rounded numbers is off by at most ((1 + u)^(d+2) − 1) times the sum of their sizes, in
+        whatever order, u = 2^−24; directions have the length 1 (in integers nearly). `lengths` rounds each entry.
+        """
+        d, u = self.n_columns, 2.0**-24
+        scores = 1.02 * (d + 2) * u * float(np.linalg.norm(self.factors)) * self.frame.reach * math.sqrt(d)
+        rounded = math.sqrt(d) / self._length_unit if self._on_one_scale else 0.0
+        fine = 0.0 if self._on_one_scale else math.sqrt(d) * 2.0 ** (1 - exact_bits(d))
+        return scores + rounded + 1e-30, (d + 10) * u + fine
+
+    @cached_property
+    def _length_unit(self) -> float:
+        # A score is no longer than its row, in rounded numbers neither than twice that.
+        longest = 2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5
+        return bounded_unit(longest, self.n_columns)
+
+    @cached_property
+    def _on_one_scale(self) -> bool:
+        """Whether images of rows can be rounded on one scale for their lengths."""
+        return is_near(self.frame) and bool(self._length_unit * self.factors.min() >= _FINE)
 
     def times_factors(self, scores: Floats, times: float, out: Floats | None = None) -> Floats:
         """The image."""
         with np.errstate(over="ignore"):
             image: Floats = np.multiply(scores, self.factors * times, out=out)
-        return image if _near(self.frame) else finite(image)
+        return image if is_near(self.frame) else finite(image)
 
     def lengths(self, scores: Floats, times: float) -> Floats:
         """Of the image."""
-        # A score is no longer than its row, in rounded numbers neither than twice that.
-        longest = 2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5
-        unit = bounded_unit(longest, self.n_columns)
-        if not _near(self.frame) or unit * self.factors.min() < _FINE:
+        unit = self._length_unit
+        if not self._on_one_scale:
             return row_norms(self.times_factors(scores, times))
         return bounded_norms(self.times_factors(scores, times * unit), unit)
 
 
-def _near(frame: Frame) -> bool:
+def is_near(frame: Frame) -> bool:
     """Whether all rows can be rounded on one scale."""
     return frame.reach <= _NEAR and frame.weights is not None
 
 
 def lengths_of(view: RowView, block: Any) -> Floats:
     """Lengths of the image of a block, each row's from that row alone."""
-    if isinstance(view, Frame) and _near(view):
+    if isinstance(view, Frame) and is_near(view):
         unit = bounded_unit(view.reach, view.n_columns)
         return bounded_norms(view.image_and_holes(block, unit)[0], unit)
     return view.lengths(*view.scores(block)) if isinstance(view, WhitenedRows) else row_norms(view.image(block))

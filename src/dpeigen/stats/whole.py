@@ -1,0 +1,222 @@
+"""Second moments of turned rows from those of the rows before the turn: for rows that are not clipped, TzzᵀTᵀ.
+
+A whitened row is y = Tz, with z a framed row in integers and T a released map in integers times powers of two. As long
+as y is inside the ball it enters the sum as it is, so that Σyyᵀ = T(Σzzᵀ)Tᵀ: Σzzᵀ is summed exactly, and turned once,
+in integers, when all rows are in. So a row is turned only to learn whether it is inside. For that single precision
+does, in half the time, for all rows but those near the border: its error has a bound that holds in whatever order sums
+are taken. Those near the border are decided in integers. So the decision is that of the integers for every row.
+
+Sensitivity (docs/sensitivity.md): a row that is called inside has |y| ≤ L − 1, L the grid steps that rows may have, and
+the sum is rounded down once, entry by entry, which the missing step pays for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats, Integers
+from dpeigen.stats.exact import ExactSum
+from dpeigen.stats.products import exact_product, single_is_precise
+from dpeigen.stats.stretch import WhitenedRows, is_near
+
+__all__ = ["MOST_WHOLE", "Turn", "WholeRows", "turn_of"]
+
+_ROW_BITS, _MAP_BITS = 21, 22  # of integers in z and T; single precision holds 24
+MOST_WHOLE = 2**53 // 4**_ROW_BITS  # rows at a time: sums of so many products of entries of z are exact in doubles
+_LEAST, _MOST = 24, 1024  # columns, below which turning costs little, and above which sums would not be exact
+_EXPONENTS = 200  # of the map, at most
+_SINGLE = 2.0**-24  # half a unit in the last place of single precision
+_DOUBTFUL = 0.1  # of the radius: where errors of single precision may be larger, it decides nothing
+_DIGIT = 16  # bits of digits in which exact sums are turned
+_MASK = 2**_DIGIT - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """y = Tz in grid steps, T = integers · 2^−exponents, row by row; z are framed rows in steps of 1/``unit``."""
+
+    view: WhitenedRows
+    unit: float
+    integers: Floats
+    exponents: Integers
+
+    def rows(self, block: Any) -> Floats:
+        """The integers z of a block, a new array."""
+        rows = self.view.frame.image_and_holes(block, self.unit)[0]
+        return np.rint(rows, out=rows)
+
+    def scaled(self, rows: Floats) -> Floats:
+        """Tz of integer rows, exact but for the last bit of a double."""
+        turned = exact_product(rows, self.integers.T)
+        turned *= self._sizes
+        return turned
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        return np.ldexp(1.0, -self.exponents)
+
+    @cached_property
+    def _single(self) -> NDArray[np.float32]:
+        return np.ascontiguousarray((self.integers * self._sizes[:, None]).T.astype(np.float32))
+
+    @cached_property
+    def _off(self) -> float:
+        """How far a turned row in single precision may be off, in grid steps.
+
+        A sum of d products of rounded numbers in any order is off by at most ((1 + u)^(d+2) − 1)·Σ|tz|, u = 2^−24.
+        """
+        d = len(self.integers)
+        size = float(np.linalg.norm(self.integers * self._sizes[:, None]))
+        return 1.01 * (d + 2) * _SINGLE * size * math.sqrt(d) * 2.0**_ROW_BITS + 1e-3
+
+    def doubtful(self, rows: Floats, limit: float) -> NDArray[np.intp]:
+        """The rows of which single precision does not show that |Tz| is at most so many grid steps."""
+        sure = (limit - self._off) * (1 - (len(self.integers) + 4) * 2 * _SINGLE)
+        if self._off > _DOUBTFUL * limit or not single_is_precise():
+            return np.arange(len(rows))
+        turned = rows.astype(np.float32) @ self._single
+        np.multiply(turned, turned, out=turned)
+        squares = turned @ np.ones(len(self.integers), dtype=np.float32)
+        return np.flatnonzero(~(squares <= np.float32(sure * sure)))
+
+    def moment(self, gram: ExactSum) -> ExactSum:
+        """⌊TGTᵀ⌋, entry by entry, of an exact G."""
+        high, low = gram.limbs
+        digits = _digits([low & _MASK, low >> _DIGIT, high])
+        digits = _digits([self._times(digit.T).T for digit in digits])
+        digits = _digits([self._times(digit) for digit in digits])
+        shifts = self.exponents[:, None] + self.exponents
+        high, low = _shifted(digits, shifts + 32), _shifted(digits, shifts) & (2**32 - 1)
+        return ExactSum.of_limbs(high, low, high.shape)
+
+    def sums(self, total: Integers, constant: int) -> NDArray[Any]:
+        """⌊c·Ts⌋, entry by entry, of an exact s: Python integers."""
+        exact = constant * (self.integers.astype(np.int64).astype(object) @ total.astype(object))
+        return np.asarray(exact >> self.exponents.astype(object))
+
+    def _times(self, digits: Integers) -> Integers:
+        """Of digits: entries stay below 2^48, so they are exact in doubles."""
+        return exact_product(self.integers, digits.astype(np.float64)).astype(np.int64)
+
+
+def turn_of(view: Any, step: float) -> Turn | None:
+    """The turn that a view with this grid step makes; None where rows are better turned one by one."""
+    if not isinstance(view, WhitenedRows) or not is_near(view.frame) or not _LEAST <= view.n_columns < _MOST:
+        return None
+    reach = view.frame.reach
+    if not reach > 0:
+        return None
+    unit = math.ldexp(1.0, _ROW_BITS - math.ceil(math.log2(reach)))
+    unit = unit if reach * unit <= 2.0**_ROW_BITS else unit / 2
+    exact = (view.factors / (step * unit))[:, None] * view.directions
+    largest = np.abs(exact).max(axis=1)
+    if not (np.isfinite(largest) & (largest > 0)).all():
+        return None
+    bits = min(_MAP_BITS, 31 - view.n_columns.bit_length())
+    exponents = bits - np.frexp(largest)[1].astype(np.int64)
+    if exponents.min() < 0 or exponents.max() > _EXPONENTS:
+        return None
+    return Turn(view, unit, np.rint(np.ldexp(exact, exponents[:, None])), exponents)
+
+
+class WholeRows:
+    """Σzzᵀ and Σz over rows that a `Turn` leaves inside the ball."""
+
+    def __init__(self, turn: Turn) -> None:
+        d = len(turn.integers)
+        self.turn, self._gram, self._pending = turn, ExactSum((d, d)), np.zeros((d, d))
+        self._total: Integers = np.zeros(d, dtype=np.int64)
+        self._rows = 0  # in `_pending`
+
+    def take(self, block: Any, levels: int, size: int) -> tuple[Floats, Floats]:
+        """Take the rows of a block that are inside so many grid steps; the others as they came, and their Tz.
+
+        ``size``: rows that are worked on at a time.
+        """
+        limit, size = self._limit(levels), min(MOST_WHOLE // 2, size)
+        doubtful: list[Floats] = []
+        places: list[NDArray[np.intp]] = []
+        for start in range(0, len(block), size):
+            rows = self.turn.rows(block[start : start + size])
+            doubted = self.turn.doubtful(rows, limit - math.sqrt(len(self._total)) / 2)
+            if len(doubted):
+                doubtful.append(rows[doubted])
+                places.append(start + doubted)
+                rows[doubted] = 0.0
+            self._add(rows)
+        if not places:
+            return np.empty((0, len(self._total))), np.empty((0, len(self._total)))
+        which = np.concatenate(places)
+        outside, scaled = self._settle(np.concatenate(doubtful), limit)
+        return np.asarray(block)[which[outside]], scaled
+
+    def _settle(self, rows: Floats, limit: float) -> tuple[NDArray[np.bool_], Floats]:
+        """Take those of doubtful rows that are inside; which are outside, and their Tz."""
+        scaled = self.turn.scaled(rows)
+        rounded = np.rint(scaled)
+        outside = ~(np.einsum("ij,ij->i", rounded, rounded) <= limit**2)
+        rows = rows[~outside]
+        for start in range(0, len(rows), MOST_WHOLE):
+            self._add(rows[start : start + MOST_WHOLE])
+        return outside, scaled[outside]
+
+    def _limit(self, levels: int) -> float:
+        """Rounded rows of this length are no longer than so many steps but one before they are rounded."""
+        return max(0.0, levels - math.sqrt(len(self._total)) / 2 - 2)
+
+    def _add(self, rows: Floats) -> None:
+        if self._rows + len(rows) > MOST_WHOLE:
+            self._flush()
+        self._pending += exact_product(rows.T, rows)
+        self._total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
+        self._rows += len(rows)
+
+    def _flush(self) -> None:
+        self._gram.add(self._pending.astype(np.int64))
+        self._pending[:] = 0.0
+        self._rows = 0
+
+    def merge(self, other: WholeRows) -> None:
+        if other._rows:
+            other._flush()
+        self._gram.merge(other._gram)
+        self._total += other._total
+
+    def moment(self) -> ExactSum:
+        """Σyyᵀ in grid steps squared, rounded down."""
+        if self._rows:
+            self._flush()
+        return self.turn.moment(self._gram)
+
+    def sums(self, constant: int) -> NDArray[Any]:
+        """c·Σy in grid steps, rounded down."""
+        return self.turn.sums(self._total, constant)
+
+
+def _digits(places: list[Integers]) -> list[Integers]:
+    """Σ places[k]·2^(16k) in digits from 0 to 2^16, but for the last one, which has the sign and is no larger."""
+    found, carried = [], np.zeros_like(places[0])
+    for place in places:
+        whole = place + carried
+        found.append(whole & _MASK)
+        carried = whole >> _DIGIT
+    while (np.abs(carried) > _MASK).any():
+        found.append(carried & _MASK)
+        carried = carried >> _DIGIT
+    return [*found, carried]
+
+
+def _shifted(digits: list[Integers], shifts: Integers) -> Integers:
+    """⌊Σ digits[k]·2^(16k − shift)⌋ modulo 2^64: the number itself where it fits."""
+    found = np.zeros_like(digits[0])
+    for place, digit in enumerate(digits):
+        by = _DIGIT * place - shifts
+        up = np.where(by < 64, digit << np.clip(by, 0, 63), 0)
+        found += np.where(by >= 0, up, digit >> np.clip(-by, 0, 63))
+    return found
