@@ -43,7 +43,6 @@ CLEAR = 0.98  # level of the tests that tell a component from noise
 _DOUBT = 0.4  # of what is added for clipping, in each direction
 _DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row takes from both sides of a regression
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
-_OWN = 0.6  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
 _DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
 _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
@@ -131,7 +130,7 @@ def errors_of(
     if lost is not None and not standard:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
-    sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
+    sampled = _sampled(release, measured, errors, tails * cut.common, tails * cut.own, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
@@ -177,8 +176,8 @@ def _sampled(
     release: Release,
     measured: Measured,
     errors: Errors,
-    kurtosis: float,
-    own: float,
+    common: Floats,
+    own: Floats,
     of: str,
     draws: int,
     rng: Generator,
@@ -189,11 +188,10 @@ def _sampled(
     if not np.any(factor):
         return np.zeros_like(errors.seen)
     units = _deviations(errors.covariance) if standard else _units_of_components(release, errors.covariance)
-    drawn = sampling_errors(errors.covariance, measured.terms, kurtosis, draws, rng, own=own, units=units)
+    drawn = sampling_errors(errors.covariance, measured.terms, common, draws, rng, own=own, units=units)
     if measured.tails is not None and not standard:
-        drawn += _tailed(
-            errors.covariance, np.maximum(measured.tails[4] - 3 * kurtosis - own, 0.0), measured, rng, draws
-        )
+        further = np.maximum(measured.tails[4] - float((3 * common + own).mean()), 0.0)
+        drawn += _tailed(errors.covariance, further, measured, rng, draws)
     return np.asarray(drawn * np.sqrt(factor))
 
 

@@ -121,7 +121,7 @@ def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
     first, second = lost.mean, lost.square
     variances = np.maximum(np.diag(covariance), 0.0)
     units = np.where(variances > 0, np.sqrt(variances), 1.0)
-    errors = np.zeros((*second.shape, second.shape[1]))
+    errors, largest = np.zeros((*second.shape, second.shape[1])), np.zeros_like(second)
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
     others = (rng.normal(size=second.shape) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
     for j in np.flatnonzero(second.any(axis=0)):
@@ -131,4 +131,8 @@ def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
         cross[:, j] = 0.0
         cross += second[:, j, None] * along / 2
         errors += cross[:, :, None] * along + cross[:, None, :] * along[:, None]
-    return errors
+        largest = np.maximum(largest, second[:, j, None] * along**2)
+    # Columns that go together are long in the same rows: what one of them lost, the others lost by the same rows.
+    losses = np.einsum("mii->mi", errors)
+    parts = np.sqrt(np.divide(largest, losses, out=np.ones_like(losses), where=losses > largest))
+    return errors * (parts[:, :, None] * parts[:, None, :])
