@@ -45,6 +45,7 @@ _DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row takes from both sides of
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
 _DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
+_DOUBT_ABOUT_ZERO = 0.2  # the same where no centre was subtracted: then they are less so
 _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
 _DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
 _DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
@@ -119,7 +120,9 @@ def errors_of(
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng) * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
+    of_signs = (_DOUBT_OF_SIGNS if release.facts.get("center") else _DOUBT_ABOUT_ZERO) if signs else None
+    doubt = _doubt(vectors, values * cut.gains, cut, of_signs, draws, rng)
+    doubt = doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
     noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
     back = measured.back
     errors = Errors(
@@ -253,10 +256,12 @@ def _deviations(covariance: Floats) -> Floats:
     return np.where(deviations > 0, deviations, 1.0)
 
 
-def _doubt(vectors: Floats, levels: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
+def _doubt(
+    vectors: Floats, levels: Floats, cut: Clipping, of_signs: float | None, draws: int, rng: Generator
+) -> Floats:
     """Errors of what was added for clipping, or of a covariance that was made of signs, which rest on a model."""
     roots = np.sqrt(np.maximum(levels, 0.0))
-    lost = np.full(len(levels), _DOUBT_OF_SIGNS) if signs else _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0)
+    lost = _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0) if of_signs is None else np.full(len(levels), of_signs)
     scale = roots * np.sqrt(lost)
     errors = gaussian_errors(len(levels), draws, 1.0, rng) * np.outer(scale, scale)
     index = np.arange(len(levels))

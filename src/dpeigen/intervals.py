@@ -198,14 +198,19 @@ class Intervals:
         return self.release.measured is not None and self.release.measured.kind == "signs"
 
     def _wide_where_unresolved(self, low: Floats, high: Floats) -> Interval:
-        """Signs say little of variances that they cannot tell from noise: the j-th is no larger than the whole over j.
+        """Signs say little of variances that they cannot tell from noise.
 
-        A moment shows such a variance with the noise that is known; signs show it through a model of the others.
+        A moment shows such a variance with the noise that is known; signs show it through a model of the others. The
+        j-th of those left is no larger than their sum over j. Where it is not noise that hides them, they are nearly
+        equal, and the model of the others holds.
         """
+        if self.unresolved != "noise":
+            return low, high
         traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
-        whole = float(self._debiased.sum()) + 2 * float(traces.std())
-        unclear = np.arange(len(low)) >= self.resolved
-        most = whole / np.arange(1, len(low) + 1)
+        left = float(self._debiased[self.resolved :].sum()) + 2 * float(traces.std())
+        index = np.arange(len(low))
+        most = left / np.maximum(index - self.resolved + 1, 1)
+        unclear = index >= self.resolved
         return np.where(unclear, 0.0, low), np.where(unclear, np.maximum(high, most), high)
 
     @property
