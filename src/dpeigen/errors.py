@@ -27,7 +27,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
-from dpeigen.stats.lost import Lost, far_means, loss_errors, seen_tails, shared_losses
+from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def errors_of(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
-    lost, further = _lost(measured, vectors, values, cut, draws, rng)
+    lost, moved = _lost(measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
@@ -137,9 +137,8 @@ def errors_of(
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
-        if mean is not None and further is not None:
+        if mean is not None and moved is not None:
             present = 1.0 if measured.present is None else np.diag(measured.present)
-            moved = further if lost is None else further + lost.mean
             mean = mean - moved * _sides(release, rng, draws) / present
     return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
 
@@ -147,18 +146,18 @@ def errors_of(
 def _lost(
     measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
 ) -> tuple[Lost | None, Floats | None]:
-    """What clipping took from single columns, as far as it was seen, and from their means beyond that."""
+    """What clipping took from single columns, as far as anything shows it; and from their means in all."""
     if measured.outside is None or measured.kind == "signs":
         return None, None
     tails, second = measured.tails, (vectors * values) @ vectors.T
-    lost = None
-    if tails is not None:
-        shared = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
-        lost = shared + seen_tails(tails, draws, rng)
     if measured.present is not None:  # rows with holes are shorter, so that others seem long
         cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
-    kurtosis = None if tails is None else (tails[4], tails[5])
-    return lost, far_means(measured.back, second, measured.radius, cut, kurtosis, rng)
+    if tails is None:
+        return None, far_rows(measured.back, second, measured.radius, cut, None, rng)[0].mean
+    seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
+    seen = seen + seen_tails(tails, draws, rng)
+    far, long = far_rows(measured.back, second, measured.radius, cut, (tails[4], tails[5]), rng)
+    return seen + Lost(far.mean * long, far.square * long), seen.mean + far.mean
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:

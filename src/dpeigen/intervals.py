@@ -240,6 +240,11 @@ class Intervals:
             return ends[0], ends[1]
         below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
         ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
+        # A share that is known less well by the whole than by the variance itself follows the errors of the whole.
+        whole = np.maximum(total - (traces - traces.mean()), 1e-9 * total)
+        by_whole = quantiles((self._debiased[:count] - (drawn - drawn.mean(axis=0))) / whole[:, None], self.level)
+        loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
+        ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
         missing = len(low) - count
         return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
 
