@@ -48,7 +48,8 @@ _DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
 _DOUBT_ABOUT_ZERO = 0.2  # the same where no centre was subtracted: then they are less so
 _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
 _DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
-_DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
+_DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows that no moment corrects
+_LEAST_DOUBT = 0.25  # of that, where the paid radius shows that rows have no long tails
 _FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
 _TOLD = 3.0  # deviations of its error that a variance has to be larger than
 
@@ -316,11 +317,10 @@ def _mean_errors(
         return None
     if shift is None:
         errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
+        doubt = _DOUBT_OF_CENTER * (1.0 if measured.kind == "signs" else max(cut.heavy, _LEAST_DOUBT))
+        errors = errors + rng.normal(size=(draws, d)) * doubt * np.sqrt(np.diag(covariance))
     else:
         errors = shift @ measured.back.T
-    if measured.kind == "signs":
-        errors = errors + rng.normal(size=(draws, d)) * _DOUBT_OF_CENTER * np.sqrt(np.diag(covariance))
-    else:
         moved = _DOUBT_OF_MEAN * cut.shortened * measured.radius / math.sqrt(measured.back.shape[1])
         errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
     factor = np.diag(_sampling_factor(measured, of))
