@@ -156,7 +156,7 @@ def _lost(
     if tails is None:
         return None, far_rows(measured.back, second, measured.radius, cut, None, rng)[0].mean
     seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
-    seen = seen + seen_tails(tails, draws, rng)
+    seen = seen + seen_tails(tails, cut.heavy, draws, rng)
     far, long = far_rows(measured.back, second, measured.radius, cut, (tails[4], tails[5]), rng)
     return seen + Lost(far.mean * long, far.square * long), seen.mean + far.mean
 

@@ -164,7 +164,7 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
     normal = float((squares**2).mean() / 3)  # of the points, 1 but for their number
     shares = [float((lengths > square).mean()) for square in radii]
     shortened = float(np.maximum(np.sqrt(lengths) - 1, 0.0).mean())
-    whole = values * (tails @ squares) / len(squares) if freedom == _LIGHT else values  # light rows are not elliptical
+    whole = values * (tails @ squares) / len(squares)  # of the same points: their number does not make a gain
     return _Law(whole / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 

@@ -35,6 +35,7 @@ _NOT_FURTHER = 0.25  # chance that rows beyond the radius are not much longer th
 _HIDDEN_TAIL = 0.02  # of the noise on an excess kurtosis
 _USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the share they have in long rows
 _UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
+_STANDS_OUT, _HIDDEN = 2.0, 0.25  # deviations of noise; chance of a hidden tail where no row is longer than normal ones
 _NO_TAIL = 0.07  # chance that what seems to be a tail is noise: then nothing was taken
 _OF_TAIL = 1.5  # of what clipping seems to have taken from a long tail, at most: cells are half an octave wide
 _MUCH_MORE, _LONG_TAIL = 5.0, 1.5  # times the share that a kurtosis of its own gives a column, beside one of 1.5
@@ -58,11 +59,16 @@ class Lost:
         return Lost(self.mean + other.mean, self.square + other.square)
 
 
-def seen_tails(tails: Floats, draws: int, rng: Generator) -> Lost:
-    """What `stats.tails` shows: first and second of them with their noise, six lines of columns."""
+def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
+    """What `stats.tails` shows: first and second of them with their noise, six lines of columns.
+
+    A tail that does not stand out of its noise is the less likely, the less ``heavy`` rows are by the paid radius.
+    """
     shape = draws, tails.shape[1]
     part, noise = _OF_TAIL * rng.random(size=shape), rng.normal(size=shape)
-    part = np.where(rng.random(size=shape) < _NO_TAIL, 0.0, part)
+    unlikely = (1 - _HIDDEN) * max(1 - 2 * heavy, 0.0)
+    none = np.where(tails[2] > _STANDS_OUT * tails[3], _NO_TAIL, np.maximum(unlikely, _NO_TAIL))
+    part = np.where(rng.random(size=shape) < none, 0.0, part)
     found = [
         part * np.maximum(tails[at] + _UNSEEN * noise * tails[at + 1], 0.0) for at in (0, 2)
     ]  # the same rows are clipped in both
@@ -76,7 +82,7 @@ def shared_losses(
 
     The model of elliptical rows (`stats.clipping`) tells how much that was, for all columns alike; ``values`` are the
     eigenvalues of the second moment. Long rows are made by columns with long tails, so these have a larger share of it,
-    by their fourth moments as far as these were seen.
+    by their fourth moments as far as these were seen; less so where no row is longer than normal ones.
     """
     squares, lengths = (cut.gains * cut.sizes - 1) @ values, cut.shortened * radius
     per, variances = _steps(back, second)
@@ -85,7 +91,7 @@ def shared_losses(
     drawn = np.maximum(tails[4] + rng.normal(size=(len(squares), len(back))) * _UNSEEN * tails[5], 0.0)
     more = np.maximum(_MORE * _in_all((_USUAL_TAIL + drawn) * usual**2) - usual, 0.0)
     plain, seen = _in_all(usual**2), _in_all((1 + tails[4] / _LONG_TAIL) * usual**2)
-    more = np.maximum(more, _MUCH_MORE * (seen - plain))
+    more = np.maximum(more, _MUCH_MORE * (seen - plain)) * min(_HIDDEN + 2 * cut.heavy, 1.0)
     return Lost(more * lengths * per, more * np.maximum(squares, 0.0)[:, None] * per**2)
 
 
