@@ -172,7 +172,7 @@ def pure_noise(settings: int, repeats: int, seeds: list[int]) -> None:
 def summary(found: dict[str, list[tuple[float, float, float]]]) -> Iterator[Line]:
     for kind, triples in found.items():
         held, widths, errors = np.array(triples).T
-        mean, width = float(held.mean()), float(np.median(widths))
+        mean, width = float(held.mean()), float(np.nanmedian(widths))
         yield f"coverage of 95% intervals, {kind}: mean", f"{mean:.3f}", "0.93 to 0.97", 0.93 <= mean <= 0.97
         yield (
             f"coverage of 95% intervals, {kind}: worst setting",

@@ -14,7 +14,7 @@ from dpeigen.notebook import release_html
 from dpeigen.report.content import make_card
 from dpeigen.sources import ArraySource
 from dpeigen.stats.clipping import Clipping
-from dpeigen.stats.lost import far_means, loss_errors, seen_tails, shared_losses
+from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
 
 RNG = np.random.default_rng(3)
 FEW = RNG.normal(size=(3000, 5))
@@ -92,7 +92,8 @@ def test_means_of_skewed_columns_are_held(monkeypatch):
     truth, held, widths = np.exp(0.5), [], [[], []]
     for far in (True, False):
         if not far:
-            monkeypatch.setattr(errors, "far_means", lambda back, *_: np.zeros((1, len(back))))
+            none = np.zeros((1, 6))
+            monkeypatch.setattr(errors, "far_rows", lambda *_: (Lost(none, none), np.zeros(6)))  # noqa: B023
         for seed in range(6):
             rows = np.exp(np.random.default_rng(seed).normal(size=(4000, 6)))
             options = {"epsilon": 1.0, "delta": 1e-6, "random_state": seed, "method": "whitened"}
@@ -104,28 +105,70 @@ def test_means_of_skewed_columns_are_held(monkeypatch):
 
 
 def cut_of(heavy: float) -> Clipping:
-    return Clipping(np.ones(2), 0.0, np.ones((2000, 2)), heavy=heavy, outside=0.05)
+    return Clipping(np.ones(2), 0.0, np.ones((2000, 2)), np.zeros(2000), np.zeros(2000), heavy=heavy, outside=0.05)
 
 
-def test_what_far_rows_take_from_means():
+def test_what_far_rows_take_from_means_and_variances():
     rng, eye = np.random.default_rng(0), np.eye(2)
-    assert not far_means(eye, eye, 3.0, cut_of(0.0), None, rng).any()
-    likely = far_means(eye, eye, 3.0, cut_of(0.9), None, rng)
-    assert (likely >= 0).all()
-    assert 0.05 * 3 / 2.4 > likely.mean() > 0.001
+    none, _ = far_rows(eye, eye, 3.0, cut_of(0.0), None, rng)
+    assert not none.mean.any()
+    likely, long = far_rows(eye, eye, 3.0, cut_of(0.9), None, rng)
+    assert not long.any()  # nothing shows which column it is
+    assert (likely.mean >= 0).all()
+    assert 0.05 * 3 / 2.4 > likely.mean.mean() > 0.001
     tails = np.array([9.0, 0.0]), np.zeros(2)
-    first, second = far_means(eye, eye, 3.0, cut_of(0.9), tails, rng).mean(axis=0)
-    assert first > 2 * second
+    found, long = far_rows(eye, eye, 3.0, cut_of(0.9), tails, rng)
+    assert found.mean[:, 0].mean() > 2 * found.mean[:, 1].mean()
+    assert long.tolist() == [1.0, 0.0]
+    assert found.square[:, 0].max() > 0.05 * 9  # more than the rows outside have where they are clipped
+
+
+def test_columns_that_go_together_lose_the_same_rows_once():
+    """Four equal columns that each lose a tenth: so does their sum, and not four times as much."""
+    rng, covariance = np.random.default_rng(0), np.ones((4, 4)) + 1e-9 * np.eye(4)
+    lost = Lost(np.zeros((50, 4)), np.full((50, 4), 0.1))
+    together = loss_errors(lost, covariance, rng)
+    np.testing.assert_allclose(np.linalg.eigvalsh(together)[:, -1] / 4, 0.1, rtol=1e-6)
+    np.testing.assert_allclose(loss_errors(lost, np.eye(4), rng), np.broadcast_to(0.1 * np.eye(4), (50, 4, 4)))
+
+
+def test_fewer_clipped_rows_are_told_where_counts_show_a_long_tail(clipped):
+    few = replace(clipped.measured, outside=0.02 * clipped.measured.terms, tails=np.zeros((6, 5)))
+    assert clipped_warning(replace(clipped, measured=few)) is None
+    tails = np.zeros((6, 5))
+    tails[4, 0] = 3.0
+    assert "sales" in clipped_warning(replace(clipped, measured=replace(few, tails=tails)))
 
 
 def test_losses_make_variances_smaller_only():
     rng, eye = np.random.default_rng(0), np.eye(2)
     tails = np.array([[0.02, 0], [0.01, 0], [0.1, 0], [0.05, 0], [6.0, 0], [1.0, 0]])
-    cut = Clipping(np.full(2, 1.1), 0.0, np.ones((500, 2)), 0.01)
-    lost = shared_losses(eye, eye, np.ones(2), 3.0, cut, tails, rng) + seen_tails(tails, 500, rng)
+    cut = Clipping(np.full(2, 1.1), 0.0, np.ones((500, 2)), np.zeros(500), np.zeros(500), 0.01)
+    lost = shared_losses(eye, eye, np.ones(2), 3.0, cut, tails, rng) + seen_tails(tails, 0.0, 500, rng)
     assert (lost.mean >= 0).all()
     assert (lost.square >= 0).all()
     found = loss_errors(lost, eye, rng)
     assert (found[:, 0, 0] >= 0).all()
     assert found[:, 0, 0].mean() > found[:, 1, 1].mean()
     np.testing.assert_allclose(found, np.swapaxes(found, 1, 2))
+
+
+def test_eigenvector_sampling_says_that_its_radius_was_found_with_noise():
+    rows = np.random.default_rng(0).normal(size=(2000, 4))
+    options = {"method": "eigenvector-sampling", "bound": "private", "epsilon": 2.0, "random_state": 0}
+    measured = PrivatePCA(2, **options).fit(rows).release_.measured
+    assert measured.outside_scale > 0
+    assert measured.outside > 2000 / 20  # the threshold is lowered, so more than one row in 20 may be longer
+
+
+def test_a_mean_that_is_only_the_first_centre_is_held_for_skewed_rows(monkeypatch):
+    """Three exponential columns: `gaussian` subtracts no further mean. Without the doubt intervals are narrower."""
+    rows = np.random.default_rng(0).exponential(size=(2600, 3)) * [3.0, 2.0, 1.0]
+    options = {"method": "gaussian", "bound": "private", "epsilon": 6.0, "delta": 1e-6, "random_state": 0}
+    release = PrivatePCA(2, **options).fit(rows).release_
+    assert release.measured.weight == 0
+    low, high = release.intervals().mean
+    monkeypatch.setattr(errors, "_DOUBT_OF_CENTER", 0.0)
+    narrow_low, narrow_high = release.intervals().mean
+    assert ((high - low) > 1.2 * (narrow_high - narrow_low)).any()
+    assert ((low <= [3.0, 2.0, 1.0]) & (high >= [3.0, 2.0, 1.0])).mean() > 0.5

@@ -27,7 +27,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
-from dpeigen.stats.lost import Lost, far_means, loss_errors, seen_tails, shared_losses
+from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ CLEAR = 0.98  # level of the tests that tell a component from noise
 _DOUBT = 0.4  # of what is added for clipping, in each direction
 _DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row takes from both sides of a regression
 _DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
-_OWN = 0.6  # excess kurtosis of components that no release shows: skewed and bounded rows have others than normal ones
 _INFLATED = 1.25  # noise of signs, whose model has a flat rest
 _DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
+_DOUBT_ABOUT_ZERO = 0.2  # the same where no centre was subtracted: then they are less so
 _DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
 _DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
-_DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows, beside signs
+_DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows that no moment corrects
+_LEAST_DOUBT = 0.25  # of that, where the paid radius shows that rows have no long tails
 _FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
 _TOLD = 3.0  # deviations of its error that a variance has to be larger than
 
@@ -120,24 +121,25 @@ def errors_of(
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    doubt = _doubt(vectors, values * cut.gains, cut, signs, draws, rng) * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
+    of_signs = (_DOUBT_OF_SIGNS if release.facts.get("center") else _DOUBT_ABOUT_ZERO) if signs else None
+    doubt = _doubt(vectors, values * cut.gains, cut, of_signs, draws, rng)
+    doubt = doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
     noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
     back = measured.back
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     center = None if found.mean is None else back @ found.mean
-    lost, further = _lost(measured, vectors, values, cut, draws, rng)
+    lost, moved = _lost(measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
-    sampled = _sampled(release, measured, errors, tails * cut.kurtosis, tails * _OWN, of, draws, rng, standard)
+    sampled = _sampled(release, measured, errors, tails * cut.common, tails * cut.own, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
         mean = _mean_errors(measured, found.shift, errors.covariance, cut, of, draws, rng)
-        if mean is not None and further is not None:
+        if mean is not None and moved is not None:
             present = 1.0 if measured.present is None else np.diag(measured.present)
-            moved = further if lost is None else further + lost.mean
             mean = mean - moved * _sides(release, rng, draws) / present
     return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
 
@@ -145,18 +147,18 @@ def errors_of(
 def _lost(
     measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
 ) -> tuple[Lost | None, Floats | None]:
-    """What clipping took from single columns, as far as it was seen, and from their means beyond that."""
+    """What clipping took from single columns, as far as anything shows it; and from their means in all."""
     if measured.outside is None or measured.kind == "signs":
         return None, None
     tails, second = measured.tails, (vectors * values) @ vectors.T
-    lost = None
-    if tails is not None:
-        shared = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
-        lost = shared + seen_tails(tails, draws, rng)
     if measured.present is not None:  # rows with holes are shorter, so that others seem long
         cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
-    kurtosis = None if tails is None else (tails[4], tails[5])
-    return lost, far_means(measured.back, second, measured.radius, cut, kurtosis, rng)
+    if tails is None:
+        return None, far_rows(measured.back, second, measured.radius, cut, None, rng)[0].mean
+    seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
+    seen = seen + seen_tails(tails, cut.heavy, draws, rng)
+    far, long = far_rows(measured.back, second, measured.radius, cut, (tails[4], tails[5]), rng)
+    return seen + Lost(far.mean * long, far.square * long), seen.mean + far.mean
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:
@@ -177,8 +179,8 @@ def _sampled(
     release: Release,
     measured: Measured,
     errors: Errors,
-    kurtosis: float,
-    own: float,
+    common: Floats,
+    own: Floats,
     of: str,
     draws: int,
     rng: Generator,
@@ -189,11 +191,10 @@ def _sampled(
     if not np.any(factor):
         return np.zeros_like(errors.seen)
     units = _deviations(errors.covariance) if standard else _units_of_components(release, errors.covariance)
-    drawn = sampling_errors(errors.covariance, measured.terms, kurtosis, draws, rng, own=own, units=units)
+    drawn = sampling_errors(errors.covariance, measured.terms, common, draws, rng, own=own, units=units)
     if measured.tails is not None and not standard:
-        drawn += _tailed(
-            errors.covariance, np.maximum(measured.tails[4] - 3 * kurtosis - own, 0.0), measured, rng, draws
-        )
+        further = np.maximum(measured.tails[4] - float((3 * common + own).mean()), 0.0)
+        drawn += _tailed(errors.covariance, further, measured, rng, draws)
     return np.asarray(drawn * np.sqrt(factor))
 
 
@@ -255,10 +256,12 @@ def _deviations(covariance: Floats) -> Floats:
     return np.where(deviations > 0, deviations, 1.0)
 
 
-def _doubt(vectors: Floats, levels: Floats, cut: Clipping, signs: bool, draws: int, rng: Generator) -> Floats:
+def _doubt(
+    vectors: Floats, levels: Floats, cut: Clipping, of_signs: float | None, draws: int, rng: Generator
+) -> Floats:
     """Errors of what was added for clipping, or of a covariance that was made of signs, which rest on a model."""
     roots = np.sqrt(np.maximum(levels, 0.0))
-    lost = np.full(len(levels), _DOUBT_OF_SIGNS) if signs else _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0)
+    lost = _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0) if of_signs is None else np.full(len(levels), of_signs)
     scale = roots * np.sqrt(lost)
     errors = gaussian_errors(len(levels), draws, 1.0, rng) * np.outer(scale, scale)
     index = np.arange(len(levels))
@@ -314,11 +317,10 @@ def _mean_errors(
         return None
     if shift is None:
         errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
+        doubt = _DOUBT_OF_CENTER * (1.0 if measured.kind == "signs" else max(cut.heavy, _LEAST_DOUBT))
+        errors = errors + rng.normal(size=(draws, d)) * doubt * np.sqrt(np.diag(covariance))
     else:
         errors = shift @ measured.back.T
-    if measured.kind == "signs":
-        errors = errors + rng.normal(size=(draws, d)) * _DOUBT_OF_CENTER * np.sqrt(np.diag(covariance))
-    else:
         moved = _DOUBT_OF_MEAN * cut.shortened * measured.radius / math.sqrt(measured.back.shape[1])
         errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
     factor = np.diag(_sampling_factor(measured, of))

@@ -198,14 +198,19 @@ class Intervals:
         return self.release.measured is not None and self.release.measured.kind == "signs"
 
     def _wide_where_unresolved(self, low: Floats, high: Floats) -> Interval:
-        """Signs say little of variances that they cannot tell from noise: the j-th is no larger than the whole over j.
+        """Signs say little of variances that they cannot tell from noise.
 
-        A moment shows such a variance with the noise that is known; signs show it through a model of the others.
+        A moment shows such a variance with the noise that is known; signs show it through a model of the others. The
+        j-th of those left is no larger than their sum over j. Where it is not noise that hides them, they are nearly
+        equal, and the model of the others holds.
         """
+        if self.unresolved != "noise":
+            return low, high
         traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
-        whole = float(self._debiased.sum()) + 2 * float(traces.std())
-        unclear = np.arange(len(low)) >= self.resolved
-        most = whole / np.arange(1, len(low) + 1)
+        left = float(self._debiased[self.resolved :].sum()) + 2 * float(traces.std())
+        index = np.arange(len(low))
+        most = left / np.maximum(index - self.resolved + 1, 1)
+        unclear = index >= self.resolved
         return np.where(unclear, 0.0, low), np.where(unclear, np.maximum(high, most), high)
 
     @property
@@ -235,6 +240,11 @@ class Intervals:
             return ends[0], ends[1]
         below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
         ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
+        # A share that is known less well by the whole than by the variance itself follows the errors of the whole.
+        whole = np.maximum(total - (traces - traces.mean()), 1e-9 * total)
+        by_whole = quantiles((self._debiased[:count] - (drawn - drawn.mean(axis=0))) / whole[:, None], self.level)
+        loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
+        ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
         missing = len(low) - count
         return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
 

@@ -43,6 +43,7 @@ __all__ = [
     "RadiusLeaving",
     "RadiusNear",
     "first_passed",
+    "holding_left",
     "holding_scale",
     "length_costs",
     "noisy_max",
@@ -222,6 +223,13 @@ def holding_scale(cost: Cost, relation: Relation, *, half: bool = False) -> floa
     """The noise of `RadiusHolding`, on the threshold and on every count; public."""
     factor = 2 if relation is Relation.REPLACE else 3 if half else KEEP + OUT_OF
     return math.nextafter(factor / pure_epsilon(cost), math.inf)
+
+
+def holding_left(cost: Cost, relation: Relation, count: float) -> tuple[float, float]:
+    """How many of so many rows `RadiusHolding` leaves outside, about, and the noise on that; public."""
+    parts = 1 if relation is Relation.REPLACE else OUT_OF  # what is compared are rows, or rows times this
+    allowed = count * (OUT_OF - KEEP) / OUT_OF + slack(cost, relation) / parts
+    return allowed, holding_scale(cost, relation) / parts
 
 
 def slack(cost: Cost, relation: Relation, *, half: bool = False) -> int:

@@ -19,6 +19,10 @@ from dpeigen.stats.elliptical import normal_squares
 
 __all__ = ["MAY_BE_LONG", "Clipping", "clipping", "whole_rows"]
 
+_USUAL = (
+    0.6  # excess kurtosis of components of rows that are as long as normal ones: skewed and bounded ones have others
+)
+_APART = 0.5  # chance that components are long in rows of their own, not in the same rows
 _LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
 _SPREAD = 0.6  # of their deviation, relative to that of normal rows
 _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
@@ -40,11 +44,17 @@ class Clipping:
     are known, relative to the ``gains``: draws × d. ``shortened`` is by how much rows are shortened on average, in
     radii. ``heavy`` is how likely the paid radius makes it that tails are longer than normal ones; ``outside`` is the
     share of rows beyond the radius that was asked for, and ``reached`` that radius, relative to the one of clipping.
+
+    Squared lengths that vary more than those of normal rows have two explanations that a radius cannot tell apart: all
+    components are long in the same rows, or each in rows of its own. ``common`` and ``own`` are draws of a third of the
+    excess kurtosis in the first sense, and of the excess kurtosis in the second.
     """
 
     gains: Floats
     kurtosis: float
     sizes: Floats
+    common: Floats
+    own: Floats
     shortened: float = 0.0
     heavy: float = 0.0
     outside: float = 0.0
@@ -53,7 +63,7 @@ class Clipping:
 
 def whole_rows(d: int, draws: int) -> Clipping:
     """Nothing was clipped: of signs of d columns, squares vary by 2/d more than those of normal rows."""
-    return Clipping(np.ones(d), 2.0 / d, np.ones((draws, d)))
+    return Clipping(np.ones(d), 2.0 / d, np.ones((draws, d)), np.full(draws, 2.0 / d), np.full(draws, _USUAL))
 
 
 def clipping(
@@ -75,7 +85,8 @@ def clipping(
     squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
     if outside is None:
         normal = _under(clipped, np.inf, squares)
-        return Clipping(normal.gains, normal.kurtosis, np.ones((draws, len(values))), normal.shortened)
+        common, own = np.full(draws, normal.kurtosis), np.full(draws, _USUAL)
+        return Clipping(normal.gains, normal.kurtosis, np.ones((draws, len(values))), common, own, normal.shortened)
     laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
     weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
@@ -87,9 +98,21 @@ def clipping(
     kurtosis = np.interp(heaviness, steps, [law.kurtosis for law in laws])
     shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
     return Clipping(
-        gains, float(kurtosis.mean()), drawn_gains / gains, float(shortened.mean()), _heavy(weights / _BEFOREHAND),
-        outside[0], 1.0 if asked is None else asked / radius,
+        gains, float(kurtosis.mean()), drawn_gains / gains, *_told_apart(kurtosis, heaviness, clipped, rng),
+        float(shortened.mean()), _heavy(weights / _BEFOREHAND), outside[0], 1.0 if asked is None else asked / radius,
     )  # fmt: skip
+
+
+def _told_apart(kurtosis: Floats, heaviness: Floats, values: Floats, rng: Generator) -> tuple[Floats, Floats]:
+    """Draws of the kurtosis that components have in common, and of their own, that make lengths vary as much.
+
+    Squared lengths of components with variances λ vary by 2Σλ² where they are normal, by κ(2Σλ² + (Σλ)²) more where
+    they have κ in common, and by kΣλ² more where each has an excess kurtosis k of its own.
+    """
+    apart = rng.random(len(kurtosis)) < _APART
+    equal = 2 + float(values.sum() ** 2 / (values**2).sum())
+    own = _USUAL * np.minimum(heaviness, 1.0) + np.where(apart, kurtosis * equal, 0.0)
+    return np.where(apart, 0.0, kurtosis), own
 
 
 def _heavy(likelihoods: Floats) -> float:
@@ -141,7 +164,7 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
     normal = float((squares**2).mean() / 3)  # of the points, 1 but for their number
     shares = [float((lengths > square).mean()) for square in radii]
     shortened = float(np.maximum(np.sqrt(lengths) - 1, 0.0).mean())
-    whole = values * (tails @ squares) / len(squares) if freedom == _LIGHT else values  # light rows are not elliptical
+    whole = values * (tails @ squares) / len(squares)  # of the same points: their number does not make a gain
     return _Law(whole / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 

@@ -50,23 +50,24 @@ def gaussian_errors(d: int, draws: int, deviation: float, rng: Generator) -> Flo
 
 
 def sampling_errors(
-    covariance: Floats, terms: float, kurtosis: float, draws: int, rng: Generator, *, own: float = 0.0,
-    units: Floats | None = None,
+    covariance: Floats, terms: float, kurtosis: float | Floats, draws: int, rng: Generator, *,
+    own: float | Floats = 0.0, units: Floats | None = None,
 ) -> Floats:  # fmt: skip
     """Errors of the covariance of so many rows of an elliptical law, or of one that is not quite.
 
     ``kurtosis`` is a third of the excess kurtosis of a column, 0 for normal rows: entries off the diagonal of whitened
     rows have variance (1 + κ)/n, those on it (2 + 3κ)/n and covariance κ/n. ``own`` is an excess kurtosis that each
-    principal component has beside, independently of the others, with columns divided by ``units``.
+    principal component has beside, independently of the others, with columns divided by ``units``. Both may be draws.
     """
     units = np.ones(len(covariance)) if units is None else units
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
     root = units[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
-    errors = gaussian_errors(len(covariance), draws, math.sqrt((1 + kurtosis) / terms), rng)
-    errors += rng.normal(size=(draws, 1, 1)) * math.sqrt(kurtosis / terms) * np.eye(len(covariance))
-    if own:
-        index = np.arange(len(covariance))
-        errors[:, index, index] += rng.normal(size=(draws, len(index))) * math.sqrt(own / terms)
+    common, own = np.broadcast_to(kurtosis, draws)[:, None], np.broadcast_to(own, draws)[:, None]
+    errors = gaussian_errors(len(covariance), draws, 1.0, rng) * np.sqrt((1 + common) / terms)[:, :, None]
+    index = np.arange(len(covariance))
+    errors[:, index, index] += rng.normal(size=(draws, 1)) * np.sqrt(common / terms)
+    if own.any():
+        errors[:, index, index] += rng.normal(size=(draws, len(index))) * np.sqrt(own / terms)
     return np.asarray(root @ errors @ root.T)
 
 

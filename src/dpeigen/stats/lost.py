@@ -8,6 +8,7 @@ Clipping makes variances smaller. A mean moves against the tail, and which side 
 lengths beyond the radius R, to which a share p of the rows was clipped, are taken to have a Pareto tail with an
 exponent α that nothing tells: rows lose p·R/(α − 1) of their length on average. A lognormal column has about such a
 tail. Far rows lie along few columns, more likely along those whose fourth moments are large as far as these were seen.
+Squares of their lengths lose 2p·R²/(α − 2); that is only believed of columns whose counts show a long tail.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats.clipping import Clipping
 
-__all__ = ["Lost", "far_means", "loss_errors", "seen_tails", "shared_losses"]
+__all__ = ["Lost", "far_rows", "loss_errors", "seen_tails", "shared_losses"]
 
 _SHORTEST_TAIL, _LONGEST_TAIL = 0.15, 0.42  # 1/α
 _COUNTED = 0.5, 2.0  # times the share that was asked for: rows that a noisy scan leaves outside
+_LONG_SQUARES = 1.5, 3.5  # excess kurtosis from which on variances may have lost far rows, and surely may
+_MOST_TAIL = 8.0  # excess kurtosis: rare indicators have more, and are not far out
+_LEAST_EXPONENT = 2.8  # α of what variances lose
 _FEW = 0.7  # shape of the gamma law of what columns have of far rows: less, and they lie along fewer of them
 _TOLD_BY_KURTOSIS, _CLEAR_TAIL = 0.6, 4.0  # powers of e that an excess kurtosis of 1 makes long tails likelier by
 _USUAL_NOISE = 30.0  # on an excess kurtosis, from which on it tells less
@@ -31,10 +35,16 @@ _NOT_FURTHER = 0.25  # chance that rows beyond the radius are not much longer th
 _HIDDEN_TAIL = 0.02  # of the noise on an excess kurtosis
 _USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the share they have in long rows
 _UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
+_STANDS_OUT, _HIDDEN = 2.0, 0.25  # deviations of noise; chance of a hidden tail where no row is longer than normal ones
 _NO_TAIL = 0.07  # chance that what seems to be a tail is noise: then nothing was taken
 _OF_TAIL = 1.5  # of what clipping seems to have taken from a long tail, at most: cells are half an octave wide
 _MUCH_MORE, _LONG_TAIL = 5.0, 1.5  # times the share that a kurtosis of its own gives a column, beside one of 1.5
 _MORE = 1.5  # times the share of a column in all fourth moments: its share in what clipping took, at most
+_MOST_OF_MEAN = 0.15  # deviations that a mean lost, at most, for what two columns lose together
+_AGAIN, _MOST_OF_IT = (
+    1.5,
+    0.75,
+)  # times a variance that was seen: what clipping took on average, and of the whole, at most
 _BESIDE = 1.5  # of what a column loses along its tail, times the deviation of another: what the two lose together
 
 
@@ -49,11 +59,16 @@ class Lost:
         return Lost(self.mean + other.mean, self.square + other.square)
 
 
-def seen_tails(tails: Floats, draws: int, rng: Generator) -> Lost:
-    """What `stats.tails` shows: first and second of them with their noise, six lines of columns."""
+def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
+    """What `stats.tails` shows: first and second of them with their noise, six lines of columns.
+
+    A tail that does not stand out of its noise is the less likely, the less ``heavy`` rows are by the paid radius.
+    """
     shape = draws, tails.shape[1]
     part, noise = _OF_TAIL * rng.random(size=shape), rng.normal(size=shape)
-    part = np.where(rng.random(size=shape) < _NO_TAIL, 0.0, part)
+    unlikely = (1 - _HIDDEN) * max(1 - 2 * heavy, 0.0)
+    none = np.where(tails[2] > _STANDS_OUT * tails[3], _NO_TAIL, np.maximum(unlikely, _NO_TAIL))
+    part = np.where(rng.random(size=shape) < none, 0.0, part)
     found = [
         part * np.maximum(tails[at] + _UNSEEN * noise * tails[at + 1], 0.0) for at in (0, 2)
     ]  # the same rows are clipped in both
@@ -67,7 +82,7 @@ def shared_losses(
 
     The model of elliptical rows (`stats.clipping`) tells how much that was, for all columns alike; ``values`` are the
     eigenvalues of the second moment. Long rows are made by columns with long tails, so these have a larger share of it,
-    by their fourth moments as far as these were seen.
+    by their fourth moments as far as these were seen; less so where no row is longer than normal ones.
     """
     squares, lengths = (cut.gains * cut.sizes - 1) @ values, cut.shortened * radius
     per, variances = _steps(back, second)
@@ -76,29 +91,37 @@ def shared_losses(
     drawn = np.maximum(tails[4] + rng.normal(size=(len(squares), len(back))) * _UNSEEN * tails[5], 0.0)
     more = np.maximum(_MORE * _in_all((_USUAL_TAIL + drawn) * usual**2) - usual, 0.0)
     plain, seen = _in_all(usual**2), _in_all((1 + tails[4] / _LONG_TAIL) * usual**2)
-    more = np.maximum(more, _MUCH_MORE * (seen - plain))
+    more = np.maximum(more, _MUCH_MORE * (seen - plain)) * min(_HIDDEN + 2 * cut.heavy, 1.0)
     return Lost(more * lengths * per, more * np.maximum(squares, 0.0)[:, None] * per**2)
 
 
-def far_means(
+def far_rows(
     back: Floats, second: Floats, radius: float, cut: Clipping, kurtosis: tuple[Floats, Floats] | None, rng: Generator
-) -> Floats:
-    """Draws × columns: what means lost by rows far beyond the radius, for columns back·z of clipped rows z.
+) -> tuple[Lost, Floats]:
+    """What rows far beyond the radius took, for columns back·z of clipped rows z; and how sure it is of variances.
 
-    ``kurtosis`` is that of the columns, as far as it was seen, and its noise.
+    ``kurtosis`` is that of the columns, as far as it was seen, and its noise. Variances are only said to have lost it
+    in columns whose fourth moments are clearly larger than those of exponential ones: others have shorter tails.
     """
     draws, d = len(cut.sizes), len(back)
     per, _ = _steps(back, second)
     exponents = 1 / rng.uniform(_SHORTEST_TAIL, _LONGEST_TAIL, size=draws)
     longer = cut.outside * rng.uniform(*_COUNTED, size=draws) * cut.reached**exponents
-    odds, tails = cut.heavy / max(1 - cut.heavy, 1e-9), np.ones((draws, d))
+    odds, tails, long = cut.heavy / max(1 - cut.heavy, 1e-9), np.ones((draws, d)), np.zeros(d)
     if kurtosis is not None:
         clear = np.minimum(kurtosis[0], _CLEAR_TAIL) * np.minimum(1.0, _USUAL_NOISE / np.maximum(kurtosis[1], 1e-300))
         odds *= float(np.exp(_TOLD_BY_KURTOSIS * clear.max()))
-        tails = _USUAL_TAIL + kurtosis[0] + np.abs(rng.normal(size=(draws, d))) * _HIDDEN_TAIL * kurtosis[1]
+        tails = (
+            _USUAL_TAIL
+            + np.minimum(kurtosis[0], _MOST_TAIL)
+            + np.abs(rng.normal(size=(draws, d))) * _HIDDEN_TAIL * kurtosis[1]
+        )
+        long = np.clip((kurtosis[0] - _LONG_SQUARES[0]) / np.ptp(_LONG_SQUARES), 0.0, 1.0)
     some = longer * (rng.random(draws) < (1 - _NOT_FURTHER) * odds / (1 + odds))
     along = _in_all(rng.gamma(_FEW, size=(draws, d)) * tails * (per > 0))
-    return np.asarray((some / (exponents - 1) * radius)[:, None] * np.sqrt(along) * per)
+    lengths = some / (exponents - 1) * radius
+    squares = some * 2 / (np.maximum(exponents, _LEAST_EXPONENT) - 2) * radius**2
+    return Lost(lengths[:, None] * np.sqrt(along) * per, squares[:, None] * along * per**2), long
 
 
 def _steps(back: Floats, second: Floats) -> tuple[Floats, Floats]:
@@ -118,17 +141,21 @@ def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
     There the other columns lie where that column makes it likely, or anywhere else as far as they do not depend on it:
     columns that are nearly the same stay so.
     """
-    first, second = lost.mean, lost.square
     variances = np.maximum(np.diag(covariance), 0.0)
+    whole = variances + np.minimum(lost.square.mean(axis=0), _AGAIN * variances)  # so that a part of it is left
+    first, second = np.minimum(lost.mean, _MOST_OF_MEAN * np.sqrt(whole)), np.minimum(lost.square, _MOST_OF_IT * whole)
     units = np.where(variances > 0, np.sqrt(variances), 1.0)
     errors = np.zeros((*second.shape, second.shape[1]))
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
     others = (rng.normal(size=second.shape) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
+    along = covariance / np.maximum(np.maximum(variances, second.mean(axis=0)), 1e-300)[:, None]
+    np.fill_diagonal(along, 1.0)
+    # Columns that go together are long in the same rows: what one of them lost is part of what the others lost.
+    own = np.divide(second, second @ along**2, out=np.zeros_like(second), where=second > 0)
+    first, second = first * own, second * own
     for j in np.flatnonzero(second.any(axis=0)):
-        along = covariance[j] / max(float(covariance[j, j]), float(second[:, j].mean()))
-        along[j] = 1.0
-        cross = _BESIDE * first[:, j, None] * (others - others[:, j, None] * along)
+        cross = _BESIDE * first[:, j, None] * (others - others[:, j, None] * along[j])
         cross[:, j] = 0.0
-        cross += second[:, j, None] * along / 2
-        errors += cross[:, :, None] * along + cross[:, None, :] * along[:, None]
+        cross += second[:, j, None] * along[j] / 2
+        errors += cross[:, :, None] * along[j] + cross[:, None, :] * along[j][:, None]
     return errors

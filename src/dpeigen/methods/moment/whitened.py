@@ -321,7 +321,7 @@ class Whitened(Method):
             radius=None,
             numerics=law_of(task).numerics,
             radius_released=True,
-            notes=("A few rows longer than the private radius were clipped to it.", *unknown_note(unknown, missing)),
+            notes=("Rows longer than the private radius were clipped to it.", *unknown_note(unknown, missing)),
             details={"columns_without_scale": unknown},
         )
 

@@ -27,7 +27,7 @@ from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import noise_scale
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import Count, Eigenvalues
-from dpeigen.questions.radius import OUT_OF
+from dpeigen.questions.radius import holding_left
 from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
@@ -134,7 +134,7 @@ class SamplingMethod(Method):
         eigenvalues, left = values * unit, left * unit
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
         spread = self.spread(values, left / unit, costs, task)
-        outside = math.ceil(count / OUT_OF) if task.private_bound else None
+        outside = holding_left(costs[Purpose.RADIUS], task.relation, count) if task.private_bound else None
         reach = task.row_radius(radius, frame) * float(frame.unit[0])
         measured = (
             None
@@ -158,7 +158,13 @@ class SamplingMethod(Method):
 
 
 def _measured(
-    components: Floats, values: Floats, left: float, spread: Floats, count: float, radius: float, outside: int | None
+    components: Floats,
+    values: Floats,
+    left: float,
+    spread: Floats,
+    count: float,
+    radius: float,
+    outside: tuple[float, float] | None,
 ) -> Measured:
     """The second moment in axes that start with the directions, as if it had been released with this noise.
 
@@ -170,9 +176,11 @@ def _measured(
     gaps = levels[:, None] - levels
     spread = _INFLATED * spread
     turned = np.divide(spread**2, gaps, out=np.zeros_like(spread), where=np.abs(gaps) > spread)
+    rows, scale = (None, 0.0) if outside is None else outside
     return Measured(
-        np.diag(levels + turned.sum(axis=1)), axes.T, "gaussian", 0.0, count, radius, outside=outside, deviations=spread
-    )
+        np.diag(levels + turned.sum(axis=1)), axes.T, "gaussian", 0.0, count, radius, outside=rows,
+        outside_scale=scale, deviations=spread,
+    )  # fmt: skip
 
 
 def any_lattice(task: Task) -> Lattice:

@@ -26,8 +26,9 @@ from dpeigen.stats.stretch import Stretched
 __all__ = ["HELD", "Paid", "center_deviation", "measured_signs", "sign_release"]
 
 _DRAWS = 100
-_DOUBT = 0.5  # of what is added for clipping, which rests on a model of the tails
-_ALONE = 1.6  # noise of variances that are read from signs alone, relative to its first-order deviation
+_DOUBT = 1.0  # of what is added for clipping, which rests on a model of the tails
+_ANYHOW = 0.08  # of a variance of clipped scores: so much is in doubt whatever the model says
+_ALONE = 2.6  # noise of variances that are read from signs alone, relative to its first-order deviation
 _UNSURE = 0.3  # of the share of rows that are longer than a radius for variances
 HELD = 0.05  # of the rows are longer than a radius that was paid for
 _LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows count whole
@@ -57,7 +58,7 @@ class Paid:
             np.maximum(spread, 1e-300), self.radius, (self.share, _UNSURE * self.share), _DRAWS, made_up_generator(d)
         )
         gains = cut.gains[: len(self.squares)]
-        doubt = _DOUBT * (gains - 1) * self.plain
+        doubt = (_DOUBT * (gains - 1) + _ANYHOW) * self.plain
         return self.plain * gains, np.hypot(self.noise * self.units * gains, doubt)
 
 
