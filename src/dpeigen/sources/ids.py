@@ -13,6 +13,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.sources.base import UnreadableRowsError
-from dpeigen.sources.short_text import numbered, text_of, words
+from dpeigen.sources.numbering import Ids, numbered, numbered_together, pieces, text_of, words_of_numbers, words_of_text
 
 __all__ = [
     "BLANKS",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 Codes = NDArray[Any]  # integers
+_HELD = 2**27  # bytes of ids that are told apart at a time
 _AT_ONCE = 2**20  # rows whose ids are compared at a time, at least
 BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
 _PRINTED = 4096  # bits of whole numbers that Python turns into decimal digits, whatever its settings are
@@ -165,7 +167,7 @@ def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
 
     if not named:
         return _in_turns(_chunks([column]))
-    codes, known = _in_turns(_chunks([column]), short=False)
+    codes, known = _in_turns(_chunks([column]), quick=False)
     if types.is_large_string(known.type):  # of any bytes: they need not be text
         known = known.cast(pa.large_binary())
     return codes, [str(as_text(cell)) for cell in known.to_pylist()]
@@ -181,10 +183,10 @@ def _chunks(parts: Iterable[Any]) -> Iterator[Any]:
                 yield chunk.slice(start, _AT_ONCE)
 
 
-def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]:
+def _in_turns(chunks: Iterator[Any], *, quick: bool = True) -> tuple[Codes, Any]:
     """The number of each row's person, −1 where there is no id, and the ids by their numbers, or a range.
 
-    ``short``: whether whole numbers may be told apart by their places in a short range, which is quick.
+    ``quick``: whether numbers and text of moderate length may be told apart without an Arrow array of the ids.
     """
     import pyarrow as pa
     import pyarrow.types as types
@@ -193,19 +195,138 @@ def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]
     if first is None:
         return np.zeros(0, dtype=np.int64), pa.array([], pa.string())
     chunks = chain([first], chunks)
-    if short and types.is_integer(first.type):
+    if not quick:
+        return _by_arrow(chunks, [], None)
+    if types.is_integer(first.type):
         held = list(chunks)
         found = None if any(chunk.null_count for chunk in held) else _of_range([chunk.to_numpy() for chunk in held])
         if found is not None:
             return found
         chunks = iter(held)
-    packed, chunks = _packed(chunks) if short else ([], chunks)
-    last = next(chunks, None)
-    if last is None:
-        numbers, people = numbered(packed)
-        return numbers, range(people)
-    chunks = chain((text_of(part, first.type) for part in packed), [last], chunks)
+    return _by_words(chunks)
+
+
+def _by_words(chunks: Iterator[Any]) -> tuple[Codes, Any]:
+    """The same by words, for as long as ids can be read so; what is left, and all of it if need be, by Arrow."""
+    batches: list[tuple[Codes, NDArray[np.uint64]]] = []
+    held: list[_Read] = []
+    kind = None
+    for chunk in chain(chunks, [None]):
+        found = None if chunk is None else _read(chunk)
+        kind = kind if chunk is None else chunk.type
+        held += found or []
+        size = sum(each.ids.words.nbytes for each in held)
+        ends = found is None
+        if held and (ends or size > _HELD):
+            batch = _numbered(held)
+            if batch is None:  # two ids with one hash
+                rest = chain((_text_of(each, kind) for each in held), [] if chunk is None else [chunk] * ends, chunks)
+                return _by_arrow(rest, *_so_far(batches, kind))
+            batches.append(batch)
+            held = []
+        if ends and chunk is not None:
+            return _by_arrow(chain([chunk], chunks), *_so_far(batches, kind))
+    if len(batches) == 1:
+        return batches[0][0], range(len(batches[0][1]))
+    together = numbered_together([ids for _, ids in batches])
+    if together is None:
+        return _by_arrow(iter(()), *_so_far(batches, kind))
+    codes = [np.append(own, np.int32(-1))[codes] for own, (codes, _) in zip(together[0], batches, strict=True)]
+    return np.concatenate(codes), range(len(together[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The ids of a part of a column as words, and which rows have one where not all do."""
+
+    ids: Ids
+    there: NDArray[np.bool_] | None
+
+
+def _read(chunk: Any) -> list[_Read] | None:
+    """None where the ids are of a type, or of a length, that is told apart by Arrow."""
+    import pyarrow.types as types
+
+    kind, found = chunk.type, []
+    number = types.is_integer(kind) or types.is_float64(kind) or types.is_float32(kind)
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    if not (number or text):
+        return None
+    for part in pieces(len(chunk)):
+        column = chunk.slice(part.start, part.stop - part.start)
+        read = words_of_text(column) if text else _words_of_numbers(column)
+        if read is None:
+            return None
+        found.append(_Read(Ids.of(read[0]), read[1]))
+    return found
+
+
+def _words_of_numbers(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_] | None]:
+    there = None
+    if column.null_count:
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        column = column.drop_null()
+    words, numbers = words_of_numbers(column.to_numpy(zero_copy_only=False))
+    return words, numbers if there is None else there if numbers is None else _inside(there, numbers)
+
+
+def _numbered(held: list[_Read]) -> tuple[Codes, NDArray[np.uint64]] | None:
+    found = numbered([each.ids for each in held])
+    if found is None or all(each.there is None for each in held):
+        return found
+    whole = [np.ones(len(each.ids.words), dtype=bool) if each.there is None else each.there for each in held]
+    there = np.concatenate(whole)
+    codes = np.full(len(there), -1, dtype=np.int32)
+    codes[there] = found[0]
+    return codes, found[1]
+
+
+def _text_of(read: _Read, kind: Any) -> Any:
+    """The Arrow array that was read, of the type its cells are compared in."""
+    import pyarrow as pa
+
+    ids = _ids_of(read.ids.words, kind)
+    if read.there is None:
+        return ids
+    places = np.cumsum(read.there) - 1
+    return ids.take(pa.array(places, mask=~read.there))
+
+
+def _so_far(batches: list[tuple[Codes, NDArray[np.uint64]]], kind: Any) -> tuple[list[Codes], Any]:
+    """Numbers of rows, and the ids as an Arrow array of the type they are compared in; None for none."""
+    import pyarrow as pa
+
     known, codes = None, []
+    for own, words in batches:
+        ids = _ids_of(words, kind)
+        both = (ids if known is None else pa.concat_arrays([known, ids])).dictionary_encode()
+        places = both.indices.to_numpy()[0 if known is None else len(known) :]
+        known = both.dictionary
+        codes.append(np.append(places, places.dtype.type(-1))[own])
+    return codes, known
+
+
+def _inside(outer: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows are in both, where the second says so of rows of the first."""
+    both = outer.copy()
+    both[outer] = inner
+    return both
+
+
+def _ids_of(words: NDArray[np.uint64], kind: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if not types.is_integer(kind) and not types.is_floating(kind):
+        return text_of(words)
+    wide = np.float64 if types.is_floating(kind) else np.int64 if types.is_signed_integer(kind) else np.uint64
+    return pa.array(np.ascontiguousarray(words[:, 0]).view(wide)).cast(kind)
+
+
+def _by_arrow(chunks: Iterator[Any], codes: list[Codes], known: Any) -> tuple[Codes, Any]:
+    """The same for ids of any type, after those that were told apart before."""
+    import pyarrow as pa
+
     waiting: list[Any] = []
     for chunk in chain(chunks, [None]):
         waiting += [] if chunk is None else [chunk]
@@ -229,17 +350,6 @@ def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]
     coded = compared.dictionary_encode()
     places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.append(places, places.dtype.type(-1))[np.concatenate(codes)], coded.dictionary
-
-
-def _packed(chunks: Iterator[Any]) -> tuple[list[Any], Iterator[Any]]:
-    """As many chunks as can be read as short text, as whole numbers; and the others."""
-    packed: list[Any] = []
-    for chunk in chunks:
-        found = words(chunk)
-        if found is None:
-            return packed, chain([chunk], chunks)
-        packed.append(found)
-    return packed, iter(())
 
 
 def _one_array(column: Any) -> Any:
