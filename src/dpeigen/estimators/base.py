@@ -80,7 +80,9 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         if isinstance(X, UnitSource) and isinstance(unit, str) and unit != X.name:
             raise ValueError(complain("unit", owner, f"{X.name!r}, that of the source", unit))
         given = getattr(self, "columns", None), None, None
-        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *given, name=self._said())
+        found = (
+            copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *given, name=self._said())
+        )
         found.check_width()
         self._take_names(found)
         found.max_rows = max_rows

@@ -125,10 +125,14 @@ def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> t
         return (f"{whose}Each {unit!r} counts one, and its rows share that: results are those of a random row of a "
                 "random one.",)  # fmt: skip
     number = str(counted or "c")
-    counts = f"Each row counts alike, but one {unit!r} as at most {number} rows" + (
-        f"; {'this number' if counted else 'c'} is paid for, and is smaller than {max_rows} where noise would be much "
-        "larger than that of one row each" if counted != max_rows else ""
+    fewer = "" if counted == max_rows else (
+        f"; {'this number' if counted else 'c'} is paid for or follows from public numbers, and is smaller than "
+        f"{max_rows} where noise would be much larger than that of one row each"
     )  # fmt: skip
+    one = (
+        f". So each {unit!r} counts one here: results are those of a random row of a random one" if counted == 1 else ""
+    )
+    counts = f"Each row counts alike, but one {unit!r} as at most {number} row{'s' * (counted != 1)}{fewer}{one}"
     return (f"{whose}At most {max_rows} rows of one {unit!r}, drawn at random, are used. {counts}. Its rows are "
             "clipped together: if their joint length, the root of the sum of their squared lengths divided by "
             f"{number} (or by their number, if that is larger), is more than the radius, all of them are shortened by "

@@ -173,7 +173,7 @@ def open_units(
             must = "the name of a column of X, whose rows have no fixed order to match ids to"
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
         codes, name = encoded(unit), name or name_of_ids(unit)
-        if name in (rows.feature_names or list(getattr(data, "columns", ()))):
+        if name in (rows.feature_names or ()):
             must = f"the name {name!r}, where X holds that column: whose row it is, is no feature"
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
         return UnitsByPlace(rows, lambda: codes, name)

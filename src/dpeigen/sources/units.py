@@ -184,7 +184,7 @@ class UnitsByPlace(UnitSource):
         at = handed = 0
         # Half as much memory to look into: it is read in the order of the rows, which is any.
         small = int(self._sizes.max(initial=0)) < 2**31
-        sizes_by_person = self._sizes.astype(np.int32) if small else self._sizes
+        sizes_by_person: NDArray[Any] = self._sizes.astype(np.int32) if small else self._sizes
         for block in self.plain.blocks():
             part = slice(at, at + len(block))
             at += len(block)

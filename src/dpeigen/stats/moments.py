@@ -58,7 +58,7 @@ def _width(block: Any) -> int:
 
 def _order(block: Any) -> Literal["C", "F"]:
     """Whether rows lie one after the other in memory, or columns do, as in files that are read by columns."""
-    strides = getattr(block.rows if isinstance(block, UnitBlock) else block, "strides", ())
+    strides: tuple[int, ...] = getattr(block.rows if isinstance(block, UnitBlock) else block, "strides", ())
     return "F" if len(strides) == 2 and 0 < strides[0] < strides[1] else "C"
 
 
