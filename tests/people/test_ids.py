@@ -243,8 +243,8 @@ def test_text_is_told_apart_alike_however_it_is_held(
     seed: int, texts: list[str], held_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Short, long, padded and empty text, in turns of three rows: Arrow, objects, fixed width, by words or by cells."""
-    monkeypatch.setattr("dpeigen.sources.ids._AT_ONCE", 3)
-    monkeypatch.setattr("dpeigen.sources.ids._HELD", held_bytes)
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 3)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
     rng = np.random.default_rng(seed)
     for _ in range(25):
         cells = [texts[place] for place in rng.choice(rng.permutation(12)[:5], size=14)]
@@ -279,8 +279,8 @@ NUMBERS = {
 @pytest.mark.parametrize("kind", NUMBERS)
 @pytest.mark.parametrize("held_bytes", [2**27, 1])
 def test_numbers_are_told_apart_by_value(kind, held_bytes, monkeypatch):
-    monkeypatch.setattr("dpeigen.sources.ids._AT_ONCE", 2)
-    monkeypatch.setattr("dpeigen.sources.ids._HELD", held_bytes)
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 2)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
     cells = NUMBERS[kind]
     keys = [("none", place) if cell != cell else cell + 0 for place, cell in enumerate(cells.tolist())]
     for ids in (cells, pa.array(cells), pa.array([*cells.tolist(), None], pa.array(cells).type)):
@@ -294,8 +294,8 @@ def test_numbers_are_told_apart_by_value(kind, held_bytes, monkeypatch):
 def test_ids_with_one_hash_are_different_people(factors, held_bytes, monkeypatch):
     """Factors for which words that trade places, or add up, have the same hash: the ids are compared all the same."""
     monkeypatch.setattr("dpeigen.sources.numbering._FACTORS", np.array(factors, dtype=np.uint64))
-    monkeypatch.setattr("dpeigen.sources.ids._AT_ONCE", 3)
-    monkeypatch.setattr("dpeigen.sources.ids._HELD", held_bytes)
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 3)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
     cells = ["aaaaaaaabbbbbbbb", "bbbbbbbbaaaaaaaa", " bbbbbbbbaaaaaaaa", None, "aaaaaaaabbbbbbbb", "c", "", "b" * 20]
     keys = [(cell or "").strip() or place for place, cell in enumerate(cells)]
     for ids in (pa.array(cells), pa.array(cells[::-1])):
