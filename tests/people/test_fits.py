@@ -257,3 +257,11 @@ def test_explain_and_sources_opened_with_a_unit(table):
     assert PrivatePCA(2, **BUDGET).fit(source).release_.unit == "patient_id"
     with pytest.raises(ValueError, match="that of the source"):
         PrivatePCA(2, **BUDGET, unit="ward").fit(source)
+
+
+def test_ids_given_to_fit_are_called_as_the_parameter_says(table):
+    ids = np.arange(len(table)) // 2
+    fit = PrivatePCA(1, **BUDGET, unit="patient", random_state=0).fit(table[NAMES].to_numpy(), unit=ids)
+    assert fit.guarantee_.unit == "patient"
+    with pytest.raises(ValueError, match="is no feature"):  # by which of the two?
+        PrivatePCA(1, **UNIT).fit(table, unit=ids)

@@ -233,15 +233,21 @@ def test_ids_that_are_no_utf8_have_names_too():
 
 
 SHORT = ["a", "ab", "abcdefgh", "abcdefghi", "0123456789abcdef", "0123456789abcdefg", "a b", " a", "", "é", "b\0", "b"]
+LONG = [f"{'x' * 30}{end}" for end in ("a", "b", "ab", " ", "a b", "y" * 34, "z" * 34, "y" * 35, "é", "\0", "\x01", "")]
 
 
+@pytest.mark.parametrize("held_bytes", [2**27, 100])
+@pytest.mark.parametrize("texts", [SHORT, LONG])
 @pytest.mark.parametrize("seed", range(4))
-def test_text_is_told_apart_alike_however_it_is_held(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_told_apart_alike_however_it_is_held(
+    seed: int, texts: list[str], held_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Short, long, padded and empty text, in turns of three rows: Arrow, objects, fixed width, by words or by cells."""
-    monkeypatch.setattr("dpeigen.sources.ids._AT_ONCE", 3)
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 3)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
     rng = np.random.default_rng(seed)
-    for _ in range(50):
-        cells = [SHORT[place] for place in rng.choice(rng.permutation(12)[:5], size=14)]
+    for _ in range(25):
+        cells = [texts[place] for place in rng.choice(rng.permutation(12)[:5], size=14)]
         keys = [cell.strip() or number for number, cell in enumerate(cells)]
         for held in (pa.array(cells), pa.array(cells, pa.large_string()), np.array(cells, dtype=object)):
             codes, people = encoded(held)
@@ -260,3 +266,48 @@ def test_short_ids_with_many_beginnings_and_many_ends_stay_apart():
     ids += [f"{0:08d}{5:08d}", f"{beginning:08d}{end + 5:08d}"]
     codes, people = encoded(pa.array(ids))
     assert people == len(ids) == len(np.unique(codes))
+
+
+NUMBERS = {
+    "large": np.array([2**62, -(2**62), 2**62 + 1, 2**62, 0]),
+    "unsigned": np.array([2**64 - 1, 2**63, 2**64 - 1, 0, 1], dtype=np.uint64),
+    "floats": np.array([0.1, -0.0, 0.0, 0.1, 1e300, np.nan, np.nan]),
+    "single": np.array([0.1, -0.0, 0.0, 0.1, np.nan], dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("held_bytes", [2**27, 1])
+def test_numbers_are_told_apart_by_value(kind, held_bytes, monkeypatch):
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 2)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
+    cells = NUMBERS[kind]
+    keys = [("none", place) if cell != cell else cell + 0 for place, cell in enumerate(cells.tolist())]
+    for ids in (cells, pa.array(cells), pa.array([*cells.tolist(), None], pa.array(cells).type)):
+        own = [*keys, "missing"][: len(ids)]
+        codes, people = encoded(ids)
+        assert len(set(zip(own, codes.tolist(), strict=True))) == len(set(own)) == people
+
+
+@pytest.mark.parametrize("held_bytes", [2**27, 50])
+@pytest.mark.parametrize("factors", [[1, 1, 1, 1, 1, 1, 1, 1], [1, 3, 5, 7, 9, 11, 13, 15]])
+def test_ids_with_one_hash_are_different_people(factors, held_bytes, monkeypatch):
+    """Factors for which words that trade places, or add up, have the same hash: the ids are compared all the same."""
+    monkeypatch.setattr("dpeigen.sources.numbering._FACTORS", np.array(factors, dtype=np.uint64))
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 3)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
+    cells = ["aaaaaaaabbbbbbbb", "bbbbbbbbaaaaaaaa", " bbbbbbbbaaaaaaaa", None, "aaaaaaaabbbbbbbb", "c", "", "b" * 20]
+    keys = [(cell or "").strip() or place for place, cell in enumerate(cells)]
+    for ids in (pa.array(cells), pa.array(cells[::-1])):
+        own = keys if ids[0].as_py() == cells[0] else keys[::-1]
+        codes, people = encoded(ids)
+        assert len(set(zip(own, codes.tolist(), strict=True))) == len(set(own)) == people
+
+
+def test_many_ids_whose_hashes_begin_alike_are_found(monkeypatch):
+    """With a factor of 1, small numbers have hashes that all begin with zeros."""
+    monkeypatch.setattr("dpeigen.sources.numbering._FACTORS", np.ones(8, dtype=np.uint64))
+    cells = np.append(np.random.default_rng(0).integers(0, 10**6, 3000), 2**62)  # no short range
+    codes, people = encoded(pa.array(cells))
+    assert people == len(np.unique(cells))
+    assert len(set(zip(cells.tolist(), codes.tolist(), strict=True))) == people

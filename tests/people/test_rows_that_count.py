@@ -117,7 +117,7 @@ def test_the_cap_is_reached_where_noise_is_small_and_told_where_it_is_not(relati
         options = {"epsilon": epsilon, "delta": 1e-6, "unit": "who", "max_rows": 6, "relation": relation}
         release = PrivateCovariance(method="gaussian", bound=12.0, random_state=0, **options).fit(table).release_
         found[epsilon] = release.facts["rows_that_count"]
-        assert f"one 'who' as at most {found[epsilon]} rows" in str(release.guarantee)
+        assert f"one 'who' as at most {found[epsilon]} row" in str(release.guarantee)
     assert found[0.5] < 3
     assert found[60.0] == 6
 
@@ -154,3 +154,18 @@ def test_a_source_counts_people_as_it_is_told(thinned):
 def block_of(source):
     (found,) = source.blocks()
     return found
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_nothing_is_paid_where_few_people_could_not_count_as_more_than_one(relation):
+    """Public numbers decide it: the table of people with one row and that of people with six are treated alike."""
+    options = {"epsilon": 1.0, "delta": 1e-6, "unit": "who", "max_rows": 6, "relation": relation}
+    for sizes in (np.ones(300, dtype=int), np.full(300, 6)):
+        fit = PrivateCovariance(method="gaussian", bound=12.0, random_state=0, **options).fit(people(sizes, 0))
+        assert fit.release_.facts["rows_that_count"] == 1
+        assert not any("sparse vector" in spend.mechanism for spend in fit.release_.guarantee.split)
+        assert "results are those of a random row of a random one" in str(fit.release_.guarantee)
+    large = people(np.full(6000, 6), 0)
+    fit = PrivateCovariance(method="gaussian", bound=12.0, random_state=0, **options).fit(large)
+    assert fit.release_.facts["rows_that_count"] > 1
+    assert any("sparse vector" in spend.mechanism for spend in fit.release_.guarantee.split)

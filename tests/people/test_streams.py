@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from dpeigen import Ledger, PrivatePCA
+from dpeigen.sources import BlockSource
 
 RNG = np.random.default_rng(0)
 IDS = np.repeat(np.arange(8000), 2)
@@ -90,3 +91,20 @@ def test_ids_are_not_saved_copied_or_pickled(tmp_path):
 def test_a_cap_is_no_part_of_a_stream():
     with pytest.raises(ValueError, match="None for partial_fit"):
         started(max_rows=2)
+
+
+def test_the_stream_protects_what_its_parameter_names():
+    stream = started(unit="patient")
+    assert stream._stream.task.unit == "patient"
+
+
+def test_a_source_that_is_read_once_is_refused_before_anyone_is_taken_in():
+    """Before, some rows were used, in another order than theirs, and nobody of the call could come again."""
+    stream = started()
+    rows, ids = np.full((20, 3), np.nan), np.arange(9000, 9020)
+    before = stream.n_samples_seen_, stream._stream.feed.pending
+    with pytest.raises(ValueError, match="None of its rows were taken in") as refused:
+        stream.partial_fit(BlockSource(iter([rows]), n_features=3), unit=ids)
+    assert "go on" not in str(refused.value)
+    assert (stream.n_samples_seen_, stream._stream.feed.pending) == before
+    stream.partial_fit(ROWS[:20], unit=ids)

@@ -105,6 +105,8 @@ def test_rows_of_people_are_counted_by_spark(session):
         source.choose(randomness(None))
     found, expected = (source.reduce(STATISTICS["moment"]()) for source in (lying, here))
     np.testing.assert_array_equal(found.augmented, expected.augmented)
+    for kind in ("squares", "sums"):  # lengths are counted of one row of each, drawn by either
+        same(lying.reduce(STATISTICS[kind]()), here.reduce(STATISTICS[kind]()))
     each = np.concatenate(list(lying.one_each().blocks()))
     assert len(each) == here.count_rows()
     assert {tuple(row) for row in each} <= {tuple(row) for row in ROWS}

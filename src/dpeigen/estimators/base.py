@@ -80,12 +80,19 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         if isinstance(X, UnitSource) and isinstance(unit, str) and unit != X.name:
             raise ValueError(complain("unit", owner, f"{X.name!r}, that of the source", unit))
         given = getattr(self, "columns", None), None, None
-        found = copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *given)
+        found = (
+            copy(X) if isinstance(X, UnitSource) else open_units(X, unit, self._open_rows, *given, name=self._said())
+        )
         found.check_width()
         self._take_names(found)
         found.max_rows = max_rows
         found.thinned = max_rows is not None and self.relation == Relation.ADD_REMOVE
         return found
+
+    def _said(self) -> str | None:
+        """What the unit is called by the parameter, where ids are given to a call of ``fit``."""
+        unit = getattr(self, "unit", None)
+        return unit if isinstance(unit, str) and unit.strip() else None
 
     def _open_rows(self, X: Any) -> Source:
         """A source for rows by themselves."""

@@ -46,16 +46,16 @@ class Roll:
         return with_missing(codes, names)[0]
 
     def one_each(self, source: Source, codes: Codes) -> Source:
-        """One row of each person, drawn at random; people in a random order, which decides whose batch they are in.
-
-        From now on they were there.
-        """
-        self._digests |= self._new
+        """One row of each person, drawn at random; people in a random order, which decides whose batch they are in."""
         units = UnitsByPlace(source, lambda: (codes, int(codes.max(initial=-1)) + 1), "")
         units.choose(self._rng)
         heads = units.one_each()
         rows = np.concatenate([np.asarray(block) for block in heads.blocks()] or [np.empty((0, heads.n_features))])
         return ArraySource(rows[self._rng.permutation(len(rows))], heads.feature_names)
+
+    def take_in(self) -> None:
+        """From now on the newcomers of the last call were there: before any of their rows is used."""
+        self._digests |= self._new
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_rng": None, "_key": b"", "_digests": set(), "_new": set()}  # a copy cannot go on

@@ -125,10 +125,16 @@ def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> t
         return (f"{whose}Each {unit!r} has weight 1, divided among its rows: results are those of a random row of a "
                 f"random {unit!r}.",)  # fmt: skip
     number = str(counted or "c")
-    counts = f"Each row has the same weight, but one {unit!r} counts as at most {number} rows" + (
-        f"; {'this number' if counted else 'c'} is estimated from the budget, and is smaller than {max_rows} if the "
-        "noise would be much larger than with one row each" if counted != max_rows else ""
+    fewer = "" if counted == max_rows else (
+        f"; {'this number' if counted else 'c'} is estimated from the budget or follows from public numbers, and is "
+        f"smaller than {max_rows} if the noise would be much larger than with one row each"
     )  # fmt: skip
+    one = (
+        f". So each {unit!r} has weight 1 here: results are those of a random row of a random one"
+        if counted == 1
+        else ""
+    )
+    counts = f"Each row has the same weight, but one {unit!r} counts as at most {number} row{'s' * (counted != 1)}{fewer}{one}"
     return (f"{whose}At most {max_rows} rows of one {unit!r}, drawn at random, are used. {counts}. Its rows are "
             "clipped together: if their joint norm, the root of the sum of their squared norms divided by "
             f"{number} (or by their number, if that is larger), exceeds the radius, all of them are shortened by "

@@ -131,6 +131,10 @@ class StreamMixin:
                     Frame(running.task.n_features).image(block)
             if people is not None and whose is not None:
                 source = people.one_each(source, whose)
+                if running.task.missing == "refuse":  # those of a source that is read once were not looked at yet
+                    for block in source.blocks():
+                        Frame(running.task.n_features).image(block)
+                people.take_in()
             for block in source.blocks():
                 running.feed.take(block)
                 taken += len(block)
@@ -148,11 +152,7 @@ class StreamMixin:
                 self.n_samples_seen_ = running.stream.rows_used
                 self._keep_up(running, source)
         if stopped:  # outside the handler: the text of the first error may say that nothing was spent
-            raise ValueError(
-                f"X has rows that are not finite numbers. Its first {taken} rows were used (of the whole stream, "
-                f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was "
-                f"released stays spent. Clean the rest and continue with row {taken} of it, or set missing='drop'."
-            )
+            raise ValueError(_after_bad_rows(running, taken))
         return self
 
     def _keep_up(self, running: Running, source: Source) -> None:
@@ -178,7 +178,8 @@ class StreamMixin:
         if unit is None:
             return X, None, "row"
         if not isinstance(unit, str):
-            return X, unit, "row id" if name_of_ids(unit) == "row" else name_of_ids(unit)
+            name = me._said() or name_of_ids(unit)
+            return X, unit, "row id" if name == "row" else name
         ids, X = taken_out(X, unit)
         return X, ids, "row id" if unit == "row" else unit
 
@@ -356,6 +357,21 @@ class StreamMixin:
         if running.stream.ready:
             estimator._publish(_released(running, source))
         return estimator
+
+
+def _after_bad_rows(running: Running, taken: int) -> str:
+    """What to say when some rows of a call are bad and the stream has used rows before."""
+    if not taken:
+        return (
+            "X holds rows that are not finite numbers. None of its rows were taken in, and what was released before "
+            "stays paid for. Clean X and give all of it again, or set missing='drop'."
+        )
+    return (
+        f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
+        f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was "
+        f"released stays paid for. Clean the others and give those only: what follows the first {taken} rows of X. "
+        "Or set missing='drop'."
+    )
 
 
 def _released(running: Running, source: Source) -> Any:

@@ -3,7 +3,9 @@
 A row has the weight 1/c, and no person more than one. So noise is that of c rows of every person, while most people may
 have fewer: one row of each would have c·N/T of the noise, T the number of rows that count. c is at most ``max_rows``,
 and as large as public facts say that noise can be afforded: where it is small beside the sampling error, c is
-``max_rows``; where it is not, c is what most people have.
+``max_rows``; where it is not, c is what most people have. With so few people that the noise of the question is larger
+than anything that rows could say, c is 1 and costs nothing. c is ``max_rows`` as the budget or the number of people
+grows, so that what is released converges to the table in which every row counts alike.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from dpeigen.stats import Frame
 __all__ = ["first_shares", "noise_allowed", "with_rows_paid"]
 
 C = TypeVar("C", bound=Curator)
-_COUNTED, _USED, _MARGIN = 0.02, 0.01, 0.031  # of ε: for what a person counts as, for the number of rows; both
+_COUNTED, _USED = 0.02, 0.01  # of ε: for what a person counts as, for the number of rows
+_ROUNDED = 0.001  # of ε: left over for the rounding of what they compose to
 _MORE = 0.1  # of the squared error of one row of each person
 _LENGTH = 12.0  # squared length of the longest rows over the mean square of a column, over the number of columns
 
@@ -53,8 +56,12 @@ def with_rows_paid(curator: C, method: _Shared, task: Task) -> tuple[C, Task]:
     question = RowsThatCount(Frame(task.n_features, missing=task.missing), task.max_rows)
     people = task.n_rows or curator.measure(Count(question), purpose=Purpose.ROWS, cost=using)
     question = replace(question, allowed=noise_allowed(task, people))
-    counted = int(curator.measure(question, purpose=Purpose.ROWS, cost=counting))
-    left = replace(task, budget=Budget((1 - _MARGIN) * task.budget.epsilon, task.budget.delta), max_rows=counted)
+    # Where the answer would be 1 whatever the rows are, it costs nothing: this is decided by public numbers.
+    asked = question.can_be_more_than_one(people, counting)
+    counted = int(curator.measure(question, purpose=Purpose.ROWS, cost=counting)) if asked else 1
+    paid = (_COUNTED if asked else 0.0) + (_USED if counted > 1 or task.n_rows is None else 0.0)
+    kept = 1 - paid - (_ROUNDED if paid else 0.0)
+    left = replace(task, budget=Budget(kept * task.budget.epsilon, task.budget.delta), max_rows=counted)
     if task.n_rows is None:
         return curator.counting(counted).part(method.shares(left)), left
     terms = float(people)  # one of each

@@ -83,6 +83,14 @@ class RowsThatCount(_OfRowCounts):
     def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
         return MECHANISM
 
+    def can_be_more_than_one(self, people: float, cost: Cost) -> bool:
+        """Whether a number above 1 would be likely if every one of so many people had as many rows as there may be."""
+        return self.most > 1 and (self._factor - _UNITS) * people > self._in_doubt(cost)
+
+    def _in_doubt(self, cost: Cost) -> int:
+        """So large is noise, for the largest of all candidates."""
+        return math.ceil(math.log(2 * len(candidates(self.most))) * self._scale(cost))
+
     def _scale(self, cost: Cost) -> float:
         return math.nextafter(2 * self._factor / pure_epsilon(cost), math.inf)
 
@@ -93,8 +101,7 @@ class RowsThatCount(_OfRowCounts):
     def answer(self, found: RowCounts, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         threshold, each = noise
         counted = candidates(self.most)
-        in_doubt = math.ceil(math.log(2 * len(counted)) * self._scale(cost))  # fewer rows count: so large is noise
-        people = _UNITS * found.people + in_doubt
+        people = _UNITS * found.people + self._in_doubt(cost)  # in doubt fewer rows count
         margins = [self._factor * found.used(int(c)) // int(c) - people for c in counted]
         return first_passed(counted.astype(np.float64), np.array(margins, dtype=np.int64), each, threshold)
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen.sources.base import UnreadableRowsError
-from dpeigen.sources.short_text import numbered, text_of, words
+from dpeigen.sources import id_columns
+from dpeigen.sources.id_columns import ONE_COLUMN, UnreadableIdsError, chunks_of, in_turns, of_range
 
 __all__ = [
     "BLANKS",
@@ -36,13 +35,8 @@ __all__ = [
 ]
 
 Codes = NDArray[Any]  # integers
-_AT_ONCE = 2**20  # rows whose ids are compared at a time, at least
 BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
 _PRINTED = 4096  # bits of whole numbers that Python turns into decimal digits, whatever its settings are
-
-
-class UnreadableIdsError(UnreadableRowsError):
-    """What is given as ids of rows is none, by its type or shape. The message holds no id."""
 
 
 _PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee",
@@ -84,7 +78,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         return _of_arrow(ids.to_arrow(), named=named)
     unordered = isinstance(ids, (str, bytes, Mapping, Set))  # keys of a dict would be taken for ids
     if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
-        raise UnreadableIdsError(_ONE_COLUMN)
+        raise UnreadableIdsError(ONE_COLUMN)
     if isinstance(ids, np.ma.MaskedArray):  # arithmetic leaves what is masked as it is
         if not np.ma.is_masked(ids):
             return told_apart(ids.data, named=named)
@@ -93,9 +87,9 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
         return _of_cells(cells.tolist())
     kind = getattr(getattr(ids, "dtype", None), "kind", "O")
     if kind == "c":
-        raise UnreadableIdsError(_ONE_COLUMN)
+        raise UnreadableIdsError(ONE_COLUMN)
     if kind in "iu" and isinstance(ids, np.ndarray) and not named and len(ids):
-        found = _of_range(np.split(ids, range(_AT_ONCE, len(ids), _AT_ONCE)))
+        found = of_range(np.split(ids, range(id_columns.AT_ONCE, len(ids), id_columns.AT_ONCE)))
         if found is not None:
             return found
     if kind in "SU" and isinstance(ids, np.ndarray) and ids.dtype.itemsize:
@@ -132,8 +126,8 @@ def _of_fixed_width(ids: NDArray[Any], *, named: bool) -> tuple[Codes, Any]:
 
     rows, width = np.ascontiguousarray(ids), ids.dtype.itemsize
     numbers, known = [], b""
-    for start in range(0, len(rows), _AT_ONCE):
-        part = known + rows[start : start + _AT_ONCE].tobytes()
+    for start in range(0, len(rows), id_columns.AT_ONCE):
+        part = known + rows[start : start + id_columns.AT_ONCE].tobytes()
         before, count = len(known) // width, len(part) // width
         coded = pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(part)]).dictionary_encode()
         numbers.append(coded.indices.to_numpy()[before:])
@@ -150,13 +144,7 @@ def _of_fixed_width(ids: NDArray[Any], *, named: bool) -> tuple[Codes, Any]:
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:
     """The same for a column that comes in Arrow arrays of one type."""
-    return with_missing(*_in_turns(_chunks(parts)))
-
-
-_ONE_COLUMN = (
-    "The 'unit' parameter must be the name of a column, or one id for each row: numbers, text or dates in one "
-    "dimension. Nothing was spent."
-)
+    return with_missing(*in_turns(chunks_of(parts)))
 
 
 def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
@@ -164,147 +152,11 @@ def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
     import pyarrow.types as types
 
     if not named:
-        return _in_turns(_chunks([column]))
-    codes, known = _in_turns(_chunks([column]), short=False)
+        return in_turns(chunks_of([column]))
+    codes, known = in_turns(chunks_of([column]), quick=False)
     if types.is_large_string(known.type):  # of any bytes: they need not be text
         known = known.cast(pa.large_binary())
     return codes, [str(as_text(cell)) for cell in known.to_pylist()]
-
-
-def _chunks(parts: Iterable[Any]) -> Iterator[Any]:
-    """Arrays of a limited length: what is worked out of one is much larger than the numbers that stay."""
-    import pyarrow as pa
-
-    for part in parts:
-        for chunk in part.chunks if isinstance(part, pa.ChunkedArray) else [part]:
-            for start in range(0, len(chunk), _AT_ONCE):
-                yield chunk.slice(start, _AT_ONCE)
-
-
-def _in_turns(chunks: Iterator[Any], *, short: bool = True) -> tuple[Codes, Any]:
-    """The number of each row's person, −1 where there is no id, and the ids by their numbers, or a range.
-
-    ``short``: whether whole numbers may be told apart by their places in a short range, which is quick.
-    """
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    first = next(chunks, None)
-    if first is None:
-        return np.zeros(0, dtype=np.int64), pa.array([], pa.string())
-    chunks = chain([first], chunks)
-    if short and types.is_integer(first.type):
-        held = list(chunks)
-        found = None if any(chunk.null_count for chunk in held) else _of_range([chunk.to_numpy() for chunk in held])
-        if found is not None:
-            return found
-        chunks = iter(held)
-    packed, chunks = _packed(chunks) if short else ([], chunks)
-    last = next(chunks, None)
-    if last is None:
-        numbers, people = numbered(packed)
-        return numbers, range(people)
-    chunks = chain((text_of(part, first.type) for part in packed), [last], chunks)
-    known, codes = None, []
-    waiting: list[Any] = []
-    for chunk in chain(chunks, [None]):
-        waiting += [] if chunk is None else [chunk]
-        # As many rows at a time as there are people: then the ids that are known are looked through only so often.
-        wanted = _AT_ONCE if known is None else max(_AT_ONCE, len(known))
-        if waiting and (chunk is None or sum(map(len, waiting)) >= wanted):
-            coded = _one_array(pa.chunked_array(waiting)).dictionary_encode()
-            waiting = []
-            numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            if known is None:
-                known = coded.dictionary
-            else:
-                both = pa.concat_arrays([known, coded.dictionary]).dictionary_encode()
-                places = both.indices.to_numpy()[len(known) :]
-                known, numbers = both.dictionary, np.append(places, places.dtype.type(-1))[numbers]
-            codes.append(numbers)
-    # Cells that differ only as they are written are one id: there are fewer ids to compare than rows.
-    compared = _comparable(known)
-    if compared is known:
-        return np.concatenate(codes), known
-    coded = compared.dictionary_encode()
-    places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.append(places, places.dtype.type(-1))[np.concatenate(codes)], coded.dictionary
-
-
-def _packed(chunks: Iterator[Any]) -> tuple[list[Any], Iterator[Any]]:
-    """As many chunks as can be read as short text, as whole numbers; and the others."""
-    packed: list[Any] = []
-    for chunk in chunks:
-        found = words(chunk)
-        if found is None:
-            return packed, chain([chunk], chunks)
-        packed.append(found)
-    return packed, iter(())
-
-
-def _one_array(column: Any) -> Any:
-    """The cells in one array of a plain type."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_nested(column.type):
-        raise UnreadableIdsError(_ONE_COLUMN)
-    if types.is_null(column.type):
-        column = column.cast(pa.string())
-    if types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    if str(column.type) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
-        column = column.cast(pa.large_binary())
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-
-
-def _comparable(ids: Any) -> Any:
-    """The cells of such an array, all different, as they are compared; missing where there is no id.
-
-    The array itself where that changes nothing.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.types as types
-
-    if types.is_floating(ids.type):
-        return pc.if_else(pc.is_nan(ids), pa.scalar(None, ids.type), pc.add(ids, pa.scalar(0.0, ids.type)))
-    if types.is_large_binary(ids.type):
-        text = ids.cast(pa.large_string(), safe=False)
-        whole, text = text, pc.ascii_trim_whitespace(text)
-        if not pc.any(pc.equal(pc.binary_length(text), 0)).as_py() and text.equals(whole):
-            return ids
-        return pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, text.type), text)
-    return ids
-
-
-def _of_range(parts: list[Codes]) -> tuple[Codes, range] | None:
-    """The same for whole numbers from a short range, which need no table of hashes; None for others."""
-    rows, low, high = (
-        sum(map(len, parts)),
-        min(int(part.min()) for part in parts),
-        max(int(part.max()) for part in parts),
-    )
-    if not _is_short(low, high, rows):
-        return None
-    there = np.zeros(high - low + 1, dtype=np.int32)
-    for part in parts:
-        there[part.astype(np.int64, copy=False) - low] = 1
-    people = int(there.sum())
-    np.cumsum(there, out=there)
-    there -= 1
-    codes, at = np.empty(rows, dtype=np.int32), 0
-    for part in parts:
-        codes[at : at + len(part)] = there[part.astype(np.int64, copy=False) - low]
-        at += len(part)
-    return codes, range(people)
-
-
-def _is_short(low: int, high: int, rows: int) -> bool:
-    return high - low <= 4 * rows < 2**30 and max(high, -low) < 2**62
 
 
 def _of_cells(cells: list[Any]) -> tuple[Codes, list[str]]:

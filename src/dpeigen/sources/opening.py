@@ -155,18 +155,24 @@ def open_if_known(
 
 
 def open_units(
-    data: Any, unit: Any, open_rows: Callable[[Any], Source], *declared: Any, layout: Layout = PLAIN
+    data: Any,
+    unit: Any,
+    open_rows: Callable[[Any], Source],
+    *declared: Any,
+    layout: Layout = PLAIN,
+    name: str | None = None,
 ) -> UnitSource:
     """A source of rows that belong to people, by the name of a column of ids, or by ids in the order of the rows.
 
     ``open_rows`` opens a table in memory without its column of ids. ``declared``: columns, categories and types.
+    ``name``: what the unit is called where ids are given, if it was said.
     """
     if not isinstance(unit, str):
         rows = open_rows(data)
         if isinstance(rows, UnitSource) or not rows.fixed_order:
             must = "the name of a column of X, whose rows have no fixed order to match ids to"
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))
-        codes, name = encoded(unit), name_of_ids(unit)
+        codes, name = encoded(unit), name or name_of_ids(unit)
         if name in (rows.feature_names or ()):
             must = f"the name {name!r}, since X has that column: an id column is not used as a feature"
             raise ValueError(complain("unit", "fit", must, f"a {type(unit).__name__}"))

@@ -182,12 +182,15 @@ class UnitsByPlace(UnitSource):
         if self._heads is None:
             raise AssertionError("nothing was drawn yet")
         at = handed = 0
+        # Half as much memory to look into: it is read in the order of the rows, which is any.
+        small = int(self._sizes.max(initial=0)) < 2**31
+        sizes_by_person: NDArray[Any] = self._sizes.astype(np.int32) if small else self._sizes
         for block in self.plain.blocks():
             part = slice(at, at + len(block))
             at += len(block)
             if at > len(self._heads):
                 break
-            sizes, capped = self._sizes[self._codes[part]], self.max_rows is not None
+            sizes, capped = sizes_by_person.take(self._codes[part]), self.max_rows is not None
             found = UnitBlock(block, sizes, self._heads[part], capped, start=handed)
             if self._kept is not None:
                 found = replace(found, rows=np.asarray(block))[self._kept[part]]

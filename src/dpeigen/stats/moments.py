@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -57,6 +57,12 @@ def _width(block: Any) -> int:
     return int(shape[1]) if len(shape) == 2 else 0
 
 
+def _order(block: Any) -> Literal["C", "F"]:
+    """Whether rows lie one after the other in memory, or columns do, as in files that are read by columns."""
+    strides: tuple[int, ...] = getattr(block.rows if isinstance(block, UnitBlock) else block, "strides", ())
+    return "F" if len(strides) == 2 and 0 < strides[0] < strides[1] else "C"
+
+
 class _LatticeSum(Statistic):
     """What all sums over lattice rows share: chunking, counting rows (or people), the limit on rows."""
 
@@ -74,7 +80,8 @@ class _LatticeSum(Statistic):
     def update(self, block: Any) -> Any:
         size = chunk_rows(max(self.lattice.n_columns, _width(block)))  # a view may have fewer columns than the rows
         block = with_joint_lengths(block, self.joint_views) if self.joint_views else block
-        room = np.empty((min(size, len(block)), self.lattice.n_columns))  # one buffer: fresh ones cost page faults
+        # One buffer, since fresh ones cost page faults; in the order of the rows, since turning them costs more.
+        room = np.empty((min(size, len(block)), self.lattice.n_columns), order=_order(block))
         for start in range(0, len(block), size):
             chunk = block[start : start + size]
             rows, squares = self.lattice.integers_and_squares(chunk, out=room)

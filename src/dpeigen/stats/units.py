@@ -149,7 +149,7 @@ _OfSizes = Callable[[NDArray[np.int64], Any], Floats]
 def _by_size(sizes: NDArray[np.int64], function: _OfSizes, number: Any) -> Floats:
     """The function of every size: computed once for each, since sizes are mostly small and rows many."""
     if int(sizes.max(initial=1)) > MOST_SHARED:
-        return function(sizes, number)
+        return function(sizes.astype(np.int64), number)
     return _table(function, number)[sizes]
 
 
