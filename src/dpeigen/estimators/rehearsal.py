@@ -134,7 +134,8 @@ def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> t
         if counted == 1
         else ""
     )
-    counts = f"Each row has the same weight, but one {unit!r} counts as at most {number} row{'s' * (counted != 1)}{fewer}{one}"
+    rows = f"{number} row{'s' * (counted != 1)}"
+    counts = f"Each row has the same weight, but one {unit!r} counts as at most {rows}{fewer}{one}"
     return (f"{whose}At most {max_rows} rows of one {unit!r}, drawn at random, are used. {counts}. Its rows are "
             "clipped together: if their joint norm, the root of the sum of their squared norms divided by "
             f"{number} (or by their number, if that is larger), exceeds the radius, all of them are shortened by "
