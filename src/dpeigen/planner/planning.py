@@ -53,8 +53,9 @@ __all__ = [
 
 MODELLED = tuple(name for name, method in METHODS.items() if method.planned and method.basis == "worst-case")
 _QUANTILES = (0.05, 0.95)
-_MANY = 20  # runs from which on their own quantiles are the interval
-_RUNS = 80, 40, 16  # by columns
+_MANY = 40  # runs from which on their own quantiles are the interval
+_RUNS = 80, 40, 16  # by columns, at most
+_PRECISION = 0.03  # relative standard error of a mean error from which on more runs say little
 _SMALL = 200_000  # numbers up to which even slow methods are quick
 _FEWEST, _FLOOR_RUNS = 5, 8
 Progress = Callable[[str], None]
@@ -269,13 +270,14 @@ class Simulator:
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         self.problem, self._samples = problem, problem.samples(seed)
 
-    def errors(self, method: Method, task: Task, repetitions: int) -> Floats:
+    def errors(self, method: Method, task: Task, repetitions: int, precision: float = 0.0) -> Floats:
+        """Errors in so many runs, or in as many as give their mean this relative precision."""
         metric, samples = self.problem.metric, self._samples
         with single_blas():  # the matrices are small: a second thread costs more than it saves
             apart = isinstance(method, OnePassMethod) and not samples.in_batches
             if planned(method).drawn or apart:
                 return table_errors(method, task, samples, repetitions, metric)
-            return simulated_errors(method, task, samples, repetitions, metric)
+            return simulated_errors(method, task, samples, repetitions, metric, precision)
 
     def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
         """What runs would release: directions, and variances and a centre where they are paid for."""
@@ -390,10 +392,10 @@ def plan_problem(
 
 
 def _predicted(simulator: Simulator, task: Task, method: Method, runs: int) -> Prediction:
-    errors = simulator.errors(method, task, runs)
+    errors = simulator.errors(method, task, runs, _PRECISION)
     low, high = _interval(errors, simulator.problem.metric)
     return Prediction(method.name, float(np.minimum(errors, high).mean()), low, high, _success(method, task),
-                      method.price(task).epsilon, runs, float(errors.max()), method.assumptions(task))  # fmt: skip
+                      method.price(task).epsilon, len(errors), float(errors.max()), method.assumptions(task))  # fmt: skip
 
 
 def modelled_method(method: str | Method) -> Method:
