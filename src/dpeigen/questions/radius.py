@@ -137,7 +137,7 @@ class RadiusLeaving(_Radius):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return ("norms", *self.together) if self.together else super().reads
+        return ("norms of each", *self.together) if self.together else super().reads
 
     def statistic(self) -> Statistic:
         return NormHistograms(self.together) if self.together else super().statistic()
