@@ -143,7 +143,9 @@ def test_no_question_is_left_out():
     def kinds(kind):
         return {kind, *(each for sub in kind.__subclasses__() for each in kinds(sub))}
 
-    found = {kind for kind in kinds(Question) if kind.__module__.startswith("dpeigen.") and not inspect.isabstract(kind)}
+    found = {
+        kind for kind in kinds(Question) if kind.__module__.startswith("dpeigen.") and not inspect.isabstract(kind)
+    }
     assert {kind.__name__ for kind in found if not kind.__name__.startswith("_")} == {
         type(question).__name__ for question in QUESTIONS
     }

@@ -70,10 +70,14 @@ def simulated_errors(
             errors.append(DIRECTION_METRICS[metric](found.directions, truth))
         else:
             errors.append(COVARIANCE_METRICS[metric](found.covariance, samples.covariance))
-        if precision and len(errors) >= _AT_FIRST and len(errors) % _AT_A_TIME == 0:
-            if np.std(errors) <= precision * math.sqrt(len(errors)) * np.mean(errors):
-                break
+        if precision and len(errors) >= _AT_FIRST and len(errors) % _AT_A_TIME == 0 and _known(errors, precision):
+            break
     return np.array(errors)
+
+
+def _known(errors: list[float], precision: float) -> bool:
+    """Whether the standard error of the mean, relative to it, is the precision or less."""
+    return bool(np.std(errors) <= precision * math.sqrt(len(errors)) * np.mean(errors))
 
 
 def simulated_runs(method: Method, task: Task, samples: Samples, repetitions: int) -> Iterator[Found]:
