@@ -9,6 +9,7 @@ compared. The twin leaves a field out and is caught.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 from functools import cached_property
@@ -71,10 +72,8 @@ def variants(value):
     found = []
     for field in (field for field in dataclasses.fields(value) if field.init):
         for other in others(getattr(value, field.name)):
-            try:
+            with contextlib.suppress(*UNLIKELY):
                 found.append(dataclasses.replace(value, **{field.name: other}))
-            except UNLIKELY:
-                continue
     return found
 
 
@@ -143,9 +142,6 @@ def test_no_question_is_left_out():
     def kinds(kind):
         return {kind, *(each for sub in kind.__subclasses__() for each in kinds(sub))}
 
-    found = {
-        kind for kind in kinds(Question) if kind.__module__.startswith("dpeigen.") and not inspect.isabstract(kind)
-    }
-    assert {kind.__name__ for kind in found if not kind.__name__.startswith("_")} == {
-        type(question).__name__ for question in QUESTIONS
-    }
+    ours = (kind for kind in kinds(Question) if kind.__module__.startswith("dpeigen."))
+    names = {kind.__name__ for kind in ours if not inspect.isabstract(kind) and not kind.__name__.startswith("_")}
+    assert names == {type(question).__name__ for question in QUESTIONS}
