@@ -29,7 +29,7 @@ __all__ = ["Population"]
 
 _FEWEST, _MOST, _NUMBERS = 5, 4000, 200_000  # rows that are drawn for each column, at most, about so many numbers
 _EXACT = 2000  # rows up to which they are drawn themselves
-_MORE = 2.5  # times as many where a few of them count for much: with outliers or heavy tails
+_MORE, _MORE_NUMBERS = 2.5, 300_000  # times as many where a few count for much: with outliers or heavy tails
 _PARTNERS = 8  # of a row among differences, to either side
 _PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
 _DESIGN = 64  # partners that the library takes where it does not take all
@@ -67,7 +67,8 @@ class Population:
     def __init__(self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, box: BoxedAxes | None = None) -> None:
         self.assumed, self.n, self.pairs, self.box, self.seed = rows, n, pairs, box, seed
         more = 1.0 if rows.normal else _MORE
-        most = int(more * max(_FEWEST * self.d, min(_NUMBERS // self.d, _MOST)))
+        numbers = _NUMBERS if rows.normal else _MORE_NUMBERS
+        most = max(_FEWEST * self.d, int(min(numbers // self.d, more * _MOST)))
         self.exact = n <= more * _EXACT
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0), matched=rows.normal)
         self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # by bounds of columns

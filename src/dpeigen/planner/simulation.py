@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
-_AT_FIRST, _AT_A_TIME = 20, 10  # runs, before and between looks at their standard error
+_AT_FIRST, _AT_A_TIME = (20, 20, 10), 10  # runs, before (by columns) and between looks at their standard error
 DIRECTION_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
@@ -65,12 +65,13 @@ def simulated_errors(
     Fewer runs are enough once the standard error of their mean, relative to it, is the precision.
     """
     truth, errors = np.eye(task.n_features)[: task.n_components], list[float]()
+    first = by_columns(_AT_FIRST, task.n_features)
     for found in simulated_runs(method, task, samples, repetitions):
         if metric in DIRECTION_METRICS:
             errors.append(DIRECTION_METRICS[metric](found.directions, truth))
         else:
             errors.append(COVARIANCE_METRICS[metric](found.covariance, samples.covariance))
-        if precision and len(errors) >= _AT_FIRST and len(errors) % _AT_A_TIME == 0 and _known(errors, precision):
+        if precision and len(errors) >= first and len(errors) % _AT_A_TIME == 0 and _known(errors, precision):
             break
     return np.array(errors)
 
