@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, RidgeFit, load_release
 from dpeigen.datasets import load_adult, load_airfoil
-from dpeigen.estimators.ridge import column_factors
+from dpeigen.estimators.targets import column_factors
 from dpeigen.methods import Gaussian, MatrixLaplace, SpatialSign
 from dpeigen.privacy import Randomness
 from dpeigen.privacy.ledger import BudgetExceededError

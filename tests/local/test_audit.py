@@ -14,7 +14,7 @@ import pytest
 from dpeigen.auditing.events import audit
 from dpeigen.local import LocalAggregator
 from dpeigen.local.calibrate import CapParameters, least_cap, upper_tail
-from dpeigen.local.client import MOST_FEATURES
+from dpeigen.local.parameters import MOST_FEATURES
 from dpeigen.local.privunit import LARGEST, LENGTH, SCALE, direction, randomise
 from dpeigen.privacy import gaussian_mu
 from dpeigen.privacy.randomness import DeviceRandomness

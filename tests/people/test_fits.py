@@ -263,5 +263,5 @@ def test_ids_given_to_fit_are_called_as_the_parameter_says(table):
     ids = np.arange(len(table)) // 2
     fit = PrivatePCA(1, **BUDGET, unit="patient", random_state=0).fit(table[NAMES].to_numpy(), unit=ids)
     assert fit.guarantee_.unit == "patient"
-    with pytest.raises(ValueError, match="is no feature"):  # by which of the two?
+    with pytest.raises(ValueError, match="not used as a feature"):  # by which of the two?
         PrivatePCA(1, **UNIT).fit(table, unit=ids)

@@ -13,7 +13,7 @@ from dpeigen import PrivateCovariance, PrivatePCA, planner
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Gaussian, Geodesic, Oja, SpatialSign
 from dpeigen.planner import tables
-from dpeigen.planner.planning import Problem, Simulator
+from dpeigen.planner.problem import Problem, Simulator
 from dpeigen.planner.splits import split_loss
 from dpeigen.privacy import Relation, compose_delta, gaussian_epsilon
 from dpeigen.privacy.guarantee import Guarantee

@@ -8,8 +8,8 @@ import pytest
 from dpeigen.planner import Rows
 from dpeigen.planner.beside import InTurn, beside
 from dpeigen.planner.box import BoxedAxes, _majorised, _turn
-from dpeigen.planner.planning import Problem
 from dpeigen.planner.population import Population
+from dpeigen.planner.problem import Problem
 from dpeigen.planner.views import View
 
 VALUES = np.array([9.0, 4.0, 1.0, 1.0, 0.5])

@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from dpeigen import PrivateCovariance, PrivatePCA, planner
 from dpeigen.evaluation import sin_theta
 from dpeigen.methods import Gaussian, SpatialSign
-from dpeigen.planner.planning import Problem
+from dpeigen.planner.problem import Problem
 from dpeigen.planner.resampled import Resampled, TableSamples
 from dpeigen.stats import Frame, ScoreFrame
 from dpeigen.stats.kendall import kendall_tau

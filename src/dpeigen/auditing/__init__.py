@@ -7,7 +7,8 @@ the density is known; `faults` are broken mechanisms that an audit must catch; `
 
 from dpeigen.auditing.claims import Claim, Finding
 from dpeigen.auditing.faults import FAULTS
-from dpeigen.auditing.runner import AuditPlan, Result, run_audits
+from dpeigen.auditing.results import AuditPlan, Result
+from dpeigen.auditing.runner import run_audits
 from dpeigen.auditing.targets import TARGETS, Target, find_target
 
 __all__ = [

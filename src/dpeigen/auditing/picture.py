@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpeigen.auditing.exact import ExactLoss
-from dpeigen.auditing.runner import Result
+from dpeigen.auditing.results import Result
 
 __all__ = ["audit_picture"]
 

@@ -14,7 +14,7 @@ import scipy
 
 from dpeigen._version import __version__
 from dpeigen.auditing.exact import ExactLoss
-from dpeigen.auditing.runner import Result
+from dpeigen.auditing.results import Result
 
 __all__ = ["AuditReport"]
 

@@ -19,7 +19,7 @@ from dpeigen.cli._errors import USAGE, fail, one_line_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dpeigen.auditing.runner import AuditPlan, Result
+    from dpeigen.auditing.results import AuditPlan, Result
     from dpeigen.auditing.written import AuditReport
 
 __all__ = ["audit"]
@@ -111,7 +111,7 @@ def _plans(
     seed: int | None,
 ) -> list[AuditPlan]:
     from dpeigen.auditing.faults import FAULTS
-    from dpeigen.auditing.runner import AuditPlan
+    from dpeigen.auditing.results import AuditPlan
     from dpeigen.auditing.targets import select
 
     if not planted:

@@ -17,7 +17,8 @@ from dpeigen.cli._errors import USAGE, UnreadableError, fail, one_line_errors, t
 from dpeigen.cli._reading import reading_of, reads_files
 
 if TYPE_CHECKING:
-    from dpeigen.local.client import LocalParameters, LocalRandomizer
+    from dpeigen.local.client import LocalRandomizer
+    from dpeigen.local.parameters import LocalParameters
     from dpeigen.local.server import LocalAggregator
 
 __all__ = [
@@ -75,8 +76,8 @@ def parameters(
 ) -> None:
     """Write the parameters that clients and server agree on, and print the digest to be approved."""
     with one_line_errors():
-        from dpeigen.local.client import LocalParameters
         from dpeigen.local.journal import write_parameters
+        from dpeigen.local.parameters import LocalParameters
 
         agreed = LocalParameters(features, epsilon, delta, bound, mechanism, rows, most_rows, seeded_test)
         if out.exists():

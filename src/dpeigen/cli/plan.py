@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpeigen.cli import _options as option
+from dpeigen.cli._assumed import bound_of, components_of, like_of, spectrum_of, tails_of
 from dpeigen.cli._errors import one_line_errors
 from dpeigen.cli._reading import reads_files
 
 if TYPE_CHECKING:
     from dpeigen.methods import Method
     from dpeigen.planner import Plan
-    from dpeigen.sources import Source
 
 __all__ = ["plan"]
 
@@ -93,21 +93,22 @@ def plan(
         from dpeigen.planner.beside import beside
         from dpeigen.planner.inverse import check_target, epsilon_for, rows_for
         from dpeigen.planner.picture import PARTS, curves, draw, start_curves
-        from dpeigen.planner.planning import MODELLED, Problem, Simulator, plan_problem
+        from dpeigen.planner.planning import MODELLED, plan_problem
+        from dpeigen.planner.problem import Problem, Simulator
 
         given = {"category": category, "column_type": column_type, "config": config, "reading": reading}
-        source, width = _like(like, columns, given)
+        source, width = like_of(like, columns, given)
         if trust != "central":
             if trust != "local":
                 raise ValueError(f"--trust is not understood: {trust!r}. Give central or local.")
             refused = {"like": like, "lower": lower, "upper": upper, "method": method, "plot": plot}
             _plan_local(
-                (rows, width, _components(components)),
+                (rows, width, components_of(components)),
                 {"epsilon": epsilon, "delta": delta},
                 {
-                    "bound": _bound(bound, None, None),
-                    "spectrum": None if spectrum is None else _spectrum(spectrum),
-                    "tails": _tails(tails),
+                    "bound": bound_of(bound, None, None),
+                    "spectrum": None if spectrum is None else spectrum_of(spectrum),
+                    "tails": tails_of(tails),
                     "contamination": contamination,
                     "metric": metric,
                 },
@@ -122,15 +123,15 @@ def plan(
         problem = Problem.of(
             rows,
             width,
-            _components(components),
+            components_of(components),
             epsilon=epsilon,
             delta=delta,
-            bound=_bound(bound, lower, upper),
+            bound=bound_of(bound, lower, upper),
             center=None if center == "none" else center,
             relation=relation,
-            spectrum=None if spectrum is None else _spectrum(spectrum),
+            spectrum=None if spectrum is None else spectrum_of(spectrum),
             like=source,
-            tails=_tails(tails),
+            tails=tails_of(tails),
             contamination=contamination,
             metric=metric,
         )
@@ -328,80 +329,3 @@ def _options(method: Method) -> str:
     own = type(method)()
     changed = [f.name for f in fields(method) if getattr(method, f.name) != getattr(own, f.name)]  # type: ignore[arg-type]
     return ", ".join(f"{name}={getattr(method, name)}" for name in changed)
-
-
-def _components(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not text.isdecimal():
-        raise ValueError(f"--components is not understood: {text!r}. Give a number, or all for the whole covariance.")
-    return int(text)
-
-
-def _bound(bound: str | None, lower: float | None, upper: float | None) -> Any:
-    if lower is None and upper is None:
-        return bound if bound is None or bound == "private" else _number("bound", bound)
-    if bound is not None or lower is None or upper is None:
-        raise ValueError("Give either --bound, or --lower and --upper together.")
-    return lower, upper
-
-
-def _like(path: Path | None, columns: int | None, given: dict[str, Any]) -> tuple[Source | None, int]:
-    """The public table that rows are like, and the number of columns."""
-    if path is None:
-        for name, value in {**given, **given["reading"]}.items():
-            if name != "reading" and value:
-                raise ValueError(f"--{name.replace('_', '-').replace('column-', '')} goes with --like. Leave it out.")
-        if columns is None:
-            raise ValueError("Give --columns, or --like with a public table.")
-        return None, columns
-    from dpeigen.cli._columns import open_columns
-    from dpeigen.cli._config import read_study
-
-    source = open_columns(path, {**given, "columns": None}, read_study(given["config"]))[0]
-    return source, source.n_features if columns is None else columns
-
-
-def _tails(text: str) -> float | None:
-    return None if text == "normal" else _number("tails", text.removeprefix("t"))
-
-
-def _spectrum(text: str) -> Any:
-    name, _, value = text.partition(":")
-    if name in ("spiked", "power-law"):
-        return name, _number("spectrum", value) if value else None
-    path = Path(text)
-    if path.is_dir():
-        from dpeigen import load_release
-
-        return load_release(path)
-    if path.is_file():
-        return _matrix(path)
-    return [_number("spectrum", part) for part in text.split(",")]
-
-
-def _matrix(path: Path) -> Any:
-    """A public covariance. No message shows a cell: somebody may have named a private table by mistake."""
-    import warnings
-
-    import numpy as np
-
-    must = "numbers separated by commas: a public covariance matrix, with as many lines as columns"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a file without lines
-            found = np.loadtxt(path, delimiter=",", ndmin=2)
-    except (ValueError, OverflowError):
-        raise ValueError(f"--spectrum {path} must hold {must}. It cannot be read as such.") from None
-    if found.shape[0] != found.shape[1]:
-        raise ValueError(f"--spectrum {path} must hold {must}. It does not have as many lines as columns.")
-    if not np.isfinite(found).all() or not np.allclose(found, found.T):
-        raise ValueError(f"--spectrum {path} must hold {must}. It is not symmetric, or not finite.")
-    return found
-
-
-def _number(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--{option} is not understood: {text!r}. See dpeigen plan --help.") from None

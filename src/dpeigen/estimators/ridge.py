@@ -14,7 +14,6 @@ coefficients are penalised.
 
 from __future__ import annotations
 
-import math
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -22,13 +21,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import column_or_1d
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
-from dpeigen._validate import check_vector, complain
+from dpeigen._validate import complain
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.rehearsal import FitPlan
+from dpeigen.estimators.targets import column_factors, joint_box, target_numbers
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
@@ -37,13 +36,11 @@ from dpeigen.release import Release
 from dpeigen.ridge import FAINT
 from dpeigen.sources import Source
 from dpeigen.sources.joined import joined
-from dpeigen.sources.objects import numbers_of
 from dpeigen.sources.sparse import by_blocks
-from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.ridge import check_alphas
 from dpeigen.stats.spectrum import symmetric_eigh
 
-__all__ = ["PrivateRidge", "column_factors"]
+__all__ = ["PrivateRidge"]
 
 
 class PrivateRidge(RegressorMixin, PrivateEstimator):
@@ -316,7 +313,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             name = name if isinstance(name, str) and name else "y"
             while name in names:
                 name += "_"
-            return rows, _numbers(y), [*names, name]
+            return rows, target_numbers(y), [*names, name]
         if rows.feature_names is None or names.count(y) != 1 or len(names) < 2:
             remedy = f"Its columns are {rows.feature_names}." if rows.feature_names else "X has no names."
             raise ValueError(f"y must be numbers, or the name of one of the columns of X. Got {y!r}. {remedy}")
@@ -351,7 +348,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
                 must = "None unless the 'bound' parameter is (lower, upper)"
                 raise ValueError(complain("target_bounds", owner, must, self.target_bounds))
             return check_bound(self.bound, d, owner), center, np.ones(d)
-        joint = _joint_box(self.bound, self.target_bounds, d, owner)
+        joint = joint_box(self.bound, self.target_bounds, d, owner)
         lower, upper = joint
         origin = center if isinstance(center, np.ndarray) else np.zeros(d) if center is None else (lower + upper) / 2
         half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
@@ -359,58 +356,6 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         if isinstance(center, np.ndarray):
             center = center * factors
         return check_bound((lower * factors, upper * factors), d, owner), center, factors
-
-
-def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
-    """What features and target are multiplied by, from half-widths of public bounds (see above).
-
-    Where columns of half-width h are weighted, they enter the noisy sum with half-width √h (`methods.framing`).
-    """
-    p = len(features)
-    reach = p / 8  # c²
-    share = p * (math.sqrt(1 + 8 * reach) - 1) / (4 * reach)  # h² = r²·t²
-    return np.append(1 / features, (share if weighted else math.sqrt(share)) / target)
-
-
-def _joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:
-    box = check_bound(tuple(bound), d - 1, owner)
-    must = "(lower, upper), public bounds of y, with column bounds in 'bound'"
-    if not isinstance(target_bounds, (tuple, list)) or len(target_bounds) != 2:
-        remedy = "A radius as 'bound' needs none: it bounds (x, y) together."
-        raise ValueError(complain("target_bounds", owner, must, target_bounds, remedy))
-    low, high = (check_vector("target_bounds", value, 1, owner) for value in target_bounds)
-    if not low < high or max(*np.abs([low, high]), 1 / (high - low)) > LARGEST_FACT:
-        must = f"(lower, upper) with lower < upper, of size and width between {1 / LARGEST_FACT:g} and {LARGEST_FACT:g}"
-        raise ValueError(complain("target_bounds", owner, must, target_bounds))
-    if not isinstance(box, tuple):
-        raise AssertionError("a pair is checked as a box")
-    return np.append(box[0], low), np.append(box[1], high)
-
-
-def _numbers(y: Any) -> Floats:
-    """y as one column of numbers, NaN where an entry is none; no error quotes an entry."""
-    if isinstance(y, (list, tuple)):  # NumPy would take their type from the entries
-        return numbers_of([_item(entry) for entry in y])
-    try:
-        column = column_or_1d(y, warn=True)
-        shape = ""
-    except (TypeError, ValueError) as error:
-        shape = str(error)
-    if shape:
-        shape = shape if shape.startswith("y should be a 1d array") else "y must be one column of real numbers."
-        raise ValueError(shape)
-    if column.dtype == object:
-        return numbers_of(column.tolist())
-    if column.dtype.kind not in "fiub":
-        raise ValueError("y must hold real numbers.")
-    with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
-        return np.asarray(column, dtype=np.float64)
-
-
-def _item(entry: Any) -> Any:
-    """An entry of y; of a container that holds one, that one."""
-    one = isinstance(entry, (list, tuple)) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
-    return entry[0] if one and len(entry) == 1 else entry
 
 
 def _in_data_units(release: Release, factors: Floats, units: Floats) -> Release:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from dpeigen._lazy import lazy
 
 if TYPE_CHECKING:
-    from dpeigen.local.client import LocalParameters, LocalRandomizer
+    from dpeigen.local.client import LocalRandomizer
+    from dpeigen.local.parameters import LocalParameters
     from dpeigen.local.post import fetch_parameters, post_reports
     from dpeigen.local.server import LocalAggregator
     from dpeigen.local.service import ingestion_app
@@ -30,7 +31,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "LocalAggregator": "dpeigen.local.server",
-        "LocalParameters": "dpeigen.local.client",
+        "LocalParameters": "dpeigen.local.parameters",
         "LocalRandomizer": "dpeigen.local.client",
         "RefusedReportError": "dpeigen.local.wire",
         "fetch_parameters": "dpeigen.local.post",

@@ -23,7 +23,7 @@ import math
 import numpy as np
 
 from dpeigen._types import Integers
-from dpeigen.local.client import LocalParameters
+from dpeigen.local.parameters import LocalParameters
 from dpeigen.local.privunit import SCALE
 from dpeigen.stats.lattice import LEVELS
 

@@ -21,8 +21,8 @@ from io import FileIO
 from pathlib import Path
 
 from dpeigen._validate import check_count
-from dpeigen.local.client import LocalParameters
 from dpeigen.local.containers import reports_in
+from dpeigen.local.parameters import LocalParameters
 from dpeigen.local.store import replace_file, sync_folder, write_reports
 
 __all__ = ["PARAMETERS", "Journal", "pack", "read_parameters", "unfinished", "unpack", "write_parameters"]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpeigen._validate import check_count, check_positive, complain
-from dpeigen.local.client import AT_MOST, LocalParameters, check_consent
 from dpeigen.local.gate import check_token
+from dpeigen.local.parameters import AT_MOST, LocalParameters, check_consent
 
 __all__ = ["ServiceError", "fetch_parameters", "post_reports"]
 

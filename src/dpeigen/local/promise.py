@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpeigen.local.client import REFERENCES, LocalParameters
+from dpeigen.local.parameters import REFERENCES, LocalParameters
 from dpeigen.privacy.budget import ApproximateCost, Cost, GaussianCost, PureCost, Relation, Spend
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.privacy.shuffling import shuffled_epsilon

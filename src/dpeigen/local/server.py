@@ -33,10 +33,11 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, complain
 from dpeigen.facts import made_now
 from dpeigen.io import DamagedReleaseError
-from dpeigen.local.client import LocalParameters, LocalRandomizer
+from dpeigen.local.client import LocalRandomizer
 from dpeigen.local.clip import Clip
 from dpeigen.local.containers import reports_in
 from dpeigen.local.journal import unfinished
+from dpeigen.local.parameters import LocalParameters
 from dpeigen.local.promise import local_guarantee, shuffled_guarantee
 from dpeigen.local.sparse import default_penalty, sparse_components
 from dpeigen.local.store import read_state, report_files, write_state

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpeigen._validate import check_count, check_positive, complain
-from dpeigen.local.client import LocalParameters
 from dpeigen.local.gate import CONTENT, Gate, RateLimit, check_token, sender_of
 from dpeigen.local.journal import Journal, unpack
+from dpeigen.local.parameters import LocalParameters
 from dpeigen.local.server import LocalAggregator
 from dpeigen.local.wire import RefusedReportError, Report, size_of
 

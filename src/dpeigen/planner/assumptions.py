@@ -57,6 +57,11 @@ class Rows:
         return len(self.eigenvalues)
 
     @property
+    def normal(self) -> bool:
+        """Whether the rows are normal, without outliers."""
+        return self.tails is None and not self.contamination
+
+    @property
     def covariance(self) -> Floats:
         """Of the rows that are no outliers, in the eigenbasis; heavy tails have more than their scale matrix."""
         if self.tails is not None and self.tails <= 2:

@@ -12,7 +12,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.methods import Method
 from dpeigen.methods.auto import explain
-from dpeigen.planner.planning import Problem, Simulator, modelled_method, planned
+from dpeigen.planner.planning import modelled_method
+from dpeigen.planner.problem import Problem, Simulator, planned
 from dpeigen.planner.simulation import by_columns
 
 __all__ = [

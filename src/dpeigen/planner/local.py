@@ -21,7 +21,7 @@ from scipy.special import ndtr
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_positive, complain
-from dpeigen.local.client import LocalParameters
+from dpeigen.local.parameters import LocalParameters
 from dpeigen.local.promise import local_cost
 from dpeigen.papers.wang import (
     Rate,

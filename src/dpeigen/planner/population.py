@@ -3,16 +3,18 @@
 In the eigenbasis of an elliptical population the mean moment of rows that are clipped to a radius, or divided by their
 length, is diagonal, and so it is after any linear map, in the eigenbasis of what that makes of the covariance. The
 mean of signs is an integral (`stats.signs`), that of clipped rows a Monte Carlo mean with the signs as control
-variates. Bounds of columns and a centre that is off change these means; the change is a mean over the drawn rows. The
-sampling error of n rows is that of a few thousand rows with random weights (multipliers): F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). If
-n is small, the n rows are drawn.
+variates; where few normal rows are clipped, it is their variance less what clipping takes from those few, over drawn
+rows whose mean and covariance are those of the population. Bounds of columns and a centre that is off change these
+means; the change is a mean over the drawn rows. The sampling error of n rows is that of a few thousand rows with random
+weights (multipliers): F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). If n is small, the n rows are drawn.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -27,14 +29,36 @@ __all__ = ["Population"]
 
 _FEWEST, _MOST, _NUMBERS = 5, 4000, 200_000  # rows that are drawn for each column, at most, about so many numbers
 _EXACT = 2000  # rows up to which they are drawn themselves
-_MORE = 2.5  # times as many where a few of them count for much: with outliers or heavy tails
+_MORE, _MORE_NUMBERS = 2.5, 300_000  # times as many where a few count for much: with outliers or heavy tails
 _PARTNERS = 8  # of a row among differences, to either side
 _PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
 _DESIGN = 64  # partners that the library takes where it does not take all
 _NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
 _CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
+_FEW_CLIPPED = 0.05  # of the drawn rows: up to there its Monte Carlo error is the smaller one
 _MOST_TALLIES = 64  # histograms of columns that are kept
 _PART_SEED = 7
+
+
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """Variances along the axes (columns; None: those of the coordinates) of rows after a linear map."""
+
+    stretch: Floats | None
+    levels: Floats
+    vectors: Floats | None
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The mean squares of the signs of such rows."""
+        return compression(self.levels, 1.0, 0)[0][:-1]
+
+    def turned(self, rows: Floats) -> Floats:
+        return rows if self.vectors is None else rows @ self.vectors
+
+    def back(self, matrix: Floats) -> Floats:
+        """A matrix along the axes in the coordinates."""
+        return matrix if self.vectors is None else self.vectors @ matrix @ self.vectors.T
 
 
 class Population:
@@ -42,18 +66,18 @@ class Population:
 
     def __init__(self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, box: BoxedAxes | None = None) -> None:
         self.assumed, self.n, self.pairs, self.box, self.seed = rows, n, pairs, box, seed
-        more = _MORE if rows.contamination or rows.tails is not None else 1.0
-        most = int(more * max(_FEWEST * self.d, min(_NUMBERS // self.d, _MOST)))
+        more = 1.0 if rows.normal else _MORE
+        numbers = _NUMBERS if rows.normal else _MORE_NUMBERS
+        most = max(_FEWEST * self.d, int(min(numbers // self.d, more * _MOST)))
         self.exact = n <= more * _EXACT
-        self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0))
+        self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0), matched=rows.normal)
         self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # by bounds of columns
-        self._shares = compression(rows.eigenvalues, 1.0, 0)[0][:-1]
+        self._own_axes = self._latest_axes = _Axes(None, rows.eigenvalues, None)
         self._norm_squares = _lengths(self._drawn) ** 2
         self._found: dict[object, Floats] = {}
         self._parts: dict[int, Population] = {}
         self._tallies: dict[object, Floats] = {}
         self._latest: tuple[int | None, Mapped] | None = None
-        self._decomposed: tuple[Floats, tuple[Floats, Floats, Floats]] | None = None
 
     @property
     def d(self) -> int:
@@ -70,9 +94,11 @@ class Population:
         share = self.assumed.contamination
         return 2 * share * (1 - share) if self.pairs else share
 
-    def _draw(self, count: int, rng: Generator) -> tuple[Floats, Floats]:
-        """Rows, and the same inside the column bounds."""
+    def _draw(self, count: int, rng: Generator, *, matched: bool = False) -> tuple[Floats, Floats]:
+        """Rows, and the same inside the column bounds; ``matched``: their mean and covariance are the true ones."""
         plain = self.assumed.draw(2 * count if self.pairs else count, rng)
+        if matched:
+            plain = _with_covariance(plain, self.assumed.eigenvalues)
         inside = plain if self.box is None else self.box.clipped(plain)
         cut = inside is not plain
         if self.pairs:
@@ -181,16 +207,15 @@ class Population:
         moved = shift if view.stretch is None else view.stretch @ shift
         if view.radius is not None:
             return np.outer(moved, moved)
-        if view.stretch is None:
-            a, axes, squares = self._shares, None, self._norm_squares
-        else:
-            _, axes, a = self._stretched(view.stretch)
-            squares, moved = self._mapped(repetition, view.stretch).squares, axes.T @ moved
+        axes, squares = self._axes(view.stretch), self._norm_squares
+        if view.stretch is not None:
+            squares = self._mapped(repetition, view.stretch).squares
+        a, moved = axes.shares, axes.turned(moved)
         c = 1 / (1 + 2 * float(a @ a))
         change = np.outer(moved, moved) * (1 - 2 * (a[:, None] + a) + 8 * c * np.outer(a, a))
         change += np.diag(a * (4 * c * float(moved**2 @ a) - float(moved @ moved)))
         change *= float(np.mean(1 / np.maximum(squares, LEAST_LENGTH)))
-        return change if axes is None else axes @ change @ axes.T
+        return axes.back(change)
 
     def _weights(self, repetition: int, count: int) -> Floats:
         """Multipliers of the drawn rows."""
@@ -209,7 +234,7 @@ class Population:
         rows = rows[rng.permutation(len(rows))[:most]] if len(rows) > most else rows
         count, partners = len(rows), min(_PARTNERS, len(rows) // 2)
         share = self.assumed.contamination
-        mean = self._with_outliers(np.diag(self._shares), 2 * share * (1 - share), self.assumed.outlier)
+        mean = self._with_outliers(np.diag(self._own_axes.shares), 2 * share * (1 - share), self.assumed.outlier)
         if len(self._cut):
             inside, outside = _differences(self._drawn), _differences(self._plain)
             mean = mean + _clear_change(inside, outside) / len(inside)
@@ -252,11 +277,8 @@ class Population:
         key = None if view.key is None else ("mean", view.key)
         if key is not None and key in self._found:
             return self._found[key]
-        levels, axes, shares = self.assumed.eigenvalues, None, self._shares
-        if view.stretch is not None:
-            levels, axes, shares = self._stretched(view.stretch)
-        diagonal = shares if view.plain_signs else self._clipped(view, levels, axes, shares)
-        found = np.diag(diagonal) if axes is None else (axes * diagonal) @ axes.T
+        axes = self._axes(view.stretch)
+        found = axes.back(np.diag(axes.shares if view.plain_signs else self._clipped(view, axes)))
         if self.outliers and view.plain_signs:
             outlier = self.assumed.outlier if view.stretch is None else view.stretch @ self.assumed.outlier
             found = self._with_outliers(found, self.outliers, outlier)
@@ -270,27 +292,43 @@ class Population:
     def _with_outliers(self, mean: Floats, share: float, outlier: Floats) -> Floats:
         return mean if not share else (1 - share) * mean + share * np.outer(outlier, outlier) / float(outlier @ outlier)
 
-    def _stretched(self, stretch: Floats) -> tuple[Floats, Floats, Floats]:
-        """Variances and axes (columns) of rows after a linear map, and the mean squares of their signs."""
-        if self._decomposed is None or not np.array_equal(self._decomposed[0], stretch):
-            levels, axes = np.linalg.eigh((stretch * self.assumed.eigenvalues) @ stretch.T)
-            levels = np.maximum(levels, levels[-1] * 1e-12)
-            self._decomposed = stretch, (levels, axes, compression(levels, 1.0, 0)[0][:-1])
-        return self._decomposed[1]
+    def _axes(self, stretch: Floats | None) -> _Axes:
+        """The principal axes of rows after a linear map. The last ones are kept."""
+        if stretch is None:
+            return self._own_axes
+        if self._latest_axes.stretch is None or not np.array_equal(self._latest_axes.stretch, stretch):
+            levels, vectors = np.linalg.eigh((stretch * self.assumed.eigenvalues) @ stretch.T)
+            self._latest_axes = _Axes(stretch, np.maximum(levels, levels[-1] * 1e-12), vectors)
+        return self._latest_axes
 
-    def _clipped(self, view: View, levels: Floats, axes: Floats | None, shares: Floats) -> Floats:
-        """w·x² with w = min(1, radius²/|x|²), or of a transform, by regression on x²/|x|², whose mean is known."""
+    def _clipped(self, view: View, axes: _Axes) -> Floats:
+        """The mean of w·x² along the axes, with w = min(1, radius²/|x|²), or of a transform.
+
+        If few of the rows are clipped and these are normal, E[x²] less (1 − w)·x² of the clipped ones; else by
+        regression on x²/|x|², whose mean is known.
+        """
         same = self._plain is self._drawn and not self.exact
         mapped = self._mapped(0, view.stretch) if same else Mapped.of(self._plain, view.stretch)
-        squares = mapped.rows**2 if axes is None else (mapped.rows @ axes) ** 2
-        weights = view.factors(mapped.lengths(None)) ** 2 / len(squares)
+        weights, count = view.factors(mapped.lengths(None)) ** 2, len(mapped.rows)
+        if self.assumed.normal and view.transform is None:
+            clipped = np.flatnonzero(weights < 1)
+            if len(clipped) <= _FEW_CLIPPED * count:
+                return axes.levels - (1 - weights[clipped]) @ axes.turned(mapped.rows[clipped]) ** 2 / count
+        squares, weights = axes.turned(mapped.rows) ** 2, weights / count
         if self.outliers:
             return weights @ squares
-        inverse = 1 / np.maximum(mapped.squares, LEAST_LENGTH)
-        means, signs = np.stack([weights, inverse / len(squares)]) @ squares
-        products, sign_squares = np.stack([weights * inverse, inverse**2 / len(squares)]) @ squares**2
+        inverse, shares = 1 / np.maximum(mapped.squares, LEAST_LENGTH), axes.shares
+        means, signs = np.stack([weights, inverse / count]) @ squares
+        products, sign_squares = np.stack([weights * inverse, inverse**2 / count]) @ squares**2
         slope = (products - signs * means) / (sign_squares - 2 * shares * signs + shares**2)
-        return _smoothed(levels, means - slope * (signs - shares))
+        return _smoothed(axes.levels, means - slope * (signs - shares))
+
+
+def _with_covariance(rows: Floats, levels: Floats) -> Floats:
+    """Rows after the map that gives them mean 0 and these variances along the axes, nearest to none."""
+    scaled = (rows - rows.mean(axis=0)) / np.sqrt(levels)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(rows))
+    return scaled @ ((vectors / np.sqrt(values)) @ vectors.T * np.sqrt(levels))
 
 
 def _differences(rows: Floats, step: int = 1) -> Floats:

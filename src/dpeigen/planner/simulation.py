@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
+_AT_FIRST, _AT_A_TIME = (20, 20, 10), 10  # runs, before (by columns) and between looks at their standard error
 DIRECTION_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
@@ -57,16 +58,27 @@ def by_columns(counts: tuple[int, int, int], d: int) -> int:
 
 
 def simulated_errors(
-    method: Method, task: Task, samples: Samples, repetitions: int, metric: str = "sin_theta"
+    method: Method, task: Task, samples: Samples, repetitions: int, metric: str = "sin_theta", precision: float = 0.0
 ) -> Floats:
-    """Errors of a checked method in so many runs on the assumed rows."""
-    truth, errors = np.eye(task.n_features)[: task.n_components], []
+    """Errors of a checked method in so many runs on the assumed rows.
+
+    Fewer runs are enough once the standard error of their mean, relative to it, is the precision.
+    """
+    truth, errors = np.eye(task.n_features)[: task.n_components], list[float]()
+    first = by_columns(_AT_FIRST, task.n_features)
     for found in simulated_runs(method, task, samples, repetitions):
         if metric in DIRECTION_METRICS:
             errors.append(DIRECTION_METRICS[metric](found.directions, truth))
         else:
             errors.append(COVARIANCE_METRICS[metric](found.covariance, samples.covariance))
+        if precision and len(errors) >= first and len(errors) % _AT_A_TIME == 0 and _known(errors, precision):
+            break
     return np.array(errors)
+
+
+def _known(errors: list[float], precision: float) -> bool:
+    """Whether the standard error of the mean, relative to it, is the precision or less."""
+    return bool(np.std(errors) <= precision * math.sqrt(len(errors)) * np.mean(errors))
 
 
 def simulated_runs(method: Method, task: Task, samples: Samples, repetitions: int) -> Iterator[Found]:

@@ -11,7 +11,8 @@ import numpy as np
 from dpeigen._validate import complain
 from dpeigen.curator import Purpose
 from dpeigen.methods import Method
-from dpeigen.planner.planning import Problem, Simulator, modelled_method, planned
+from dpeigen.planner.planning import modelled_method
+from dpeigen.planner.problem import Problem, Simulator, planned
 from dpeigen.planner.simulation import Found
 
 __all__ = ["best_split", "split_loss"]

@@ -146,7 +146,7 @@ class LatticeSum(Question[Answer]):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return self.kind, self.lattice.frame, self.lattice.radius, self.lattice.shape
+        return self.kind, self.lattice
 
     def mechanism(self, cost: Cost) -> str:
         return plain_noise(cost)

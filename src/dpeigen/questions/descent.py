@@ -60,7 +60,7 @@ class Descent(Question[Floats]):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return "signs", self.lattice.frame, self.lattice.radius, self.lattice.shape
+        return "signs", self.lattice
 
     def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
         return "Gaussian steps"

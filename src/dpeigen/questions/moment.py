@@ -52,7 +52,7 @@ class Moment(Question[NoisyMoment]):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return "moment", self.lattice.frame, self.lattice.radius, self.lattice.shape, self.weight
+        return "moment", self.lattice, self.weight
 
     def mechanism(self, cost: Cost) -> str:  # noqa: ARG002
         return self.law.name

@@ -36,7 +36,7 @@ class _From(RadiusLeaving):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return "nested", self.rows, self._first, lattice_from(self.rows, self._first).radius
+        return "nested", lattice_from(self.rows, self._first), self._first
 
     @property
     def _first(self) -> float:
@@ -65,7 +65,7 @@ class MomentWithin(Moment):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return "nested", self.view, self.first, self.lattice.radius
+        return "nested", self.lattice, self.first
 
     @property
     def clipped_to(self) -> float:

@@ -96,11 +96,14 @@ class _Radius(Question[float]):
         return first_passed(GRID[self.within], margins, each, threshold)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:
-        norms, scale = people.norms(self.rows), self.scale(cost, relation)
-        inside = np.searchsorted(norms, GRID, side="right") * (people.terms(self.rows) / len(norms))
-        margins = self.margins(inside, people.terms(self.view), cost, relation)[self.within]
+        margins, scale = self._simulated_margins(people, cost, relation), self.scale(cost, relation)
         noise, threshold = rng.laplace(scale=scale, size=len(margins)), rng.laplace(scale=scale)
         return first_passed(GRID[self.within], margins, noise, threshold)
+
+    def _simulated_margins(self, people: People, cost: Cost, relation: Relation) -> NDArray[Any]:
+        norms, terms = people.norms(self.rows), people.terms(self.rows)
+        inside = np.searchsorted(norms, GRID, side="right") * (terms / len(norms))
+        return self.margins(inside, terms, cost, relation)[self.within]
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class RadiusLeaving(_Radius):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return ("norms", *self.together) if self.together else super().reads
+        return ("norms of each", *self.together) if self.together else super().reads
 
     def statistic(self) -> Statistic:
         return NormHistograms(self.together) if self.together else super().statistic()
@@ -197,13 +200,11 @@ class RadiusNear(RadiusLeaving):
         return float(GRID[self.within][noisy_max(scores, noise[1])])
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> float:
-        norms, scale = people.norms(self.rows), STEPS * self.scale(cost, relation)
-        inside = np.searchsorted(norms, GRID, side="right") * (people.terms(self.rows) / len(norms))
-        scores = self.margins(inside, people.terms(self.view), cost, relation)[self.within]
-        return float(GRID[self.within][np.argmax(scores + np.abs(rng.laplace(scale=scale, size=len(scores))))])
+        scores, scale = self._simulated_margins(people, cost, relation), STEPS * self.scale(cost, relation)
+        return float(GRID[self.within][noisy_max(scores, rng.laplace(scale=scale, size=len(scores)))])
 
 
-def noisy_max(scores: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.intp]:
+def noisy_max(scores: NDArray[Any], noise: NDArray[Any]) -> NDArray[np.intp]:
     """The place of the first of the largest scores, in each row of them, after noise of one sign."""
     return np.asarray(np.argmax(scores + np.abs(noise), axis=-1))
 

@@ -23,7 +23,7 @@ from dpeigen._types import Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import Generator
-from dpeigen.questions.base import People, Question
+from dpeigen.questions.base import People, Question, counted
 from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs, noisy_max
 from dpeigen.stats.columns import REACH, Sizes
 from dpeigen.stats.frame import Frame
@@ -66,11 +66,8 @@ class ColumnReaches(Question[Floats]):
         return _sizes(noisy_max(self._scores(found.counts, cost), noise))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Floats:  # noqa: ARG002
-        rows, statistic = people.sample(self.rows, _SAMPLE), self.statistic()
-        statistic.tally(rows)
-        scores = self._scores(statistic.counts * (people.terms(self.rows) / max(1, statistic.count)), cost)
-        noise = np.abs(rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape))
-        return _sizes(np.argmax(scores + noise, axis=1))
+        scores = self._scores(counted(people, self.statistic(), _SAMPLE), cost)
+        return _sizes(noisy_max(scores, rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape)))
 
     def _scores(self, counts: NDArray[Any], cost: Cost) -> NDArray[Any]:
         """In steps; columns × sizes."""

@@ -57,7 +57,7 @@ class _OfMoment(Question[Answer]):
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        return "moment", self.lattice.frame, self.lattice.radius, self.lattice.shape, 0
+        return "moment", self.lattice, 0
 
     def statistic(self) -> SecondMoment:
         return SecondMoment(self.lattice)

@@ -292,7 +292,7 @@ def _epsilon_for(facts: Facts, people: int) -> float:
 
 
 def _task(facts: Facts) -> Any:
-    from dpeigen.planner.planning import Problem
+    from dpeigen.planner.problem import Problem
 
     problem = Problem.of(
         facts.people,

@@ -1,0 +1,70 @@
+"""The target of a regression beside its features: its numbers, public bounds, and what columns are multiplied by."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from dpeigen._types import Floats
+from dpeigen._validate import check_vector, complain
+from dpeigen.methods import check_bound
+from dpeigen.methods.base import Box
+from dpeigen.sources.objects import numbers_of
+from dpeigen.stats.frame import LARGEST_FACT
+
+__all__ = ["column_factors", "joint_box", "target_numbers"]
+
+
+def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
+    """What features and target are multiplied by, from half-widths of public bounds (`estimators.ridge`).
+
+    Where columns of half-width h are weighted, they enter the noisy sum with half-width √h (`methods.framing`).
+    """
+    p = len(features)
+    reach = p / 8  # c²
+    share = p * (math.sqrt(1 + 8 * reach) - 1) / (4 * reach)  # h² = r²·t²
+    return np.append(1 / features, (share if weighted else math.sqrt(share)) / target)
+
+
+def joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:
+    box = check_bound(tuple(bound), d - 1, owner)
+    must = "(lower, upper), public bounds of y, with column bounds in 'bound'"
+    if not isinstance(target_bounds, (tuple, list)) or len(target_bounds) != 2:
+        remedy = "A radius as 'bound' needs none: it bounds (x, y) together."
+        raise ValueError(complain("target_bounds", owner, must, target_bounds, remedy))
+    low, high = (check_vector("target_bounds", value, 1, owner) for value in target_bounds)
+    if not low < high or max(*np.abs([low, high]), 1 / (high - low)) > LARGEST_FACT:
+        must = f"(lower, upper) with lower < upper, of size and width between {1 / LARGEST_FACT:g} and {LARGEST_FACT:g}"
+        raise ValueError(complain("target_bounds", owner, must, target_bounds))
+    if not isinstance(box, tuple):
+        raise AssertionError("a pair is checked as a box")
+    return np.append(box[0], low), np.append(box[1], high)
+
+
+def target_numbers(y: Any) -> Floats:
+    """y as one column of numbers, NaN where an entry is none; no error quotes an entry."""
+    if isinstance(y, (list, tuple)):  # NumPy would take their type from the entries
+        return numbers_of([_item(entry) for entry in y])
+    try:
+        column = column_or_1d(y, warn=True)
+        shape = ""
+    except (TypeError, ValueError) as error:
+        shape = str(error)
+    if shape:
+        shape = shape if shape.startswith("y should be a 1d array") else "y must be one column of real numbers."
+        raise ValueError(shape)
+    if column.dtype == object:
+        return numbers_of(column.tolist())
+    if column.dtype.kind not in "fiub":
+        raise ValueError("y must hold real numbers.")
+    with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
+        return np.asarray(column, dtype=np.float64)
+
+
+def _item(entry: Any) -> Any:
+    """An entry of y; of a container that holds one, that one."""
+    one = isinstance(entry, (list, tuple)) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
+    return entry[0] if one and len(entry) == 1 else entry
