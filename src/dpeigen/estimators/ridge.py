@@ -54,7 +54,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
 
     Parameters
     ----------
-    alpha : float ≥ 0 or "auto", default=1.0
+    alpha : float ≥ 0 or "auto", default="auto"
         The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, for free, knowing the
         noise; with privacy a good α is mostly far larger than without.
     epsilon : float
@@ -124,7 +124,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
 
     def __init__(
         self,
-        alpha: float | str = 1.0,
+        alpha: float | str = "auto",
         *,
         epsilon: float,
         delta: float = 0.0,

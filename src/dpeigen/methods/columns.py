@@ -62,6 +62,7 @@ __all__ = [
     "scales",
     "scales_share",
     "share_unit",
+    "shows_columns",
     "unknown_note",
 ]
 
@@ -71,9 +72,12 @@ Integers = NDArray[np.intp]
 REACHED = 2.0  # scales to either side of the centre, where columns are clipped
 _BEYOND = 2.0  # times that, where reaches of columns were asked for: a few rows may lie further out
 _FALSE, _FALSE_END = 0.02, 0.005  # chance that noise alone stands out somewhere, or far out in some column
+_FALSE_PURE = 0.3  # the same for δ = 0, whose noise has longer tails: less would hide many columns
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
 _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, must stand out by
+_FILTERED = 43  # cells without overlap that would stand out of Gaussian noise as often as those of one column
+_LAPLACE_TAIL = 4.6, 1.85  # of Laplace noise: the most of one column exceeds t deviations with chance exp(4.6 − 1.85t)
 _USUAL, _UNUSUAL = 48, 0.4  # half octaves from 1, beyond which they must stand out by so much more
 _WINDOWS = (1, 2, 4)  # cells
 _SURE = 1.2  # times what a column must stand out by to be known: it is seen clearly
@@ -157,9 +161,18 @@ def _looks_at_scales(pure: bool) -> int:
 
 
 def own_units(task: Task) -> bool:
-    """Whether every column gets a unit of its own: unless all are said to share one, or rows are too few for it."""
+    """Whether every column gets a unit of its own: unless all are said to share one, or a bound says enough.
+
+    Where rows are too few, a column in which nothing stands out is given as unknown. One unit for all would be that of
+    the largest column, and what came out for the others would be noise of its size.
+    """
+    return not task.same_units and (task.bound is None or shows_columns(task))
+
+
+def shows_columns(task: Task) -> bool:
+    """Whether rows are enough for the scale of a normal column to stand out of the noise, nearly always."""
     if task.same_units or task.n_rows is None:
-        return not task.same_units
+        return True
     clearly = _CLEARLY if not task.budget.is_pure else _CLEARLY_PURE
     return _FILLED * task.n_rows / 2 >= clearly * _noise_of_counts(task) / _precision_of(task.budget, _SCALES_SHARES[1])
 
@@ -358,8 +371,9 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
     # A column of few values fills one cell only; its differences are about three deviations then.
     single = counts[:, np.minimum(cells + 1, counts.shape[1] - 1)] / _SPIKE
     clear = np.maximum(filtered / _SEEN, single) / noise - np.where(np.abs(cells - REACH) > _USUAL, _UNUSUAL, 0.0)
-    sure = clear.max(axis=1) > _SURE
-    middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > 1
+    certain = _certain(len(counts), gaussian) / _SEEN
+    sure = clear.max(axis=1) > max(_SURE, certain)
+    middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > certain
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
     limit = _stands_out(above.size * len(_WINDOWS), gaussian, _FALSE_END) * noise
@@ -385,6 +399,17 @@ def _stands_out(cells: int, gaussian: bool, false: float = _FALSE) -> float:
     """Deviations that noise on so many cells stays below, but for a small chance."""
     tail = false / cells
     return -float(ndtri(tail)) if gaussian else -math.log(2 * tail) / math.sqrt(2)
+
+
+def _certain(columns: int, gaussian: bool) -> float:
+    """Deviations that the filtered noise of so many columns stays below everywhere, but for a small chance.
+
+    A scale that noise alone makes is worse than none: what is clipped to it looks like a column of next to no variance.
+    """
+    if gaussian:
+        return max(_SEEN, -float(ndtri(_FALSE / columns / _FILTERED)))
+    highest, slope = _LAPLACE_TAIL
+    return max(_SEEN, (highest - math.log(_FALSE_PURE / columns)) / slope)
 
 
 def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple[Floats, Bools]:
