@@ -92,6 +92,7 @@ _FILLED = 0.3  # of the pairs, in the best fit of a column
 _CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # scales of noise that they have to stand out by
 _LOOKS = 9  # for a place, at most
 _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, beside a main share of 1
+_LEAST_OF_MUCH = 0.06  # least, where single rows count: a column whose place is not found has no variance
 _NOISE_OF_PLACES = 0.05  # noise on a count of the last of four looks that is aimed at, as a part of the rows
 _FOUR_LOOKS = 6.75  # 1.5 for what else is paid for, times 4.5 for three looks after the first
 _FINE = 1.0  # scales: the width of the cells that a place is looked for in
@@ -211,6 +212,7 @@ def _scales_share(task: Task) -> float:
 def places_share(task: Task) -> float:
     """Beside a main share of 1: as much as shows rows that lie a million scales away, within limits."""
     least, *most_of = _PLACES_SHARES
+    least = _LEAST_OF_MUCH if single_rows_count(task) else least
     most = most_of[task.budget.is_pure]
     if task.n_rows is None:
         return math.sqrt(least * most)
