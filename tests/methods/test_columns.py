@@ -219,7 +219,7 @@ def test_noise_alone_has_no_scale(gaussian, most, monkeypatch):
         return sum(int(scales(each, gaussian)[1].sum()) for each in noise)
 
     assert found() <= most
-    monkeypatch.setattr("dpeigen.methods.columns._certain", lambda columns, gaussian: 3.2)
+    monkeypatch.setattr("dpeigen.methods.columns.filtered_stands_out", lambda columns, gaussian: 3.2)
     assert found() > most
 
 

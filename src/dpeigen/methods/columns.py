@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
@@ -34,6 +34,7 @@ from dpeigen.questions import ClippedMean, ColumnCounts, ColumnReaches, NoisyCou
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
 from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.standing_out import FALSE_END, filtered_stands_out, stands_out
 from dpeigen.stats.tails import PairCounts
 from dpeigen.stats.whitening import shrunk_mean
 
@@ -71,13 +72,9 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.intp]
 REACHED = 2.0  # scales to either side of the centre, where columns are clipped
 _BEYOND = 2.0  # times that, where reaches of columns were asked for: a few rows may lie further out
-_FALSE, _FALSE_END = 0.02, 0.005  # chance that noise alone stands out somewhere, or far out in some column
-_FALSE_PURE = 0.3  # the same for δ = 0, whose noise has longer tails: less would hide many columns
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
 _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, must stand out by
-_FILTERED = 43  # cells without overlap that would stand out of Gaussian noise as often as those of one column
-_LAPLACE_TAIL = 4.6, 1.85  # of Laplace noise: the most of one column exceeds t deviations with chance exp(4.6 − 1.85t)
 _USUAL, _UNUSUAL = 48, 0.4  # half octaves from 1, beyond which they must stand out by so much more
 _WINDOWS = (1, 2, 4)  # cells
 _SURE = 1.2  # times what a column must stand out by to be known: it is seen clearly
@@ -226,7 +223,7 @@ def finds_places(task: Task) -> bool:
         return True
     noise = _noise_of_counts(task) / _precision_of(task.budget, places_share(task) / 3)
     noise *= math.sqrt(2) if task.budget.is_pure else 1.0
-    return _stands_out(task.n_features * Octaves.n_cells, not task.budget.is_pure) * noise < task.n_rows / 2
+    return stands_out(task.n_features * Octaves.n_cells, not task.budget.is_pure) * noise < task.n_rows / 2
 
 
 def ask_columns(
@@ -373,12 +370,12 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
     # A column of few values fills one cell only; its differences are about three deviations then.
     single = counts[:, np.minimum(cells + 1, counts.shape[1] - 1)] / _SPIKE
     clear = np.maximum(filtered / _SEEN, single) / noise - np.where(np.abs(cells - REACH) > _USUAL, _UNUSUAL, 0.0)
-    certain = _certain(len(counts), gaussian) / _SEEN
+    certain = max(1.0, filtered_stands_out(len(counts), gaussian) / _SEEN)
     sure = clear.max(axis=1) > max(_SURE, certain)
     middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > certain
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
-    limit = _stands_out(above.size * len(_WINDOWS), gaussian, _FALSE_END) * noise
+    limit = stands_out(above.size * len(_WINDOWS), gaussian, FALSE_END) * noise
     highest = np.full(len(counts), -1)
     first = max(_WINDOWS)
     sums = np.zeros((len(counts), first + counts.shape[1] + _ABOVE))
@@ -395,23 +392,6 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
 def _upper_edge(cell: Integers) -> Floats:
     """Of differences, twice the halves that the cell holds."""
     return np.exp2((cell + 1 - REACH) / 2) * 2
-
-
-def _stands_out(cells: int, gaussian: bool, false: float = _FALSE) -> float:
-    """Deviations that noise on so many cells stays below, but for a small chance."""
-    tail = false / cells
-    return -float(ndtri(tail)) if gaussian else -math.log(2 * tail) / math.sqrt(2)
-
-
-def _certain(columns: int, gaussian: bool) -> float:
-    """Deviations that the filtered noise of so many columns stays below everywhere, but for a small chance.
-
-    A scale that noise alone makes is worse than none: what is clipped to it looks like a column of next to no variance.
-    """
-    if gaussian:
-        return max(_SEEN, -float(ndtri(_FALSE / columns / _FILTERED)))
-    highest, slope = _LAPLACE_TAIL
-    return max(_SEEN, (highest - math.log(_FALSE_PURE / columns)) / slope)
 
 
 def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple[Floats, Bools]:
@@ -439,7 +419,7 @@ def _fullest(counts: NoisyCounts, gaussian: bool, cells: Floats | float = math.i
     """The fullest of the first ``cells`` cells of every column, and whether it stands out."""
     real = np.arange(counts.counts.shape[1]) < np.reshape(cells, (-1, 1))
     inside = np.where(real, counts.counts, -math.inf)
-    return np.argmax(inside, axis=1), inside.max(axis=1) > _stands_out(inside.size, gaussian) * counts.deviation
+    return np.argmax(inside, axis=1), inside.max(axis=1) > stands_out(inside.size, gaussian) * counts.deviation
 
 
 def _middle(counts: Floats, best: Integers) -> Floats:
