@@ -922,3 +922,26 @@ def test_one_release_beats_the_baseline_on_adult(baseline):
     )  # fmt: skip
     model = ridge("auto", bound=(0, 1), target_bounds=(0, 1)).fit(train, y)
     assert np.mean((model.predict(test) - held_out) ** 2) < 0.95 * best
+
+
+def test_too_few_rows_for_the_units_of_columns_are_refused_before_anything_is_spent():
+    """A target of which nothing is known would be predicted by noise."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([(rng.uniform(size=(1900, 29)) < 0.3).astype(float), rng.normal(3e5, 1e5, size=1900)])
+    with pytest.raises(ValueError, match=r"(?s)Three remedies.*Nothing was spent"):
+        PrivateRidge(epsilon=1.0, delta=1e-6, random_state=0).fit(X, X[:, 0] + X[:, 1])
+
+
+def test_the_default_penalty_is_never_far_worse_than_the_mean():
+    """Forty nearly collinear features of 2,000 rows; the twin is scikit-learn's usual penalty of 1."""
+    rng = np.random.default_rng(4)
+    common = rng.normal(size=(2000, 3))
+    X = common @ rng.normal(size=(3, 40)) + 0.05 * rng.normal(size=(2000, 40))
+    y = common[:, 0] + 0.3 * rng.normal(size=2000)
+
+    def worst(**penalty):
+        fits = [PrivateRidge(epsilon=3.0, delta=1e-6, random_state=seed, **penalty).fit(X, y) for seed in range(4)]
+        return min(fit.score(X, y) for fit in fits)
+
+    assert worst() > 0
+    assert worst(alpha=1.0) < worst()

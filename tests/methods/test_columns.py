@@ -206,3 +206,30 @@ def test_constant_columns_have_no_variance_even_if_they_get_a_scale():
     assert release.facts["details"]["columns_without_scale"] == [2]
     assert (release.center_text(2), release.deviation_text(2)) == ("not known", "not known")
     assert "not known" not in (release.center_text(1), release.deviation_text(1))
+
+
+@pytest.mark.parametrize(("gaussian", "most"), [(True, 12), (False, 70)])
+def test_noise_alone_has_no_scale(gaussian, most, monkeypatch):
+    """In 100 tables of 40 constant columns. Expected 2 and 30 columns; false alarm below 1e-6. Twin: a fixed limit."""
+
+    def found():
+        rng = np.random.default_rng(11)
+        draw = rng.normal if gaussian else rng.laplace
+        noise = (NoisyCounts(draw(size=(40, Sizes.n_cells)), 1.0 if gaussian else 2**0.5) for _ in range(100))
+        return sum(int(scales(each, gaussian)[1].sum()) for each in noise)
+
+    assert found() <= most
+    monkeypatch.setattr("dpeigen.methods.columns.filtered_stands_out", lambda columns, gaussian: 3.2)
+    assert found() > most
+
+
+def test_few_rows_in_different_units():
+    """Each column is known in its own unit or not at all. One unit for all made deviations of 10⁵ of zeros and ones."""
+    rng = np.random.default_rng(12)
+    answers = (rng.uniform(size=(1900, 24)) < 0.4).astype(float)
+    X = np.column_stack([answers, rng.normal(3e5, 1e5, size=1900)])
+    for seed in range(3):
+        release = PrivateCovariance(epsilon=1.0, delta=1e-6, random_state=seed).fit(X).release_
+        known = np.diag(release.covariance) > 0
+        assert (np.diag(release.covariance)[known] < 4 * X.var(axis=0)[known]).all()
+        assert (np.abs(release.mean - X.mean(axis=0)) < 10 * X.std(axis=0)).all()

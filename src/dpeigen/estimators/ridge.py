@@ -51,7 +51,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
 
     Parameters
     ----------
-    alpha : float ≥ 0 or "auto", default=1.0
+    alpha : float ≥ 0 or "auto", default="auto"
         The penalty, as in scikit-learn: ‖y − Xw‖² + α‖w‖². "auto" chooses it from the release, at no cost, and
         accounts for the noise; with privacy a good α is usually far larger than without.
     epsilon : float
@@ -121,7 +121,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
 
     def __init__(
         self,
-        alpha: float | str = 1.0,
+        alpha: float | str = "auto",
         *,
         epsilon: float,
         delta: float = 0.0,

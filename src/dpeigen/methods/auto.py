@@ -27,6 +27,7 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
+from dpeigen.methods.columns import shows_columns
 from dpeigen.methods.enough import more_epsilon, more_rows
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
@@ -230,6 +231,8 @@ def _pays(method: Whitened, task: Task) -> bool:
         return False  # regressions inside bounds have columns in the units of the bounds already
     if task.n_terms is None:
         return task.bound is None
+    if task.regression and not shows_columns(task):
+        return False  # a target of which nothing is known has no regression
     k = task.n_components
     if k is not None and k < task.n_features and task.missing != "correct":
         return _angle(method, task, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE)

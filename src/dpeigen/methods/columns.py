@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
@@ -34,6 +34,7 @@ from dpeigen.questions import ClippedMean, ColumnCounts, ColumnReaches, NoisyCou
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
 from dpeigen.stats.frame import LARGEST_FACT
+from dpeigen.stats.standing_out import FALSE_END, filtered_stands_out, stands_out
 from dpeigen.stats.tails import PairCounts
 from dpeigen.stats.whitening import shrunk_mean
 
@@ -62,6 +63,7 @@ __all__ = [
     "scales",
     "scales_share",
     "share_unit",
+    "shows_columns",
     "unknown_note",
 ]
 
@@ -70,7 +72,6 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.intp]
 REACHED = 2.0  # scales to either side of the centre, where columns are clipped
 _BEYOND = 2.0  # times that, where reaches of columns were asked for: a few rows may lie further out
-_FALSE, _FALSE_END = 0.02, 0.005  # chance that noise alone stands out somewhere, or far out in some column
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
 _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, must stand out by
@@ -88,6 +89,7 @@ _FILLED = 0.3  # of the pairs, in the best fit of a column
 _CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # scales of noise that they have to stand out by
 _LOOKS = 9  # for a place, at most
 _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, beside a main share of 1
+_LEAST_OF_MUCH = 0.06  # least, where single rows count: a column whose place is not found has no variance
 _NOISE_OF_PLACES = 0.05  # noise on a count of the last of four looks that is aimed at, as a part of the rows
 _FOUR_LOOKS = 6.75  # 1.5 for what else is paid for, times 4.5 for three looks after the first
 _FINE = 1.0  # scales: the width of the cells that a place is looked for in
@@ -157,9 +159,18 @@ def _looks_at_scales(pure: bool) -> int:
 
 
 def own_units(task: Task) -> bool:
-    """Whether every column gets a unit of its own: unless all are said to share one, or rows are too few for it."""
+    """Whether every column gets a unit of its own: unless all are said to share one, or a bound says enough.
+
+    Where rows are too few, a column in which nothing stands out is given as unknown. One unit for all would be that of
+    the largest column, and what came out for the others would be noise of its size.
+    """
+    return not task.same_units and (task.bound is None or shows_columns(task))
+
+
+def shows_columns(task: Task) -> bool:
+    """Whether rows are enough for the scale of a normal column to stand out of the noise, nearly always."""
     if task.same_units or task.n_rows is None:
-        return not task.same_units
+        return True
     clearly = _CLEARLY if not task.budget.is_pure else _CLEARLY_PURE
     return _FILLED * task.n_rows / 2 >= clearly * _noise_of_counts(task) / _precision_of(task.budget, _SCALES_SHARES[1])
 
@@ -198,6 +209,7 @@ def _scales_share(task: Task) -> float:
 def places_share(task: Task) -> float:
     """Beside a main share of 1: as much as shows rows that lie a million scales away, within limits."""
     least, *most_of = _PLACES_SHARES
+    least = _LEAST_OF_MUCH if single_rows_count(task) else least
     most = most_of[task.budget.is_pure]
     if task.n_rows is None:
         return math.sqrt(least * most)
@@ -211,7 +223,7 @@ def finds_places(task: Task) -> bool:
         return True
     noise = _noise_of_counts(task) / _precision_of(task.budget, places_share(task) / 3)
     noise *= math.sqrt(2) if task.budget.is_pure else 1.0
-    return _stands_out(task.n_features * Octaves.n_cells, not task.budget.is_pure) * noise < task.n_rows / 2
+    return stands_out(task.n_features * Octaves.n_cells, not task.budget.is_pure) * noise < task.n_rows / 2
 
 
 def ask_columns(
@@ -358,11 +370,12 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
     # A column of few values fills one cell only; its differences are about three deviations then.
     single = counts[:, np.minimum(cells + 1, counts.shape[1] - 1)] / _SPIKE
     clear = np.maximum(filtered / _SEEN, single) / noise - np.where(np.abs(cells - REACH) > _USUAL, _UNUSUAL, 0.0)
-    sure = clear.max(axis=1) > _SURE
-    middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > 1
+    certain = max(1.0, filtered_stands_out(len(counts), gaussian) / _SEEN)
+    sure = clear.max(axis=1) > max(_SURE, certain)
+    middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > certain
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
-    limit = _stands_out(above.size * len(_WINDOWS), gaussian, _FALSE_END) * noise
+    limit = stands_out(above.size * len(_WINDOWS), gaussian, FALSE_END) * noise
     highest = np.full(len(counts), -1)
     first = max(_WINDOWS)
     sums = np.zeros((len(counts), first + counts.shape[1] + _ABOVE))
@@ -379,12 +392,6 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
 def _upper_edge(cell: Integers) -> Floats:
     """Of differences, twice the halves that the cell holds."""
     return np.exp2((cell + 1 - REACH) / 2) * 2
-
-
-def _stands_out(cells: int, gaussian: bool, false: float = _FALSE) -> float:
-    """Deviations that noise on so many cells stays below, but for a small chance."""
-    tail = false / cells
-    return -float(ndtri(tail)) if gaussian else -math.log(2 * tail) / math.sqrt(2)
 
 
 def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple[Floats, Bools]:
@@ -412,7 +419,7 @@ def _fullest(counts: NoisyCounts, gaussian: bool, cells: Floats | float = math.i
     """The fullest of the first ``cells`` cells of every column, and whether it stands out."""
     real = np.arange(counts.counts.shape[1]) < np.reshape(cells, (-1, 1))
     inside = np.where(real, counts.counts, -math.inf)
-    return np.argmax(inside, axis=1), inside.max(axis=1) > _stands_out(inside.size, gaussian) * counts.deviation
+    return np.argmax(inside, axis=1), inside.max(axis=1) > stands_out(inside.size, gaussian) * counts.deviation
 
 
 def _middle(counts: Floats, best: Integers) -> Floats:

@@ -25,9 +25,9 @@ from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.methods.columns import (
     NORMAL_SCALE,
     ask_scales,
-    own_units,
     scale_integers,
     scales_share,
+    shows_columns,
     unknown_note,
 )
 from dpeigen.methods.wrapped import Wrapped, left_for
@@ -79,7 +79,7 @@ class Standardised(Wrapped):
         if task.private_rank:
             must = "a number with scale= and robust directions"
             raise ValueError(complain("n_components", task.owner, must, "private"))
-        if not isinstance(task.scale, np.ndarray) and not own_units(task):
+        if not isinstance(task.scale, np.ndarray) and not shows_columns(task):
             must = f"larger for the deviations of {task.n_features} columns of {task.n_rows} rows"
             remedy = "Three remedies: scale= public deviations; more rows; or a larger epsilon. Nothing was spent."
             raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon, remedy))
