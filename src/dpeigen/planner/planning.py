@@ -42,7 +42,7 @@ __all__ = [
 MODELLED = tuple(name for name, method in METHODS.items() if method.planned and method.basis == "worst-case")
 _QUANTILES = (0.05, 0.95)
 _MANY = 40  # runs from which on their own quantiles are the interval
-_PRECISION = 0.03  # relative standard error of a mean error from which on more runs say little
+_PRECISION = 0.035  # relative standard error of a mean error from which on more runs say little
 Progress = Callable[[str], None]
 
 
