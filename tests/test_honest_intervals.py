@@ -178,7 +178,7 @@ def test_coefficients_beside_a_rare_level_and_equal_features_keep_their_interval
         assert abs(fit.r_squared - 0.73) < 0.1
         assert np.isnan(fit.partial_correlations[[places["metres"], places["group=r"]]]).all()
         assert fit.partial_correlations[places["age"]] > 0.5
-        assert "metres: not known, it cannot be told apart" in str(fit)
+        assert "metres: not known, it cannot be separated" in str(fit)
         alone = fit.intervals[0][places["metres"]], fit.intervals[1][places["metres"]]
         assert alone == (-np.inf, np.inf)
 

@@ -176,7 +176,7 @@ def test_errors_of_what_columns_are_divided_by_are_in_the_intervals(frame):
     fitted = PrivatePCA(2, columns=COLUMNS, **{**FIT, "epsilon": 2.0}).fit(frame)
     low, high = fitted.release_.intervals().components
     assert (low <= fitted.components_).mean() > 0.9
-    assert (high - low).max() < 0.5
+    assert (high - low).max() < 0.6
     assert fitted.release_.resolved == 2
 
 

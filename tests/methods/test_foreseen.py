@@ -1,4 +1,4 @@
-"""Before anything is spent: a warning where the public facts leave only noise, with what would do."""
+"""Before anything is spent: a warning where the public facts leave only noise, with what would be enough."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_noise_is_foreseen_and_nothing_is_spent(tmp_path):
             fit(ROWS, 0.3, ledger=ledger)
     assert "Nothing has been spent" in str(caught.value)
     assert not list(ledger.history())
-    assert re.search(r"[\d,]+ rows or epsilon=[\d.]+ would do", str(caught.value))
+    assert re.search(r"[\d,]+ rows or epsilon=[\d.]+ would be enough", str(caught.value))
 
 
 def only_noise_of(n, d, epsilon, delta, scale, method="auto"):

@@ -80,6 +80,7 @@ def test_how_one_id_is_written_does_not_change_others():
 def test_a_number_has_one_name_in_every_call_of_a_stream():
     roll, source = Roll(SystemRandomness()), ArraySource(np.zeros((2, 1)))
     roll.one_each(source, roll.newcomers(np.array([Decimal(5), Decimal(6)], dtype=object), source))
+    roll.take_in()
     with pytest.raises(ValueError, match="earlier call"):
         roll.newcomers(np.array([Decimal("5.00"), Decimal("6.25")], dtype=object), source)
 

@@ -117,7 +117,7 @@ def test_the_cap_is_reached_where_noise_is_small_and_told_where_it_is_not(relati
         options = {"epsilon": epsilon, "delta": 1e-6, "unit": "who", "max_rows": 6, "relation": relation}
         release = PrivateCovariance(method="gaussian", bound=12.0, random_state=0, **options).fit(table).release_
         found[epsilon] = release.facts["rows_that_count"]
-        assert f"one 'who' as at most {found[epsilon]} row" in str(release.guarantee)
+        assert f"one 'who' counts as at most {found[epsilon]} row" in str(release.guarantee)
     assert found[0.5] < 3
     assert found[60.0] == 6
 

@@ -363,14 +363,13 @@ def _after_bad_rows(running: Running, taken: int) -> str:
     """What to say when some rows of a call are bad and the stream has used rows before."""
     if not taken:
         return (
-            "X holds rows that are not finite numbers. None of its rows were taken in, and what was released before "
-            "stays paid for. Clean X and give all of it again, or set missing='drop'."
+            "X has rows that are not finite numbers. None of its rows were used, and what was released before stays "
+            "spent. Clean X and give all of it again, or set missing='drop'."
         )
     return (
-        f"X holds rows that are not finite numbers. Its first {taken} rows were taken in (of the whole stream "
-        f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was "
-        f"released stays paid for. Clean the others and give those only: what follows the first {taken} rows of X. "
-        "Or set missing='drop'."
+        f"X has rows that are not finite numbers. Its first {taken} rows were used (of the whole stream, "
+        f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was released "
+        f"stays spent. Clean the rest and give only what follows the first {taken} rows of X, or set missing='drop'."
     )
 
 

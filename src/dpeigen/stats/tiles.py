@@ -21,10 +21,10 @@ _IN_CACHE = 2**14  # numbers that are worked on at a time
 
 
 class Tiles:
-    """Facts of one frame, repeated; made again in another process."""
+    """Facts of one frame, repeated; made again in another process. Nothing in them, nor their size, is of the rows."""
 
     def __init__(self) -> None:
-        self._made: tuple[float, int, list[Floats]] = (math.nan, 0, [])
+        self._made: tuple[float, list[Floats]] = (math.nan, [])
 
     def __reduce__(self) -> tuple[type[Tiles], tuple[()]]:
         return Tiles, ()
@@ -32,7 +32,7 @@ class Tiles:
     def applied(self, steps: Sequence[tuple[np.ufunc, Floats]], rows: NDArray[Any], key: float) -> Floats:
         """One step after the other with rows and its fact, a new array; steps with one ``key`` have the same facts."""
         found, size = np.empty(rows.shape), max(1, _IN_CACHE // max(1, rows.shape[1]))
-        tiles = self._of([fact for _, fact in steps], min(size, len(rows)), key)
+        tiles = self._of([fact for _, fact in steps], size, key)
         for start in range(0, len(rows), size):
             part, source = found[start : start + size], rows[start : start + size]
             if source.dtype != np.float64:
@@ -44,8 +44,8 @@ class Tiles:
         return found
 
     def _of(self, facts: list[Floats], rows: int, key: float) -> list[Floats]:
-        known, most, tiles = self._made  # threads may replace it meanwhile
-        if known != key or most < rows:
+        known, tiles = self._made  # threads may replace it meanwhile
+        if known != key:
             tiles = [np.tile(fact, (rows, 1)) for fact in facts]
-            self._made = key, rows, tiles
+            self._made = key, tiles
         return tiles
