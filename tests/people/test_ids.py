@@ -311,3 +311,19 @@ def test_many_ids_whose_hashes_begin_alike_are_found(monkeypatch):
     codes, people = encoded(pa.array(cells))
     assert people == len(np.unique(cells))
     assert len(set(zip(cells.tolist(), codes.tolist(), strict=True))) == people
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+@pytest.mark.parametrize("held_bytes", [2**27, 50])
+@pytest.mark.parametrize("last", ["z" * 65, "a\x00", "short"])
+def test_ids_with_one_hash_decide_nothing_for_the_ids_after_them(kind, held_bytes, last, monkeypatch):
+    """Two ids with one hash, and ids that are told apart otherwise in later parts: no person is refused for it."""
+    monkeypatch.setattr("dpeigen.sources.numbering._FACTORS", np.ones(8, dtype=np.uint64))
+    monkeypatch.setattr("dpeigen.sources.id_columns.AT_ONCE", 3)
+    monkeypatch.setattr("dpeigen.sources.id_columns._HELD", held_bytes)
+    for second in ("bbbbbbbbaaaaaaaa", "ccccccccdddddddd"):  # with the hash of the first, or another
+        cells = ["aaaaaaaabbbbbbbb", second, "x", "y", second, "aaaaaaaabbbbbbbb", "x", last, last, "w"]
+        ids = pa.array([cell.encode() for cell in cells], pa.large_binary()).cast(kind)
+        for column in (ids, pa.chunked_array([ids[:4], ids[4:]])):
+            codes, people = encoded(column)
+            assert len(set(zip(cells, codes.tolist(), strict=True))) == len(set(cells)) == people

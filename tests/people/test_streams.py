@@ -103,8 +103,19 @@ def test_a_source_that_is_read_once_is_refused_before_anyone_is_taken_in():
     stream = started()
     rows, ids = np.full((20, 3), np.nan), np.arange(9000, 9020)
     before = stream.n_samples_seen_, stream._stream.feed.pending
-    with pytest.raises(ValueError, match="None of its rows were taken in") as refused:
+    with pytest.raises(ValueError, match="None of its rows were used") as refused:
         stream.partial_fit(BlockSource(iter([rows]), n_features=3), unit=ids)
     assert "go on" not in str(refused.value)
     assert (stream.n_samples_seen_, stream._stream.feed.pending) == before
     stream.partial_fit(ROWS[:20], unit=ids)
+
+
+@pytest.mark.parametrize("draws", range(4))
+def test_a_refusal_of_a_source_that_is_read_once_does_not_depend_on_the_draw(draws):
+    """One of fifty rows of a person is bad: drawn or not, it is refused, so that trying again says nothing."""
+    stream = started()
+    rows, ids = np.ones((60, 3)), np.append(np.full(50, 9000), np.arange(9001, 9011))
+    rows[7, 1] = np.nan
+    for _ in range(2):
+        with pytest.raises(ValueError, match="None of its rows were used"):
+            stream.partial_fit(BlockSource(iter([rows]), n_features=3), unit=ids)

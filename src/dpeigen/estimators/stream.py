@@ -125,15 +125,13 @@ class StreamMixin:
         running.people = people
         self._stream, taken, stopped = running, 0, False
         try:
-            of_people = people is not None and not source.read_once
-            if (of_people or isinstance(source, ArraySource)) and running.task.missing == "refuse":
-                for block in source.blocks():  # all of it before any of it is used
+            if people is not None and source.read_once:
+                source = _held(source)
+            if (people is not None or isinstance(source, ArraySource)) and running.task.missing == "refuse":
+                for block in source.blocks():  # all of it before any of it is used, and whoever is drawn
                     Frame(running.task.n_features).image(block)
             if people is not None and whose is not None:
                 source = people.one_each(source, whose)
-                if running.task.missing == "refuse":  # those of a source that is read once were not looked at yet
-                    for block in source.blocks():
-                        Frame(running.task.n_features).image(block)
                 people.take_in()
             for block in source.blocks():
                 running.feed.take(block)
@@ -357,6 +355,12 @@ class StreamMixin:
         if running.stream.ready:
             estimator._publish(_released(running, source))
         return estimator
+
+
+def _held(source: Source) -> Source:
+    """The rows of one call in memory: all of them are looked at before one row of each person is drawn."""
+    rows = [np.array(block) for block in source.blocks()]
+    return ArraySource(np.concatenate(rows) if rows else np.empty((0, source.n_features)), source.feature_names)
 
 
 def _after_bad_rows(running: Running, taken: int) -> str:

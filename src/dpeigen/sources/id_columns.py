@@ -187,11 +187,12 @@ def _by_arrow(chunks: Iterator[Any], codes: list[Codes], known: Any) -> tuple[Co
 
     waiting: list[Any] = []
     for chunk in chain(chunks, [None]):
-        waiting += [] if chunk is None else [chunk]
+        # Of one type each: those that were read as words before come back as bytes, whatever they were.
+        waiting += [] if chunk is None else [_plain(chunk)]
         # As many rows at a time as there are people: then the ids that are known are looked through only so often.
         wanted = AT_ONCE if known is None else max(AT_ONCE, len(known))
         if waiting and (chunk is None or sum(map(len, waiting)) >= wanted):
-            coded = _one_array(pa.chunked_array(waiting)).dictionary_encode()
+            coded = pa.concat_arrays(waiting).dictionary_encode()
             waiting = []
             numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             if known is None:
@@ -210,8 +211,8 @@ def _by_arrow(chunks: Iterator[Any], codes: list[Codes], known: Any) -> tuple[Co
     return np.append(places, places.dtype.type(-1))[np.concatenate(codes)], coded.dictionary
 
 
-def _one_array(column: Any) -> Any:
-    """The cells in one array of a plain type."""
+def _plain(column: Any) -> Any:
+    """The cells of an array in a plain type, which is the same for all kinds of text."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -225,8 +226,7 @@ def _one_array(column: Any) -> Any:
         column = column.cast(pa.float32())
     if str(column.type) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
         column = column.cast(pa.large_binary())
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+    return column
 
 
 def _comparable(ids: Any) -> Any:

@@ -42,6 +42,7 @@ def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
         lengths, (off, part) = np.sqrt(squares), view.rough_error()
         away = off + part * lengths
         doubtful = np.searchsorted(GRID, lengths - away) != np.searchsorted(GRID, lengths + away)
+        doubtful |= ~np.isfinite(lengths)  # too long for single precision
         if doubtful.any():
             scores, times = first.exact_scores(rows[doubtful])
             lengths[doubtful] = view.lengths(scores, times)
