@@ -146,12 +146,13 @@ class Tape:
         return same_order(drawn, self.part if len(self.part) == rows == n else self.places, n)
 
     def coins(self, n: int, share: float) -> Floats:
-        """One number for each row of the whole table; those below the share are in a part of it."""
+        """One number for each row of the table, or of the last part of it; those below the share are in a part of it."""
         drawn = self.draw("uniform", 0.0, n, lambda: self.source.uniform(n))
         if not (self.replaying and self.places is not None):
             return drawn
-        coins = same_coins(drawn, self.places)
-        self.part = places_in_part(drawn < share, coins < share, self.places)
+        places = self.places if len(self.places) == n else self.part
+        coins = same_coins(drawn, places)
+        self.part = places_in_part(drawn < share, coins < share, places)
         return coins
 
     def claim(self, wanted: list[tuple[str, Shape]]) -> list[Draw] | None:
