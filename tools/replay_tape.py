@@ -146,7 +146,7 @@ class Tape:
         return same_order(drawn, self.part if len(self.part) == rows == n else self.places, n)
 
     def coins(self, n: int, share: float) -> Floats:
-        """One number for each row of the table, or of the last part of it; those below the share are in a part of it."""
+        """One number for each row of the table or of the last part of it; those below the share are in a new part."""
         drawn = self.draw("uniform", 0.0, n, lambda: self.source.uniform(n))
         if not (self.replaying and self.places is not None):
             return drawn
