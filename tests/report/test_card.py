@@ -414,6 +414,15 @@ def test_every_number_stands_with_its_interval(cards):
     assert f"{release.mean[2]:.4g} {low[2]:.4g} to {high[2]:.4g}" in text
 
 
+def test_a_clear_component_below_the_noise_floor_is_explained(tmp_path):
+    rows = np.random.default_rng(3).normal(size=(20_000, 4)) * [1000, 1, 0.1, 0.1]
+    release = PrivatePCA(2, epsilon=4.0, delta=1e-6, random_state=0).fit(rows).release_
+    assert release.resolved == 2
+    assert release.eigenvalues[1] < release.noise_floor.value < release.eigenvalues[0]
+    write_card(release, tmp_path)
+    assert "A component with a smaller variance can still be clear of noise" in page_of(tmp_path).text()
+
+
 def test_noise_is_no_result(tmp_path):
     rows = np.random.default_rng(3).normal(size=(60, 4))
     release = PrivatePCA(2, epsilon=0.5, delta=1e-6, bound=5.0, random_state=0).fit(rows).release_

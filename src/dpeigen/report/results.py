@@ -304,6 +304,11 @@ def _variances(release: Release) -> Table:
     notes = [f"{left} more are in the file."] if left else []
     if floor is not None:
         notes.append(f"Noise floor {floor.value:.3g}: {floor.words}.")
+        if any(release.is_resolved(i) and value < floor.value for i, value in enumerate(values)):
+            notes.append(
+                "That is for the direction with the most noise. A component with a smaller variance can still be clear "
+                "of noise, if there is less noise along it."
+            )
     if found is None and release.resolved is not None:
         notes.append("Intervals of variances take minutes with this many columns: release.intervals().eigenvalues.")
     judged = release.resolved is not None
