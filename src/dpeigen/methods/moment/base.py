@@ -42,6 +42,7 @@ CLIPPED = (
     "Rows longer than the private radius were clipped to it: variances of heavy-tailed columns come out too small.",
 )
 _BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
+_OFF_CENTRE = 0.05  # radii: as far as the mean is taken to lie from a centre that was paid for, at least
 _BALANCE, _MOST_OUTSIDE = 0.3, 0.05  # rows that are clipped: of what balances noise, and of all, at most
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
 
@@ -131,9 +132,11 @@ class MomentMethod(Method):
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
         noise = self.law.deviation(task.n_features, costs[Purpose.MOMENT], task.relation)
-        most = _MOST_OUTSIDE * (task.n_terms or math.inf)
-        # A regression takes harm from the noise of few long rows, not from clipping them.
-        outside = None if task.regression else min(_BALANCE * task.n_features * noise, most)
+        outside: float | None = min(_BALANCE * task.n_features * noise, _MOST_OUTSIDE * (task.n_terms or math.inf))
+        if task.regression and outside >= (task.n_terms or 0) / OUT_OF:
+            outside = (
+                None  # 5% of them: a regression takes harm from the noise of few long rows, not from clipping them
+            )
         holes = ask_holes(curator, task, costs)
         frame, radius, center_error = ask_frame(curator, task, costs, outside=outside, holes=holes)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
@@ -162,7 +165,9 @@ class MomentMethod(Method):
         noise = self.deviation(d, self.budget(task), task.relation) / n
         if center_error is None:
             return center_weight(d, offset=0.5, noise=noise)
-        return center_weight(d, offset=min(0.5, center_error / radius), noise=noise, optional=True)
+        # A centre of clipped rows lies off the mean of skewed ones by more than its noise.
+        offset = min(0.5, max(center_error / radius, _OFF_CENTRE))
+        return center_weight(d, offset=offset, noise=noise, optional=True)
 
     def _denoise(self, found: NoisyMoment, count: float, question: Moment, task: Task, holes: Holes | None) -> Estimate:
         lattice, weight, frame = question.lattice, question.weight, frame_of(question.lattice)
