@@ -43,6 +43,7 @@ CLIPPED = (
 )
 _BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
 _OFF_CENTRE = 0.05  # radii: as far as the mean is taken to lie from a centre that was paid for, at least
+_LITTLE = 0.005  # of the rows, from which on a regression clips 5% of them
 _BALANCE, _MOST_OUTSIDE = 0.3, 0.05  # rows that are clipped: of what balances noise, and of all, at most
 COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
 
@@ -133,10 +134,8 @@ class MomentMethod(Method):
         costs = self.shares(task)
         noise = self.law.deviation(task.n_features, costs[Purpose.MOMENT], task.relation)
         outside: float | None = min(_BALANCE * task.n_features * noise, _MOST_OUTSIDE * (task.n_terms or math.inf))
-        if task.regression and outside >= (task.n_terms or 0) / OUT_OF:
-            outside = (
-                None  # 5% of them: a regression takes harm from the noise of few long rows, not from clipping them
-            )
+        if task.regression and outside > _LITTLE * (task.n_terms or 0):
+            outside = None  # 5%: noise of few long rows harms a regression more than clipping them, unless it is small
         holes = ask_holes(curator, task, costs)
         frame, radius, center_error = ask_frame(curator, task, costs, outside=outside, holes=holes)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
