@@ -162,7 +162,7 @@ def test_eigenvector_sampling_says_that_its_radius_was_found_with_noise():
 
 
 def test_a_mean_that_is_only_the_first_centre_is_held_for_skewed_rows(monkeypatch):
-    """Three exponential columns: with much noise `gaussian` subtracts no further mean. Without the doubt intervals are narrower."""
+    """Exponential columns, much noise: `gaussian` subtracts no further mean. Without doubt intervals are narrower."""
     rows = np.random.default_rng(0).exponential(size=(2600, 3)) * [3.0, 2.0, 1.0]
     options = {"method": "gaussian", "bound": "private", "epsilon": 0.5, "delta": 1e-6, "random_state": 0}
     release = PrivatePCA(2, **options).fit(rows).release_
