@@ -133,9 +133,9 @@ class MomentMethod(Method):
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
         noise = self.law.deviation(task.n_features, costs[Purpose.MOMENT], task.relation)
-        outside: float | None = min(_BALANCE * task.n_features * noise, _MOST_OUTSIDE * (task.n_terms or math.inf))
-        if task.regression and outside > _LITTLE * (task.n_terms or 0):
-            outside = None  # 5%: noise of few long rows harms a regression more than clipping them, unless it is small
+        balanced = min(_BALANCE * task.n_features * noise, _MOST_OUTSIDE * (task.n_terms or math.inf))
+        # 5% (None): noise of few long rows harms a regression more than clipping them, unless it is small.
+        outside = None if task.regression and balanced > _LITTLE * (task.n_terms or 0) else balanced
         holes = ask_holes(curator, task, costs)
         frame, radius, center_error = ask_frame(curator, task, costs, outside=outside, holes=holes)
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
