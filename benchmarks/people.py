@@ -26,6 +26,9 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))
+from _memory import IMPORT
+
 Row = tuple[str, str, str, "bool | None"]
 PANELS = {
     "rwm5yr": (
@@ -207,8 +210,7 @@ import numpy, pyarrow.dataset, sklearn.decomposition, dpeigen, opendp.measuremen
 path = PATH
 start = time.process_time()
 CODE
-peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-print(json.dumps(dict(cpu=time.process_time() - start, peak=peak)))
+print(json.dumps(dict(cpu=time.process_time() - start, peak=peak() / 1024)))
 """
 
 
@@ -235,7 +237,7 @@ def written(path: Path, n: int, d: int) -> Path:
 
 def measured(path: Path, d: int, unit: str | None, most: int | None) -> dict[str, float]:
     code = FIT.replace("WIDTH", str(d)).replace("UNIT", repr(unit)).replace("MOST", repr(most))
-    script = SCRIPT.replace("PATH", repr(str(path))).replace("CODE", code)
+    script = IMPORT + SCRIPT.replace("PATH", repr(str(path))).replace("CODE", code)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 

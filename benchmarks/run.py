@@ -187,7 +187,6 @@ def other(name: str) -> Callable[[], list[Row]]:
     """The benchmark in the file of that name."""
 
     def run() -> list[Row]:
-        sys.path.insert(0, str(HERE))
         return [Row(*row) for row in importlib.import_module(name).rows()]
 
     return run

@@ -9,6 +9,7 @@ import hashlib
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpeigen.privacy import Randomness
 from dpeigen.sources import Source
@@ -16,7 +17,12 @@ from dpeigen.sources.ids import Codes, told_apart, with_missing
 from dpeigen.sources.memory import ArraySource
 from dpeigen.sources.units import LENGTHS, UnitsByPlace
 
-__all__ = ["Roll"]
+__all__ = ["Roll", "rows_of"]
+
+
+def rows_of(source: Source) -> NDArray[Any]:
+    """All rows of one call, copied into one array."""
+    return np.concatenate([np.array(block) for block in source.blocks()] or [np.empty((0, source.n_features))])
 
 
 class Roll:
@@ -50,7 +56,7 @@ class Roll:
         units = UnitsByPlace(source, lambda: (codes, int(codes.max(initial=-1)) + 1), "")
         units.choose(self._rng)
         heads = units.one_each()
-        rows = np.concatenate([np.asarray(block) for block in heads.blocks()] or [np.empty((0, heads.n_features))])
+        rows = rows_of(heads)
         return ArraySource(rows[self._rng.permutation(len(rows))], heads.feature_names)
 
     def take_in(self) -> None:

@@ -22,7 +22,7 @@ from dpeigen._version import __version__
 from dpeigen.curator import DataCurator, Feed, Purpose
 from dpeigen.estimators.base import _about, _describe, check_robust, per_unit
 from dpeigen.estimators.course import LEDGER_FAILS, PaidError, withdrawal
-from dpeigen.estimators.people import Roll
+from dpeigen.estimators.people import Roll, rows_of
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
@@ -126,7 +126,8 @@ class StreamMixin:
         self._stream, taken, stopped = running, 0, False
         try:
             if people is not None and source.read_once:
-                source = _held(source)
+                # All rows are looked at before one row of each person is drawn.
+                source = ArraySource(rows_of(source), source.feature_names)
             if (people is not None or isinstance(source, ArraySource)) and running.task.missing == "refuse":
                 for block in source.blocks():  # all of it before any of it is used, and whoever is drawn
                     Frame(running.task.n_features).image(block)
@@ -355,12 +356,6 @@ class StreamMixin:
         if running.stream.ready:
             estimator._publish(_released(running, source))
         return estimator
-
-
-def _held(source: Source) -> Source:
-    """The rows of one call in memory: all of them are looked at before one row of each person is drawn."""
-    rows = [np.array(block) for block in source.blocks()]
-    return ArraySource(np.concatenate(rows) if rows else np.empty((0, source.n_features)), source.feature_names)
 
 
 def _after_bad_rows(running: Running, taken: int) -> str:

@@ -19,9 +19,7 @@ from dpeigen.stats.elliptical import normal_squares
 
 __all__ = ["MAY_BE_LONG", "Clipping", "clipping", "whole_rows"]
 
-_USUAL = (
-    0.6  # excess kurtosis of components of rows that are as long as normal ones: skewed and bounded ones have others
-)
+_USUAL = 0.6  # excess kurtosis of components of rows as long as normal ones: skewed and bounded ones have others
 _APART = 0.5  # chance that components are long in rows of their own, not in the same rows
 _LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
 _SPREAD = 0.6  # of their deviation, relative to that of normal rows
