@@ -93,7 +93,7 @@ class Tape:
     cost: Cost | None = None  # of the measurement that is under way, where only its caller knows it
     shared: Cost | None = None  # of many measurements that follow
     places: NDArray[np.intp] | None = None
-    part: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # the same of a random part
+    parts: dict[int, NDArray[np.intp]] = field(default_factory=dict)  # the same of random parts, by their rows
     _draw: int = 0
     _stage: int = 0
 
@@ -143,16 +143,17 @@ class Tape:
             return self.draw("order", 0.0, n, lambda: self.source.permutation(n))
         rows = len(self.draws[self._draw].values) if self._draw < len(self.draws) else n
         drawn = self.draw("order", 0.0, rows, lambda: np.empty(0))
-        return same_order(drawn, self.part if len(self.part) == rows == n else self.places, n)
+        return same_order(drawn, self.parts.get(n, self.places) if rows == n else self.places, n)
 
     def coins(self, n: int, share: float) -> Floats:
-        """One number for each row of the table or of the last part of it; those below the share are in a new part."""
+        """One number for each row of the table or of a part of it; those below the share are in a new part."""
         drawn = self.draw("uniform", 0.0, n, lambda: self.source.uniform(n))
         if not (self.replaying and self.places is not None):
             return drawn
-        places = self.places if len(self.places) == n else self.part
+        places = self.places if len(self.places) == n else self.parts[n]
         coins = same_coins(drawn, places)
-        self.part = places_in_part(drawn < share, coins < share, places)
+        part = places_in_part(drawn < share, coins < share, places)
+        self.parts[len(part)] = part  # rows of a part, and then of the part it was taken from, may be put in order
         return coins
 
     def claim(self, wanted: list[tuple[str, Shape]]) -> list[Draw] | None:
