@@ -116,6 +116,16 @@ def test_rows_without_an_id_and_blanks_on_engines(engine, tmp_path):
     assert sum(block.people for block in source.blocks()) == 7
 
 
+@pytest.mark.parametrize("odd", [b"\xff", "\ud800", "\x000.3", " 0.3", "\x00", 10**30])
+def test_no_id_decides_on_dask_whether_a_fit_succeeds_or_who_has_none(odd):
+    frames, dask = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
+    ids = [*(f"p{number}" for number in range(9)), odd, "p0", odd]
+    ids[3] = None
+    table = pd.DataFrame({"a": np.arange(12.0), "who": pd.Series(ids, dtype=object)})
+    with dask.config.set({"dataframe.convert-string": False}):
+        assert open_source(frames.from_pandas(table, npartitions=2), unit="who").count_rows() == 10
+
+
 def test_bytes_are_ids_without_the_blanks_around_them_on_a_lazy_frame():
     ids = [b"\xff", b"\xfe", b"\xff ", b" \t\xff", b"\x02\x00", b"\x02", b"a b", b"a\n", b"a", b"", b" ", None]
     here = pa.table({"x": np.arange(float(len(ids))), "who": pa.array(ids, pa.binary())})

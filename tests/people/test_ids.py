@@ -37,6 +37,8 @@ SEED = pytest.mark.filterwarnings("ignore:.*seeded")
         ([None, None, None], 3),
         (np.array(["a", "b", "a"]), 2),
         (np.array(["2020-01-01", "2020-01-01", "NaT", "NaT"], dtype="M8[D]"), 3),
+        (np.array(["2020-01-01T05", "NaT", "NaT"], dtype="M8[h]"), 3),  # of a type that Arrow does not know
+        ([np.datetime64("NaT"), np.datetime64("NaT"), np.timedelta64("NaT"), "a"], 4),
         ([datetime.date(2020, 1, 1)] * 3, 1),
         (pd.Series(["a", "b", "a", None], dtype="category"), 3),
         (pd.Series([1, None, 1], dtype="Int64"), 2),
@@ -327,3 +329,12 @@ def test_ids_with_one_hash_decide_nothing_for_the_ids_after_them(kind, held_byte
         for column in (ids, pa.chunked_array([ids[:4], ids[4:]])):
             codes, people = encoded(column)
             assert len(set(zip(cells, codes.tolist(), strict=True))) == len(set(cells)) == people
+
+
+def test_numbers_that_are_no_characters_decide_nothing():
+    """NumPy holds any number in a text; one that is no character must not decide whether a fit succeeds."""
+    points = np.array([[65, 0], [0x110000, 65], [66, 0], [0x110000, 65], [0x110000, 66]], dtype=np.uint32)
+    for order in "<>":
+        ids = points.astype(f"{order}u4").view(f"{order}U2").ravel()
+        assert encoded(ids)[0].tolist() == [0, 1, 2, 1, 3]
+        assert len(told_apart(ids, named=True)[1]) == 4

@@ -217,9 +217,12 @@ def _keyed(part: Any, columns: list[str], unit: str, key: str, partition_info: A
     codes, names = told_apart(part[unit], named=True)
     number = partition_info["number"] if partition_info else 0
     missing = np.flatnonzero(codes < 0)
-    texts = np.array([*names, ""], dtype=object)[codes]
-    texts[missing] = [f"\0{number}.{at}" for at in missing]
-    return part[columns].assign(**{_WHOSE: pd.util.hash_array(texts, hash_key=key, categorize=False)})
+    codes = codes.astype(np.int64)
+    codes[missing] = len(names) + np.arange(len(missing))
+    own = [f" {number}.{at}" for at in missing]  # no id begins with a blank
+    texts = [text.encode("utf-8", "surrogatepass") for text in (*names, *own)]  # ids need not be text
+    hashes = pd.util.hash_array(np.array([*texts, b""], dtype=object), hash_key=key, categorize=False)
+    return part[columns].assign(**{_WHOSE: hashes[codes]})
 
 
 def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any], Any]) -> bytes:

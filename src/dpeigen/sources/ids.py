@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import sys
 from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
 from typing import Any
@@ -134,12 +135,25 @@ def _of_fixed_width(ids: NDArray[Any], *, named: bool) -> tuple[Codes, Any]:
         found = coded.dictionary
         known = found.buffers()[1].to_pybytes()[found.offset * width : (found.offset + len(found)) * width]
     # PyArrow would end a text at its first NUL byte: ids that differ after it would be one person.
-    cells = np.frombuffer(known, dtype=ids.dtype).tolist()
+    cells = _fixed_cells(known, ids.dtype)
     try:
         places, names = _of_arrow(pa.array(cells), named=named)
-    except UnicodeError:  # halves of characters
+    except (UnicodeError, pa.ArrowException):  # halves of characters, or none at all
         places, names = _of_cells(cells)
     return places[np.concatenate(numbers)] if numbers else places, names
+
+
+def _fixed_cells(known: bytes, dtype: np.dtype[Any]) -> list[Any]:
+    """Cells of an array of text of one width; as bytes where a number is no character, which NumPy could not read."""
+    cells = np.frombuffer(known, dtype=dtype)
+    if dtype.kind == "S":
+        return cells.tolist()
+    points = np.frombuffer(known, dtype=np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+    odd = (points.reshape(len(cells), -1) > sys.maxunicode).any(axis=1)
+    if not odd.any():
+        return cells.tolist()
+    width = dtype.itemsize
+    return [known[at * width : (at + 1) * width] if odd[at] else cells[at].item() for at in range(len(cells))]
 
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:
@@ -181,6 +195,8 @@ def with_missing(codes: Codes, known: Any) -> tuple[Codes, int]:
 def as_text(cell: Any) -> str | None:
     """A cell as text; None where it is missing."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(cell, (np.datetime64, np.timedelta64)) and np.isnat(cell):
         return None
     if isinstance(cell, (bytes, bytearray, memoryview)):
         cell = bytes(cell).decode("utf-8", "surrogateescape")
