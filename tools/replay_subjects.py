@@ -246,6 +246,10 @@ SUBJECTS: list[Subject] = [
     Subject("whitened, public units", moments("whitened", scale="public"), rows=(40, 41, 700), epsilons=_LARGE),
     Subject("whitened, a part of the rows", moments(Whitened(least_sample=100)), **_PAIRED, rows=(6000,),
             epsilons=_LARGE[2:]),
+    # From 24 columns on sums are turned after the rows are in, and lengths are told in single precision.
+    Subject("whitened, many columns, a part of the rows", moments(Whitened(least_sample=100)), bounds=("box", "none"),
+            relations=REPLACE, deltas=APPROXIMATE, sources=("array", "block function"), rows=(3000,), columns=(24, 26),
+            epsilons=_LARGE[2:]),
     Subject("refined", moments("refined"), deltas=APPROXIMATE),
     Subject("refined, differences", moments(Refined(differences=True)), **_PAIRED, deltas=APPROXIMATE),
     Subject("refined, directions", moments(Refined(only_directions=True)), **_PAIRED, deltas=APPROXIMATE),

@@ -149,11 +149,11 @@ def _fixed_cells(known: bytes, dtype: np.dtype[Any]) -> list[Any]:
     if dtype.kind == "S":
         return cells.tolist()
     points = np.frombuffer(known, dtype=np.dtype(np.uint32).newbyteorder(dtype.byteorder))
-    odd = (points.reshape(len(cells), -1) > sys.maxunicode).any(axis=1)
-    if not odd.any():
+    odd = np.flatnonzero((points.reshape(len(cells), -1) > sys.maxunicode).any(axis=1))
+    if not len(odd):
         return cells.tolist()
-    width = dtype.itemsize
-    return [known[at * width : (at + 1) * width] if odd[at] else cells[at].item() for at in range(len(cells))]
+    width, strange = dtype.itemsize, set(odd.tolist())
+    return [known[at * width : (at + 1) * width] if at in strange else cells[at].item() for at in range(len(cells))]
 
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:
