@@ -48,7 +48,7 @@ from replay_kit import Promise, judge  # noqa: E402
 from replay_laws import NoisyMax, SparseVector  # noqa: E402
 from replay_subjects import Setting, Subject, moments  # noqa: E402
 from replay_tables import Neighbours, sorted_neighbours  # noqa: E402
-from replay_tape import Change, Loss  # noqa: E402
+from replay_tape import Change, Loss, Tape  # noqa: E402
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 PLAIN = Setting("radius", "none", "replace", 1e-5, 8.0, "array", 3, 2, whole=False)
@@ -573,3 +573,17 @@ class Undivided(int):
 
     def __floordiv__(self, sizes):
         return np.full(np.shape(sizes), int(self))
+
+
+def test_samples_keep_their_places_when_a_sample_of_them_is_taken():
+    """A part of the rows may be put in a random order after a part of it was drawn."""
+    tape = Tape(3)
+
+    def draw():
+        part = int((tape.coins(40, 0.5) < 0.5).sum())
+        tape.coins(part, 0.5)
+        return tape.order(part, whole=True)
+
+    first = draw()
+    tape.rewind(np.arange(40))
+    assert np.array_equal(draw(), first)
