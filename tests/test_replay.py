@@ -585,5 +585,5 @@ def test_samples_keep_their_places_when_a_sample_of_them_is_taken():
         return tape.order(part, whole=True)
 
     first = draw()
-    tape.rewind(np.arange(40))
-    assert np.array_equal(draw(), first)
+    tape.rewind(np.arange(40)[::-1])  # the same rows the other way round
+    assert np.array_equal(draw(), len(first) - 1 - first)

@@ -261,7 +261,7 @@ class SecondMoment(_LatticeSum):
             return self.squared_radius  # both squares lie in [0, L²]
         # Σ_{i≤j}|Δᵢⱼ| = tr(SΔ) for a symmetric S with diagonal ±1 and ±½ off it. For Δ = xxᵀ − yyᵀ in the ball that is
         # at most max(λ_max, −λ_min, λ_max − λ_min) ≤ √2·‖S‖_F (the spread by Mirsky 1956, the others by ‖S‖_F). In the
-        # other bound the constant c² entries cancel. Of people whose rows are capped they may be c² and q·c², q < 1. With
+        # other bound the constant c² entries cancel. Of people with capped rows they may be c² and q·c², q < 1. With
         # t = √q and c ≤ L that adds at most (1 − t)(1 + t − √d)·L², and the columns themselves have room for it: their
         # part is at most √(d(d + 3)/2)·L² by the first bound, and (d + 1)·L² is counted for them.
         m = d + 1 if c else d
