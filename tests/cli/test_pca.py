@@ -248,6 +248,9 @@ def test_declared_categories_on_the_command_line(folder, tmp_path):
     assert load_release(out).feature_names == ["age", "dose", "name=secret-name", "name=other"]
     wrong = CliRunner().invoke(app, [*call[:-4], "--category", "name", "--explain"])
     assert wrong.exit_code == 2
+    commas = CliRunner().invoke(app, [*call[:-4], "--category", "name=secret-name,other", "--explain"])
+    assert commas.exit_code == 2
+    assert "secret-name|other" in commas.output.replace("\n", "")  # the list as it should be written
     assert CliRunner().invoke(app, call[:6]).exit_code == 2  # neither --out nor --dry-run
 
 

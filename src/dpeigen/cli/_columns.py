@@ -59,12 +59,12 @@ def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for option, key in (("category", "categories"), ("ordinal", "levels")):
         for name, text in pairs(option, given.get(option)).items():
-            found.setdefault(name, {})[key] = text.split("|")
+            found.setdefault(name, {})[key] = listed(option, name, text)
     for name, text in pairs("type", given.get("column_type")).items():
         found.setdefault(name, {})["type"] = text
     for name, text in pairs("transform", given.get("transform")).items():
-        word, _, listed = text.partition(":")
-        quantiles = {"quantiles": [_number("transform", part) for part in listed.split("|")]} if listed else {}
+        word, _, points = text.partition(":")
+        quantiles = {"quantiles": [_number("transform", part) for part in points.split("|")]} if points else {}
         found.setdefault(name, {}).update({"transform": word} | quantiles)
     for name, text in pairs("limits", given.get("limits")).items():
         found.setdefault(name, {}).update(_limits(text))
@@ -78,6 +78,19 @@ def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name, text in pairs("measure", given.get("measure")).items():
         found.setdefault(name, {})["unit_of_measure"] = text
     return found
+
+
+def listed(option: str, name: str, text: str) -> list[str]:
+    """The values in a list such as ``a|b|c``; refuse ``a,b,c``, which would be one value with commas in it."""
+    values = text.split("|")
+    if len(values) == 1 and "," in text:
+        example = "|".join(part.strip() for part in text.split(","))
+        raise ValueError(
+            f"--{option} {name}={text} is a single value with commas in it. Separate values by |, in quotes: "
+            f"--{option} {name + '=' + example!r}. A value that contains a comma can be listed in a settings file "
+            "(`dpeigen init`)."
+        )
+    return values
 
 
 def _limits(text: str) -> dict[str, Any]:

@@ -159,11 +159,12 @@ def _open(
     types: dict[str, str],
     reading: dict[str, Any],
 ) -> Any:
+    from dpeigen.cli._columns import listed
     from dpeigen.sources import open_source
 
     if not path.exists():
         raise UnreadableError(f"No such file or folder: {path}")
-    lists = {name: text.split("|") for name, text in categories.items()}
+    lists = {name: listed("category", name, text) for name, text in categories.items()}
     how = reading_of(reading, Study({}, None))
     return open_source(path, columns=columns, categories=lists or None, types=types or None, **how)
 

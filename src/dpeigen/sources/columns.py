@@ -233,7 +233,8 @@ def _check_names(names: list[str], available: Sequence[str]) -> None:
     index = [name for name in names if not name.strip() or name.startswith("__index_level_")]
     if index:
         raise ValueError(
-            f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use."
+            f"Columns {index} look like row numbers of a data frame. Leave them out: name the columns to use, "
+            "with columns=[...] or on the command line with --columns a,b,c."
         )
 
 
