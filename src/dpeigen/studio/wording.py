@@ -62,7 +62,7 @@ def _fitted(found: Foreseen) -> Told:
 def _cell(found: Foreseen) -> Told:
     error = found.error or 0.0
     level = "good" if error < 5 else "fair" if error < 25 else "poor"
-    return Told(f"The error of the number of people in a cell of the map will be about {error:.2g} people.", level)
+    return Told(f"Counts in the cells of the map will have an error of about {error:.2g} people.", level)
 
 
 def _between(found: Foreseen) -> str:
