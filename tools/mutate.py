@@ -73,11 +73,17 @@ TESTS = {
         "tests/ledger/test_faults.py::test_no_server_no_data_and_no_password",
         "tests/ledger/test_postgres.py",
     ],
+    "ledger/room.py": ["tests/ledger/test_rules.py", "tests/ledger/test_ledger.py", *IN_FILES],
     "ledger/rules.py": ["tests/ledger/test_rules.py", "tests/ledger/test_ledger.py", *IN_FILES],
     "ledger/store.py": [
         "tests/ledger/test_store.py",
         "tests/ledger/test_chain.py",
         "tests/ledger/test_faults.py",
+        *IN_FILES,
+    ],
+    "ledger/texts.py": ["tests/ledger/test_ids.py", "tests/ledger/test_ledger.py", *IN_FILES],
+    "ledger/tickets.py": [
+        *(f"tests/ledger/test_{name}.py" for name in ("ids", "ledger", "refunds", "chain")),
         *IN_FILES,
     ],
 }

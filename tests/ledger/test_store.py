@@ -12,7 +12,7 @@ import pytest
 
 from dpeigen import Ledger
 from dpeigen.privacy import Budget
-from dpeigen.privacy.ledger import DamagedLedgerError, LedgerUnavailableError, book
+from dpeigen.privacy.ledger import DamagedLedgerError, LedgerUnavailableError, texts
 
 
 def test_the_file_has_a_log_and_nothing_else_is_left(path):
@@ -68,7 +68,7 @@ def test_a_user_without_a_name_is_a_number(path, monkeypatch):
     def nobody():
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(book.getpass, "getuser", nobody)
+    monkeypatch.setattr(texts.getpass, "getuser", nobody)
     Ledger.create(path, epsilon=1.0).reserve(Budget(0.1), "x")
     assert Ledger(path).history()[0]["by"] == f"uid {os.getuid()}"
 

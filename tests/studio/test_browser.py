@@ -88,29 +88,29 @@ class Visitor:
 def declare(page):
     """The columns, as a person declares them from the code book."""
     if not page.get_by_label("Decimal mark").is_visible():
-        page.get_by_text("How the file is written").click()
+        page.get_by_text("File format", exact=True).click()
     page.get_by_label("Decimal mark").select_option(",")
-    page.get_by_label("Form of dates").fill("%d.%m.%Y")
-    page.get_by_label("Which column says whose row it is?").select_option("patient")
+    page.get_by_label("Date format").fill("%d.%m.%Y")
+    page.get_by_label("Which column identifies the person?").select_option("patient")
 
     def column(name):
         return page.locator("fieldset.column", has=page.locator("legend", has_text=re.compile(f"^{name}$")))
 
     column("notiz").get_by_label("Use this column").uncheck()
-    column("geboren").get_by_label("It is a").select_option("date")
+    column("geboren").get_by_label("Type").select_option("date")
     column("geboren").get_by_label("Lowest possible value").fill("1900-01-01")
     column("geboren").get_by_label("Highest possible value").fill("2020-12-31")
     column("größe").get_by_role("button", name="Use 50 to 244 cm").click()
     for name, word in {"crp": "log", "einkommen": "asinh", "besuche": "log1p"}.items():
         column(name).get_by_label("Transform").select_option(word)
-    column("raucht").get_by_label("It is a").select_option("bool")
+    column("raucht").get_by_label("Type").select_option("bool")
     for name, kind, values in (
         ("geschlecht", "category", ["weiblich", "männlich"]),
         ("region", "category", messy_table.REGIONS),
         ("schmerz", "ordinal", messy_table.PAIN),
     ):
-        column(name).get_by_label("It is a").select_option(kind)
-        column(name).get_by_label("Its values").fill("\n".join(values))
+        column(name).get_by_label("Type").select_option(kind)
+        column(name).get_by_label("Possible values").fill("\n".join(values))
 
 
 def spend(visitor, name):
@@ -144,9 +144,9 @@ def test_from_a_messy_table_to_cards(browser, studio):
         page.get_by_text("Texts for the card").click()
         page.get_by_label("Title").fill("Visits to the office")
         page.get_by_role("button", name="Save and choose the privacy").click()
-        page.get_by_role("button", name="Make the ledger").click()  # 4 in all
-        page.get_by_label("How many different patient").fill("3000")
-        page.locator("#panel[data-fine=yes]").get_by_text("From 9 releases").wait_for()
+        page.get_by_role("button", name="Create the ledger").click()  # 4 in all
+        page.get_by_label("Number of people").fill("3000")
+        page.locator("#panel[data-fine=yes]").get_by_text("Based on 9 releases").wait_for()
         before = page.locator("#panel").inner_text()
         page.get_by_label("Slider for ε").focus()
         for _ in range(12):
@@ -169,7 +169,7 @@ def test_from_a_messy_table_to_cards(browser, studio):
             page.get_by_role("link", name="Open the card").click()
         assert popup.value.title() == "Visits to the office"
         popup.value.close()
-        for question, more in (("Covariance", {}), ("Regression", {"Column to explain": "systole"}), ("Map", {})):
+        for question, more in (("Covariance", {}), ("Regression", {"Column to predict": "systole"}), ("Map", {})):
             page.get_by_role("link", name="Question").click()
             page.get_by_role("radio", name=question).check()
             for label, value in more.items():

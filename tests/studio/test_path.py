@@ -64,7 +64,7 @@ def test_declarations_become_settings_that_commands_read(client):
     [
         ({"lower_2": "tall"}, "must be a number"),
         ({"lower_2": "300"}, "lower"),
-        ({"list_9": ""}, "list its values"),
+        ({"list_9": ""}, "list its possible values"),
         ({"outside_2": "clip"}, "have no bounds, but other columns do"),
         ({"lower_5": "-1"}, "transform"),
         ({"lower_1": "once upon a time"}, "a date such as"),
@@ -98,11 +98,11 @@ def test_a_refused_change_leaves_the_settings_as_they_were(client):
 @pytest.mark.parametrize(
     ("step", "form", "words"),
     [
-        ("question", {"question": "ridge"}, "Choose the column to explain"),
+        ("question", {"question": "ridge"}, "Choose the column to predict"),
         ("question", {"question": "scoremap"}, "Make a release of components first"),
         ("question", {"question": "poetry"}, "must be one of"),
         ("question", {"question": "pca", "components": "some"}, "whole number"),
-        ("privacy", {"epsilon": ""}, "Choose ε"),
+        ("privacy", {"epsilon": ""}, "Enter ε"),
         ("privacy", {"epsilon": "-1"}, "at least"),
         ("privacy", {"epsilon": "nan"}, "must be a number"),
         ("privacy", {"epsilon": "1", "delta": "2"}, "at most"),

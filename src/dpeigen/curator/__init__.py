@@ -1,7 +1,8 @@
 """Who holds the rows: the one door between data and methods."""
 
+from dpeigen.curator.account import Curator
 from dpeigen.curator.costs import NotPaidForError
-from dpeigen.curator.curator import Curator, DataCurator
+from dpeigen.curator.curator import DataCurator
 from dpeigen.curator.feed import Feed
 from dpeigen.curator.purposes import Purpose
 from dpeigen.curator.rehearsal import Rehearsal

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.curator.curator import Curator
+from dpeigen.curator.account import Curator
 from dpeigen.curator.feed import BatchStream
 from dpeigen.curator.purposes import Purpose
 from dpeigen.privacy import Budget, Cost, Relation

@@ -12,11 +12,11 @@ import numpy as np
 from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
-from dpeigen._version import __version__
 from dpeigen.estimators.base import PrivateEstimator, per_unit, unit_fact, unit_of
 from dpeigen.estimators.course import PaidCourse
-from dpeigen.estimators.rehearsal import FitPlan, missing_notes
-from dpeigen.methods.score_map import CLASSES, DENSITY, MapEstimate, MapTask, cells_for, run_map
+from dpeigen.estimators.map_facts import described_map, map_guarantee
+from dpeigen.estimators.rehearsal import FitPlan
+from dpeigen.methods.score_map import MapEstimate, MapTask, cells_for, run_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
@@ -27,14 +27,12 @@ from dpeigen.sources.opening import open_units
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.sources.units import UnitsByPlace, UnitSource
 from dpeigen.stats import Frame
-from dpeigen.stats.cells import COUNT_WEIGHT, PlaneView
+from dpeigen.stats.cells import PlaneView
 from dpeigen.stats.frame import LARGEST_FACT
-from dpeigen.stats.lattice import LEVELS
 
 __all__ = ["PrivateScoreMap"]
 
 _DENSITY_SHARE = {"centroids": 0.25, "density": 0.5}
-_FILLED = "A missing or unreadable cell was replaced by the released centre of its column."
 
 
 class PrivateScoreMap(PrivateEstimator):
@@ -362,75 +360,15 @@ class PrivateScoreMap(PrivateEstimator):
         return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
 
     def _promise(self, task: MapTask, split: tuple[Spend, ...], *, seeded: bool) -> Guarantee:
-        notes: tuple[str, ...] = ("The plane comes from a release of the same rows, whose cost adds to this one.",)
-        if not self.release.guarantee.is_private:
-            notes += ("That release is not private, so the two together are not.",)
-        elif self.release.guarantee.basis != "worst-case":
-            notes += ("That release is private only under its assumptions, and so are the two together.",)
-        correct = self._missing() == "correct"
-        notes += (_FILLED,) if correct else missing_notes(self._missing())
-        return Guarantee(
-            epsilon=task.epsilon,
-            delta=0.0,
-            relation=task.relation,
-            mechanism="score-map",
-            split=split,
-            numerics="seeded" if seeded else "exact",
-            reference="dpeigen; cf. Qardaji, Yang, Li 2013",
-            notes=notes,
-            unit=self.release.unit,
-        )
+        return map_guarantee(self.release, task, split, self._missing(), seeded=seeded)
 
     def _describe(self, estimate: MapEstimate, task: MapTask, *, seeded: bool) -> ScoreMap:
-        release, scales = self.release, task.scales()
-        first = release.guarantee
         guarantee = self._promise(task, estimate.split, seeded=seeded)
-        return ScoreMap(
-            counts=estimate.counts.astype(np.float64),
-            class_counts=estimate.class_counts,
-            class_sums=estimate.class_sums,
-            window=task.view.window,
-            clip=task.view.clip,
-            components=task.view.directions,
-            labels=tuple(str(label) for label in self._labels()),
-            guarantee=guarantee,
-            facts={  # type: ignore[arg-type]
-                "n_rows": estimate.n_rows,
-                "n_rows_is": "public" if task.relation is Relation.REPLACE else "released",
-                "by_class": task.by_class,
-                "axes": [int(axis) for axis in self.axes],
-                "count_deviation": _laplace_deviation(scales[DENSITY]),
-                "sum_deviation": 2**0.5 * scales[CLASSES] / LEVELS if CLASSES in scales else None,
-                "class_count_deviation": 2**0.5 * scales[CLASSES] / COUNT_WEIGHT if CLASSES in scales else None,
-                "release_cost": [first.epsilon, first.delta],
-                "release_method": first.mechanism,
-                "release_is_private": first.is_private,
-                "release_basis": first.basis,
-                "variances": [float(release.eigenvalues[axis]) for axis in self.axes],
-                "total_variance": float(np.trace(release.covariance)),
-                "feature_names": release.feature_names,
-                "column_labels": release.labels,
-                "told_from_noise": [bool(release.is_resolved(int(axis))) for axis in self.axes],
-                "loading_intervals": _loading_intervals(release, [int(axis) for axis in self.axes]),
-                "scale": None if release.scale is None else release.scale.tolist(),
-                "estimand": release.estimand,
-                "dpeigen": __version__,
-            },
-        )
-
-
-def _loading_intervals(release: Release, axes: list[int]) -> list[Any] | None:
-    """Low and high ends of the loadings of both axes: computed from the release, so they cost nothing."""
-    return [side[axes].tolist() for side in found.components] if (found := release.usual_intervals) else None
+        axes = [int(axis) for axis in self.axes]
+        return described_map(self.release, estimate, task, axes, self._labels(), guarantee)
 
 
 def _has_names(X: Any) -> bool:
     """Whether a table or file has named columns; asked of the type, because a lazy table would compute its answer."""
     known = isinstance(X, (str, Path)) or type(X).__module__.split(".")[0] == "pyarrow"
     return known or hasattr(type(X), "columns")
-
-
-def _laplace_deviation(scale: float) -> float:
-    """Of discrete Laplace noise."""
-    rate = np.exp(-1 / scale)
-    return float(np.sqrt(2 * rate) / (1 - rate))

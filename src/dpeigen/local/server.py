@@ -36,16 +36,15 @@ from dpeigen.io import DamagedReleaseError
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.local.clip import Clip
 from dpeigen.local.containers import reports_in
+from dpeigen.local.estimates import Estimated, all_eigenvectors, average, diagonal_of, sparse_eigenvectors
 from dpeigen.local.journal import unfinished
 from dpeigen.local.parameters import LocalParameters
 from dpeigen.local.promise import local_guarantee, shuffled_guarantee
-from dpeigen.local.sparse import default_penalty, sparse_components
 from dpeigen.local.store import read_state, report_files, write_state
 from dpeigen.local.wire import REASONS, Limits, RefusedReportError, Report, decode, peek_rows, size_of
 from dpeigen.privacy.guarantee import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.exact import ExactSum
-from dpeigen.stats.spectrum import fix_signs, gaussian_r_transform, project_eigenvalues, shrink_eigenvalues
 
 __all__ = ["LocalAggregator"]
 
@@ -92,8 +91,7 @@ class LocalAggregator:
         self.refused: Counter[str] = Counter()
         self._sum = ExactSum((known.entries,))
         self._seen: set[bytes] = set()
-        self._upper = np.triu_indices(known.n_features)
-        self._diagonal = np.flatnonzero(self._upper[0] == self._upper[1])
+        self._diagonal = diagonal_of(known.n_features)
         self._limits: dict[int, Limits] = {}
         self._clip = Clip(known) if self.aggregate == "clipped" else None
         self._smallest, self._before = 0, 0  # of the batches shuffled apart: the smallest; reports in all but the last
@@ -380,13 +378,7 @@ class LocalAggregator:
     def moment(self) -> Floats:
         """The average of xxᵀ over all rows as the reports tell it: symmetric, unbiased, not projected on anything."""
         self._require()
-        p = self.n_features
-        packed = self._sum.value.astype(np.float64) * (self.parameters.step / self.n_rows)
-        if self.parameters.mechanism == "privunit":
-            packed[np.setdiff1d(np.arange(len(packed)), self._diagonal)] /= math.sqrt(2)
-        matrix = np.zeros((p, p))
-        matrix[self._upper] = packed
-        return np.where(np.tri(p, k=-1, dtype=bool), matrix.T, matrix)
+        return average(self.parameters, self._sum.value, self.n_rows)
 
     @property
     def n_features(self) -> int:
@@ -412,7 +404,7 @@ class LocalAggregator:
         Release
             It may be published.
         """
-        return self._release("covariance", self.n_features, shrink)
+        return self._release("covariance", all_eigenvectors(self.moment, *self._known, self.n_features, shrink=shrink))
 
     def pca(self, k: int) -> Release:
         """Estimate the first principal components about 0.
@@ -427,7 +419,8 @@ class LocalAggregator:
         Release
             It may be published.
         """
-        return self._release("pca", check_count("k", k, "LocalAggregator.pca", high=self.n_features), True)
+        k = check_count("k", k, "LocalAggregator.pca", high=self.n_features)
+        return self._release("pca", all_eigenvectors(self.moment, *self._known, k))
 
     def sparse_pca(self, k: int, penalty: float | None = None) -> Release:
         """Estimate components that share few columns: Fantope projection and selection (Vu, Cho, Lei, Rohe 2013).
@@ -448,38 +441,18 @@ class LocalAggregator:
             It may be published.
         """
         k = check_count("k", k, "LocalAggregator.sparse_pca", high=self.n_features)
-        moment = self.moment
-        if penalty is None:
-            penalty = default_penalty(self.n_features, self.noise_deviation)
-        found = sparse_components(moment, k, penalty)
-        values = np.einsum("ij,jk,ik->i", found.components, moment, found.components)
-        order = np.argsort(-values, kind="stable")
-        components, values = fix_signs(found.components[order]), np.maximum(values[order], 0.0)
-        left = max(0.0, float(np.trace(moment)) - float(values.sum())) / max(1, self.n_features - k)
-        covariance = (components.T * values) @ components + left * (np.eye(self.n_features) - components.T @ components)
-        return self._describe(
-            "pca", components, values, left if k < self.n_features else 0.0, covariance, found.details
-        )
+        return self._release("pca", sparse_eigenvectors(self.moment, self.noise_deviation, k, penalty))
 
     def _require(self) -> None:
         if not self.n_reports:
             raise ValueError(f"There are no reports to compute from ({sum(self.refused.values())} were refused).")
 
-    def _release(self, kind: str, k: int, shrink: bool) -> Release:
-        matrix, deviation = self.moment, self.noise_deviation
-        whole, p = self.parameters.bound**2, self.n_features
-        values, vectors = np.linalg.eigh(matrix / whole)
-        if shrink:
-            tau = deviation / whole
-            values = shrink_eigenvalues(values, gaussian_r_transform(p, tau), math.sqrt(p) * tau)
-        values = project_eigenvalues(values, trace=1.0) * whole
-        components, values = fix_signs(vectors.T[::-1]), values[::-1]
-        rest = float(values[k:].mean()) if k < p else 0.0
-        return self._describe(kind, components[:k], values[:k], rest, (components.T * values) @ components, {})
+    @property
+    def _known(self) -> tuple[float, float]:
+        """The noise on an entry of `moment`, and the largest trace that it may have; public."""
+        return self.noise_deviation, self.parameters.bound**2
 
-    def _describe(
-        self, kind: str, components: Floats, values: Floats, rest: float, covariance: Floats, details: dict[str, Any]
-    ) -> Release:
+    def _release(self, kind: str, found: Estimated) -> Release:
         shuffled = self.shuffled_guarantee
         facts = {
             "method": f"local-{self.parameters.mechanism}",
@@ -491,7 +464,7 @@ class LocalAggregator:
             "center": "public",
             "feature_names": None,  # reports have columns without names
             "details": {
-                **details,
+                **found.details,
                 "parameters": self.parameters.to_dict(),
                 "n_reports": self.n_reports,
                 "aggregate": self.aggregate,
@@ -502,4 +475,13 @@ class LocalAggregator:
             **made_now(),
         }
         mean = np.zeros(self.n_features)
-        return Release(kind, components, values, covariance, mean, rest, self.guarantee, facts)  # type: ignore[arg-type]
+        return Release(
+            kind,
+            found.components,
+            found.values,
+            found.covariance,
+            mean,
+            found.rest,
+            self.guarantee,
+            facts,  # type: ignore[arg-type]
+        )

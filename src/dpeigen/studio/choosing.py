@@ -55,7 +55,9 @@ def _save_privacy(project: Project, form: Mapping[str, str]) -> Project:
     content, state = dict(project.content), dict(project.state)
     epsilon = forms.number(form, "epsilon", "ε", low=1e-6, high=1000)
     if epsilon is None:
-        raise RefusedError("Choose ε: how much may be learned about one person. There is no default that suits all.")
+        raise RefusedError(
+            "Enter ε, which limits what can be learned about one person. There is no default that suits everyone."
+        )
     people = forms.whole(form, "people", "The number of people", low=2)
     state["people"] = people
     if project.question == "scoremap":
@@ -82,7 +84,7 @@ def ledger(site: Site, request: Request, form: Form) -> Response:
     epsilon = forms.number(form, "total_epsilon", "The total ε", low=1e-6, high=1000)
     delta = forms.number(form, "total_delta", "The total δ", low=0.0, high=0.5)
     if epsilon is None:
-        raise RefusedError("Give the total ε of all releases of this table together.")
+        raise RefusedError("Enter the total ε for all releases of this table.")
     if not project.has_ledger:
         with words_for_the_page():
             Ledger.create(project.ledger_path, epsilon=epsilon, delta=1e-5 if delta is None else delta)

@@ -25,7 +25,7 @@ _PLAIN = (
     (r"The '(\w+)' parameter of \w+ must", r"\1 must"),
     (r"public bounds, bound=\(lower, upper\)", "lowest and highest values for every column, moved to the limit"),
     (r"scale= public deviations", "columns in their own units"),
-    (r"missing=['\"]correct['\"]", "correcting for missing cells (on the page of the columns)"),
+    (r"missing=['\"]correct['\"]", "correcting for missing cells (in the Columns step)"),
     (r"missing=['\"]drop['\"]", "leaving out rows with missing cells"),
     (r"--(?=[a-z])", ""),
     (r"\bepsilon\b", "ε"),

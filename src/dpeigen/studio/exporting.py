@@ -43,7 +43,7 @@ def _fit_script(project: Project) -> str:
     from dpeigen.cli._reading import reading_of
 
     if project.epsilon is None:
-        raise RefusedError("Choose ε first, on the page about privacy.")
+        raise RefusedError("Choose ε first, in the Privacy step.")
     given = options_of(project)
     fit, study = prepare(project.question, given), read_study(project.settings_path)
     unit = study.settings.get("unit")

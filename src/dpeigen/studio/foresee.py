@@ -168,7 +168,7 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
     if facts.question != "covariance" and facts.features < 2:
         return Foreseen(None, why="This question needs two columns or more.")
     if facts.features > _WIDEST:
-        return Foreseen(None, why=f"There is no prediction for more than {_WIDEST} columns of numbers.", later=True)
+        return Foreseen(None, why=f"There is no prediction for more than {_WIDEST} numeric columns.", later=True)
     if why := _refusal(facts):
         return Foreseen(None, why=why)
     end, runs = time.thread_time() + seconds, list[Tried]()

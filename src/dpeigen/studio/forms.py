@@ -60,7 +60,7 @@ def whole(form: Form, field: str, words: str, *, low: int = 1, high: int = 2**40
     if not text:
         return None
     if not text.isdecimal() or not low <= int(text) <= high:
-        raise RefusedError(f"{words} must be a whole number from {low:,} on. Got {form[field][:40]!r}.")
+        raise RefusedError(f"{words} must be a whole number, at least {low:,}. Got {form[field][:40]!r}.")
     return int(text)
 
 
@@ -80,7 +80,7 @@ def reading_in(form: Form, header: TableHeader) -> dict[str, Any]:
         if name not in header.options or not text.strip(" "):
             continue
         if name == "header":
-            found[name] = whole(form, "reading_header", "The line with the names", low=0)
+            found[name] = whole(form, "reading_header", "The line number of the column names", low=0)
         elif name == "names":
             found[name] = [part.strip() for part in text.replace("\n", ",").split(",") if part.strip()]
         elif name == "date_format":
@@ -109,8 +109,8 @@ def _column(form: Form, at: int, name: str) -> dict[str, Any]:
         listed = names_listed(form.get(f"list_{at}", ""))
         if not listed:
             raise RefusedError(
-                f"Column {name!r} is a {KINDS[kind]}: list its values, one in each line, from the questionnaire or the "
-                "code book. Or leave the column out."
+                f"Column {name!r} is a {KINDS[kind]}: list its possible values, one per line, from the questionnaire "
+                "or the codebook. Or leave the column out."
             )
         return {"categories" if kind == "category" else "levels": listed}
     table: dict[str, Any] = {"type": kind}

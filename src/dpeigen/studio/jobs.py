@@ -74,13 +74,13 @@ def begin(project: Project, number: str, digest: str, reads: int | None = None) 
     if number != project.next_number or digest != project.digest:
         raise RefusedError(
             "The settings, or the releases of this project, have changed since the page was shown. Nothing was spent. "
-            "Look at the dry run again.",
+            "Open the dry run again.",
             409,
         )
     running = [other for other in project.numbers() if Job(project, other).running]
     if running:
         raise RefusedError(
-            f"Release {running[-1]} is being made. Wait until it is ready, then look at the dry run again.", 409
+            f"Release {running[-1]} is being made. Wait until it is finished, then open the dry run again.", 409
         )
     project.releases_path.mkdir(exist_ok=True)
     folder = project.releases_path / number

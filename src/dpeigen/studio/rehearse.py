@@ -42,7 +42,7 @@ def map_release(project: Project) -> Path:
     """The folder of the release whose plane a map is drawn on."""
     number = project.map.get("release")
     if not isinstance(number, str):
-        raise RefusedError("Choose the release whose components the map is drawn on.")
+        raise RefusedError("Choose the release that provides the components of the map.")
     return project.release_path(number) / "release"
 
 
@@ -61,9 +61,9 @@ def dry_run(project: Project) -> dict[str, Any]:
     from dpeigen.privacy.ledger import Ledger
 
     if project.epsilon is None:
-        raise RefusedError("Choose ε first, on the page about privacy.")
+        raise RefusedError("Choose ε first, in the Privacy step.")
     if not project.has_ledger:
-        raise RefusedError("Make a ledger first, on the page about privacy: it keeps the budget of this table.")
+        raise RefusedError("Create a ledger first, in the Privacy step: it records the budget of this table.")
     with words_for_the_page(), said_before() as said:
         given = options_of(project)
         if project.question == "scoremap":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpeigen.studio import exporting, jobs
@@ -121,12 +122,23 @@ def release(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG0
         outcome=outcome_of(job) if state == "done" else None,
         progress=job.progress(_passes(job)) if state == "running" else None,
         files=job.files(),
-        pictures=[name for name in job.files() if name.endswith(".svg")],
+        pictures=[(name, _caption(name)) for name in job.files() if name.endswith(".svg")],
         command=jobs.command_text(about.get("arguments", [])),
         left=ledger_left(job.project),
         open=_open_entries(job.project) if state in ("killed", "stopped", "refused", "elsewhere") else [],
         refresh=2 if state == "running" else None,
     )
+
+
+def _caption(name: str) -> str:
+    """What a figure shows, from the name of its file.
+
+    >>> _caption("figures/loadings-2.svg"), _caption("figures/scree.svg")
+    ('Loadings of component 2', 'Scree plot: variances of the components')
+    """
+    stem, _, number = Path(name).stem.partition("-")
+    known = {"loadings": f"Loadings of component {number}", "scree": "Scree plot: variances of the components"}
+    return known.get(stem, Path(name).stem.replace("-", " ").capitalize())
 
 
 def _passes(job: Job) -> int | None:

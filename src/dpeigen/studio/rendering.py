@@ -48,8 +48,8 @@ def short(value: Any) -> str:
     """A number for people.
 
     >>> short(0.30000000000000004), short(1e-06), short(12345)
-    ('0.3', '1e-06', '12,345')
+    ('0.3', '1e-6', '12,345')
     """
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{float(value):.4g}"
+    return f"{float(value):.4g}".replace("e-0", "e-")

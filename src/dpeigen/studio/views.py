@@ -153,10 +153,10 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
         )
     unit = form.get("unit", "")
     if unit and unit not in [c.name for c in header.columns]:
-        raise RefusedError("The column of ids must be one of the table. Choose it from the list.")
+        raise RefusedError("The column that identifies the person must be one of the table. Choose it from the list.")
     if reading.get("separator") == ";" and "decimal" not in reading:  # a wrong guess makes every number a missing cell
         raise RefusedError(
-            "Choose the decimal mark under “How the file is written”: the comma (1,5) or the point (1.5). With the "
+            "Choose the decimal mark under “File format”: the comma (1,5) or the point (1.5). With the "
             "wrong one, numbers cannot be read and count as missing."
         )
     content: dict[str, Any] = {**kept, **reading}
@@ -164,7 +164,7 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
         content.pop(name, None)
     if unit:
         content["unit"] = unit
-        most = forms.whole(form, "max_rows", "The rows of one person, at most")
+        most = forms.whole(form, "max_rows", "The maximum number of rows per person")
         if most is not None:
             content["max_rows"] = most
     content["missing"] = forms.choice(form, "missing", forms.MISSING, "correct")
@@ -284,7 +284,7 @@ def _save_question(project: Project, form: Mapping[str, str]) -> Project:
         target = form.get("target", "")
         if target not in content["columns"] or not content["columns"][target].get("use", True):
             raise RefusedError(
-                "Choose the column to explain: one that is used and that is a number or an ordered scale."
+                "Choose the column to predict: one that is used and that is a number or an ordered scale."
             )
         content["target"], content["alpha"] = target, "auto"
     if asked == "scoremap":
@@ -299,16 +299,14 @@ def _save_question(project: Project, form: Mapping[str, str]) -> Project:
 def _map_in(project: Project, form: Mapping[str, str]) -> dict[str, Any]:
     number = form.get("map_release", "")
     if number not in project.numbers():
-        raise RefusedError(
-            "A map is drawn on the first two components of a release. Make a release of components first."
-        )
+        raise RefusedError("A map uses the first two components of a release. Make a release of components first.")
     label, listed = form.get("map_label", ""), forms.names_listed(form.get("map_labels", ""))
     if bool(label) != bool(listed):
         raise RefusedError(
-            "For classes on the map choose their column and list their names, one in each line; or neither."
+            "To mark classes on the map, choose their column and list their names, one per line; or leave both empty."
         )
     if any("," in name for name in listed):
-        raise RefusedError("Names of classes on a map must not contain commas.")
+        raise RefusedError("Class names must not contain commas.")
     return {"release": number, "label": label or None, "labels": listed or None}
 
 

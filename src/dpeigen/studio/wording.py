@@ -35,8 +35,9 @@ def in_words(found: Foreseen, measure: str) -> Told:
 def _angle(found: Foreseen) -> Told:
     error, low, high = (_degrees(value or 0.0) for value in (found.error, found.low, found.high))
     level = "good" if error < 12 else "fair" if error < 30 else "poor"
-    judged = {"good": "close to those without privacy", "fair": "roughly right", "poor": "little but noise"}[level]
-    return Told(f"The components will be about {error:.0f}° off: {judged}.", level, f"{low:.0f}° to {high:.0f}°")
+    judged = {"good": "a small error", "fair": "roughly right", "poor": "mostly noise"}[level]
+    words = f"The components will differ by about {error:.0f}° from those without privacy: {judged}."
+    return Told(words, level, f"{low:.0f}° to {high:.0f}°")
 
 
 def _degrees(sine: float) -> float:
@@ -46,22 +47,22 @@ def _degrees(sine: float) -> float:
 def _correlation(found: Foreseen) -> Told:
     error = found.error or 0.0
     level = "good" if error < 0.05 else "fair" if error < 0.2 else "poor"
-    judged = {"good": "small", "fair": "weak relations are lost", "poor": "only strong relations show"}[level]
-    return Told(f"A correlation will be about ±{error:.2g} off: {judged}.", level, _between(found))
+    judged = {"good": "small", "fair": "weak correlations are hidden", "poor": "only strong ones are visible"}[level]
+    return Told(f"The error of a correlation will be about ±{error:.2g}: {judged}.", level, _between(found))
 
 
 def _fitted(found: Foreseen) -> Told:
     error = found.error or 0.0
     level = "good" if error < 0.1 else "fair" if error < 0.3 else "poor"
-    judged = {"good": "close to the regression without privacy", "fair": "roughly right", "poor": "little but noise"}
-    words = f"Fitted values will be about {error:.2g} standard deviations off: {judged[level]}."
-    return Told(words, level, _between(found))
+    judged = {"good": "close to the regression without privacy", "fair": "roughly right", "poor": "mostly noise"}
+    words = f"The error of fitted values will be about {error:.2g} standard deviations of the outcome: {judged[level]}."
+    return Told(words, level, f"{_between(found)} standard deviations")
 
 
 def _cell(found: Foreseen) -> Told:
     error = found.error or 0.0
     level = "good" if error < 5 else "fair" if error < 25 else "poor"
-    return Told(f"The number of people in a cell of the map will be about {error:.2g} off.", level)
+    return Told(f"Counts in the cells of the map will have an error of about {error:.2g} people.", level)
 
 
 def _between(found: Foreseen) -> str:
@@ -75,16 +76,16 @@ _WORDS = {"angle": _angle, "correlation": _correlation, "fitted": _fitted, "cell
 def assumed(facts: Facts) -> list[str]:
     """What the made-up tables are like, one sentence each."""
     if facts.measure == "cell":
-        return ["Only the noise of a cell is predicted, by its formula."]
+        return ["Only the noise in a cell is predicted, from its formula."]
     who = "people" if facts.visits else "people with one row each"
-    found = [f"{facts.people:,} {who}, {facts.features} columns of numbers after categories are split up."]
+    found = [f"{facts.people:,} {who}, {facts.features} numeric columns (one for each value of a category)."]
     kinds = [column.kind for column in facts.columns]
     if "number" in kinds and not facts.bounded:
-        found.append("Numbers without a transform are partly skewed.")
+        found.append("Some columns without a transform are skewed.")
     if "transformed" in kinds:
-        found.append("Numbers with a transform are normal after it.")
+        found.append("Columns with a transform are normally distributed after it.")
     if facts.bounded:
-        found.append("Your limits are about eight times as wide as the standard deviation.")
+        found.append("The range between your limits is about eight standard deviations.")
     if "category" in kinds or "ordinal" in kinds:
         found.append("No category is very rare.")
     if facts.missing != "refuse":
@@ -92,8 +93,8 @@ def assumed(facts: Facts) -> list[str]:
     if facts.visits:
         found.append(f"A person has {VISITS:g} rows on average.")
     if facts.measure == "angle":
-        found.append("A few factors stand behind the columns, as in many tables of people. If yours has components of "
-                     "nearly equal variance, their error can be much larger.")  # fmt: skip
+        found.append("The columns depend on a few common factors, as in many tables about people. If some of your "
+                     "components have nearly equal variances, their error can be much larger.")  # fmt: skip
     if facts.robust:
         found.append("There are no extreme outliers.")
     return found

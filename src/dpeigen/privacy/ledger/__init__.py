@@ -5,8 +5,9 @@ above the budget. Then it commits. A reservation that was neither committed nor 
 exclude each other, so parallel and cloned estimators cannot overdraw; nothing is kept in memory.
 
 What a total is, and why it is safe for analysts who choose the next release after seeing the last: `rules`. How the
-record shows edits: `chain`. What became of every reservation: `entries`. Where it lies: `store`, `postgres`. When there
-must be one: `requirement`.
+record shows edits: `chain`. What became of every reservation: `entries`. What is left, and whether a release fits:
+`room`. What may be done with a release's id: `tickets`. Where it lies: `store`, `postgres`. When there must be one:
+`requirement`.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "study.ledger"

@@ -3,33 +3,32 @@
 Every change is one transaction of one writer: look at the totals, decide, append an event, update what follows from it.
 So checking and granting are one step for all threads, processes and hosts. Nothing is kept in memory. Time decides
 nothing: events are ordered by their numbers, and dated by the clock of the host that made them.
+
+Whether a release fits: `room`. Whether its id may be reserved, started or cancelled: `tickets`.
 """
 
 from __future__ import annotations
 
-import getpass
-import os
 import socket
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpeigen._validate import check_choice, complain
+from dpeigen._validate import check_choice
 from dpeigen._version import __version__
 from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import chain, rules
 from dpeigen.privacy.ledger.chain import LedgerEvent, State, Verdict, neighbours_of
 from dpeigen.privacy.ledger.entries import cautions, history_of
-from dpeigen.privacy.ledger.errors import BudgetExceededError, RepeatedReleaseError
 from dpeigen.privacy.ledger.page import Page, all_events
 from dpeigen.privacy.ledger.places import store_at
+from dpeigen.privacy.ledger.room import as_asked, check_relation, check_room, gaussian_room, left_in
 from dpeigen.privacy.ledger.store import SqliteStore, Transaction
+from dpeigen.privacy.ledger.texts import checked_reason, checked_text, user_name
+from dpeigen.privacy.ledger.tickets import is_reserved, may_settle, started_here
 
 __all__ = ["Ledger"]
-
-_LONGEST = 500  # characters of a text that is given
 
 
 class Ledger:
@@ -47,8 +46,8 @@ class Ledger:
 
     def __init__(self, place: str | Path, *, by: str | None = None, host: str | None = None) -> None:
         self._store = store_at(place)
-        self._by = None if by is None else _text("by", by)
-        self._host = None if host is None else _text("host", host)
+        self._by = None if by is None else checked_text("by", by)
+        self._host = None if host is None else checked_text("host", host)
         self._release_id: str | None = None
         self._started: dict[str, tuple[int, int]] = {}
         self._store.check()
@@ -93,7 +92,7 @@ class Ledger:
             "dpeigen": __version__,
         }
         ledger = cls.__new__(cls)
-        ledger._store, ledger._by = store_at(place), None if by is None else _text("by", by)
+        ledger._store, ledger._by = store_at(place), None if by is None else checked_text("by", by)
         ledger._host, ledger._release_id, ledger._started = None, None, {}
         with ledger._store.create() as db:
             empty = (1, chain.VERSION, 0, chain.START, State().to_text())
@@ -150,7 +149,7 @@ class Ledger:
         """
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._release_id = _text("id", release_id)
+        other._release_id = checked_text("id", release_id)
         return other
 
     def reserve(
@@ -200,10 +199,10 @@ class Ledger:
         spends = None if split is None else tuple(split)
         rules.check_split(cost, spends)
         ticket = id if id is not None else self._release_id
-        name = uuid.uuid4().hex if ticket is None else _text("id", ticket)
+        name = uuid.uuid4().hex if ticket is None else checked_text("id", ticket)
         body = {
             "id": name,
-            "what": _text("what", what),
+            "what": checked_text("what", what),
             "epsilon": cost.epsilon,
             "delta": cost.delta,
             "relation": Relation.parse(relation, "Ledger").value,
@@ -212,15 +211,15 @@ class Ledger:
         }
         with self._store.write() as db:
             page = self._page(db, lock=True)
-            if ticket is not None and self._known(page, body):
+            if ticket is not None and is_reserved(page, body, self._store.name):
                 return name
             charge = rules.charge_of(cost, spends)
             if page.state.accounting == "auto":
                 decided = rules.decide(page.state.cap, spends, charge)
                 filters = rules.filters_of(decided, page.state.cap)
                 page.add("decide", {"accounting": decided, "filters": rules.to_list(filters)})
-            self._check_room(page.state, cost, charge)
-            self._check_relation(page.state, neighbours_of(body))
+            check_room(page.state, cost, charge, self._store.name)
+            check_relation(page.state, neighbours_of(body), self._store.name)
             page.add("reserve", body)
         self._store.confirm(page.number, page.head)
         return name
@@ -235,9 +234,9 @@ class Ledger:
         split_unknown : bool, default=False
             Refuse only what cannot fit whatever its shares are.
         """
-        state = self._looking(self.state())
+        state = as_asked(self.state())
         if not (split_unknown and any(f.rho_left(state.total) > 0 for f in state.filters)):
-            self._check_room(state, cost, rules.charge_of(cost, None))
+            check_room(state, cost, rules.charge_of(cost, None), self._store.name)
 
     @property
     def wants_split(self) -> bool:
@@ -275,7 +274,7 @@ class Ledger:
             Needed after `start`, when data may have been read; it is recorded and must hold no value of the data. Only
             the object that started can know that nothing was drawn; everyone else needs `resolve`.
         """
-        given = {} if reason is None else {"reason": _reason(reason, "Ledger.cancel")}
+        given = {} if reason is None else {"reason": checked_reason(reason, "Ledger.cancel")}
         self._settle(ticket, "cancel", given)
 
     def refused(self, what: str, reason: str) -> None:
@@ -290,7 +289,11 @@ class Ledger:
         reason : str
             The kind of refusal; it must hold no value of the data.
         """
-        body = {"id": uuid.uuid4().hex, "what": _text("what", what), "reason": _reason(reason, "Ledger.refused")}
+        body = {
+            "id": uuid.uuid4().hex,
+            "what": checked_text("what", what),
+            "reason": checked_reason(reason, "Ledger.refused"),
+        }
         with self._store.write() as db:
             self._page(db, lock=True).add("refuse", body)
 
@@ -309,7 +312,7 @@ class Ledger:
         reason : str
             Why; it is recorded.
         """
-        decision = {"as": "spent" if spent else "cancelled", "reason": _reason(reason, "Ledger.resolve")}
+        decision = {"as": "spent" if spent else "cancelled", "reason": checked_reason(reason, "Ledger.resolve")}
         self._settle(ticket, "resolve", decision)
 
     def state(self) -> State:
@@ -331,9 +334,7 @@ class Ledger:
         Budget or None
             None when ε is used up.
         """
-        state = self._looking(self.state())
-        epsilon, delta = rules.left(state.filters, state.total)
-        return Budget(epsilon, max(delta, 0.0)) if epsilon > 1e-12 * state.epsilon else None
+        return left_in(as_asked(self.state()))
 
     def room(self, delta: float) -> float:
         """Compute the largest ε of one more release by Gaussian noise alone that fits now.
@@ -348,15 +349,7 @@ class Ledger:
         float
             0 where nothing fits.
         """
-        state = self._looking(self.state())
-        sums = [f.left(state.total) for f in state.filters if f.kind == "sum"]
-        best = max((epsilon for epsilon, left in sums if delta <= left * (1 + 1e-12)), default=0.0)
-        rho = max(f.rho_left(state.total) for f in state.filters)
-        if rho > 0 and delta > 0:
-            from dpeigen.privacy.calibration import gaussian_epsilon
-
-            best = max(best, gaussian_epsilon(delta, (2 * rho) ** 0.5) * (1 - 1e-7))
-        return max(best, 0.0)
+        return gaussian_room(as_asked(self.state()), delta)
 
     def history(self) -> list[dict[str, Any]]:
         """List all entries, oldest first: who reserved what and when, at which cost, and what became of it.
@@ -419,95 +412,16 @@ class Ledger:
     # --- inside a transaction ---------------------------------------------------------------------------------------
 
     def _page(self, db: Transaction, *, lock: bool = False) -> Page:
-        return Page(self._store, db, self._by or _user(), self._host or socket.gethostname(), lock=lock)
-
-    def _known(self, page: Page, body: Mapping[str, Any]) -> bool:
-        """Whether this id holds this very reservation, unused; refuses if it was used."""
-        found = page.entry(body["id"])
-        if found is None or found[1] == "cancelled":
-            return False
-        earlier, (_, state, started, _) = page.reservation(found), found
-        compared = ("what", "epsilon", "delta", "relation", "split", "about")
-        if any(chain.canonical(earlier[name]) != chain.canonical(body[name]) for name in compared):
-            raise RepeatedReleaseError(
-                f"The release id {body['id']!r} belongs to another release or another cost in {self._store.name}. A "
-                "new release needs a new id. Nothing was spent."
-            )
-        if state == "committed":
-            raise RepeatedReleaseError(
-                f"The release {body['id']!r} was made already ({self._store.name}). Use the saved release. To make "
-                "another one, which costs budget again, choose a new id. Nothing was spent."
-            )
-        if started:
-            raise RepeatedReleaseError(
-                f"The release {body['id']!r} was started by {earlier['by']} on {earlier['host']} and not finished; "
-                "what was drawn may have been seen. It counts as spent until resolved by hand: dpeigen ledger resolve. "
-                "Nothing more was spent."
-            )
-        return True
+        return Page(self._store, db, self._by or user_name(), self._host or socket.gethostname(), lock=lock)
 
     def _settle(self, ticket: str, kind: str, more: Mapping[str, Any] | None = None) -> None:
         with self._store.write() as db:
             page = self._page(db, lock=True)
-            found = page.entry(ticket)
-            if found is None or found[1] != "reserved":
-                raise KeyError(f"No open reservation {ticket!r} in {self._store.name}.")
-            if kind == "start" and found[2]:
-                raise RepeatedReleaseError(f"The release {ticket!r} was started already. A second draw needs a new id.")
-            mine = (os.getpid(), found[0])  # this process, and the event that reserved
-            if kind == "cancel" and found[2] and self._started.get(ticket) != mine:
-                raise RepeatedReleaseError(
-                    f"The release {ticket!r} was started by someone else; what was drawn may have been seen. If you "
-                    "know that nothing was drawn, use Ledger.resolve(…, reason=…) or dpeigen ledger resolve."
-                )
-            reserved = page.reservation(found)
-            if kind == "cancel" and found[2] and not more:
-                must = f"a text that says why {ticket!r} is cancelled after its start, when data may have been read"
-                raise ValueError(complain("reason", "Ledger.cancel", must, None))
+            mine, name = self._started.get(ticket), self._store.name
+            entry, reserved = may_settle(page, ticket, kind, name, mine=mine, reason_given=bool(more))
             page.add(kind, {"id": ticket, **(more or {})}, reserved)
         if kind == "start":
             self._store.confirm(page.number, page.head)
-            self._started[ticket] = mine
+            self._started[ticket] = started_here(entry)
         elif kind in chain.SETTLING:
             self._started.pop(ticket, None)
-
-    @staticmethod
-    def _looking(state: State) -> State:
-        """What to answer questions from: before the first release all of the budget is there for it."""
-        return replace(state, filters=rules.filters_of("sum", state.cap)) if state.accounting == "auto" else state
-
-    def _check_room(self, state: State, cost: Budget, charge: rules.Charge) -> None:
-        if rules.admits(state.filters, state.total.plus(charge)):
-            return
-        epsilon, delta = rules.left(state.filters, state.total)
-        raise BudgetExceededError(
-            f"The ledger {self._store.name} has (ε, δ) = ({max(epsilon, 0.0):g}, {max(delta, 0.0):g}) left; this "
-            f"release needs ({cost.epsilon:g}, {cost.delta:g}). Nothing was spent."
-        )
-
-    def _check_relation(self, state: State, neighbours: str) -> None:
-        other = next((name for name, count in state.relations.items() if count and name != neighbours), None)
-        if other is not None:
-            raise ValueError(
-                f"The ledger {self._store.name} accounts for relation='{other}'; this release is about '{neighbours}', "
-                f"and the two do not add up. Use the same relation and the same unit. Nothing was spent."
-            )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a user id without a name, as in containers
-        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
-        raise ValueError(complain(name, "Ledger", f"printable text of 1 to {_LONGEST} characters", value))
-    return value
-
-
-def _reason(reason: Any, owner: str) -> str:
-    if not isinstance(reason, str) or not reason.strip():
-        raise ValueError(complain("reason", owner, "a text that says how this is known", reason))
-    return _text("reason", reason)
