@@ -15,22 +15,13 @@ from pathlib import Path
 import chaos
 import numpy as np
 import pytest
+from unread_rows import Forbidden
 
 from dpeigen import Ledger, PrivatePCA
 from dpeigen.privacy import Budget
 from dpeigen.privacy.ledger import BudgetExceededError, LedgerUnavailableError, page, store
-from dpeigen.sources import Source
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9, fork and file sizes are POSIX")
-
-
-class Forbidden(Source):
-    """Rows that must not be read."""
-
-    n_features, n_rows = 3, 80
-
-    def blocks(self):
-        raise AssertionError("a row was read")
 
 
 def fit_nothing(ledger):

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from unread_rows import Forbidden
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA
 from dpeigen.privacy import Budget, Relation
 from dpeigen.privacy.ledger import BudgetExceededError, DamagedLedgerError
-from dpeigen.sources import Source
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 
@@ -158,15 +158,6 @@ def test_a_damaged_ledger_says_so_before_data_is_read(path, damage):
 
 
 # --- estimators -----------------------------------------------------------------------------------------------------
-
-
-class Forbidden(Source):
-    """Rows that must not be read."""
-
-    n_features, n_rows = 3, 80
-
-    def blocks(self):
-        raise AssertionError("a row was read")
 
 
 def estimator(ledger, **options):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_ledger import Forbidden
 from typer.testing import CliRunner
+from unread_rows import Forbidden
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
 from dpeigen.cli.app import app
