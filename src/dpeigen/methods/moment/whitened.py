@@ -52,7 +52,7 @@ from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
-from dpeigen.methods.moment.lengths import LEFT, first_radius, least_of, lost_by, radius_costs
+from dpeigen.methods.moment.lengths import LEFT, far_in, first_radius, least_of, lost_by, radius_costs
 from dpeigen.methods.moment.reach import cells_from, grid_for, in_box, judged_length, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
@@ -170,6 +170,7 @@ class Whitened(Method):
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
         first_asked = first_radius(frame, outside * part, single)
         radius = in_box(few.measure(first_asked, purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost), frame)
+        reached = far_in(columns, costs.get(Purpose.REACHES), sampled=part < 1)
         least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
@@ -179,9 +180,9 @@ class Whitened(Method):
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
         curator = curator.part(costs)
         few, _ = curator.sample(share, frame)[0].sample(enough, frame)
-        candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
+        candidates: list[tuple[float, RowView, Floats]] = []
         turned = powers_of(turned_by(frame, turn)[0], *_POWERS)
-        far = None if columns.far is None else columns.far / frame.unit
+        far = None if reached is None else reached / frame.unit
         if not several:  # each radius that is not asked for leaves more of its share to the others
             judged = judge(task, frame.unit, latest)
             turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
@@ -196,6 +197,10 @@ class Whitened(Method):
                 asked = RadiusNear(view, outside * part, together=together, within=within)
             length = few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
             candidates.append((in_box(length, view), view, back))
+        if single and part == 1:  # about the centre that the rounds have found
+            asked = RadiusNear(frame, outside, within=cells_from(radius / 2))
+            radius = in_box(curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=each), frame)
+        candidates.insert(0, (radius, frame, np.eye(task.n_features)))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         longest = task.row_radius(candidates[-1][0], frame)
         rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
@@ -205,10 +210,6 @@ class Whitened(Method):
         start = reach if part < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
             cost, asked = last, radius_from(shown, outside, start, near=single)
-            reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        elif single:
-            cost, known_together = last, together if shown in together else ()
-            asked = RadiusNear(shown, outside, together=known_together, within=cells_from(reach / 2))
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
         usual = math.inf if start is not None or shown is frame else _USUAL_RADIUS * row_length(back, latest)
         leaving = RadiusNear(shown, outside) if single else RadiusLeaving(shown, outside, usual=usual)
