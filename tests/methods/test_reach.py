@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpeigen import PrivateCovariance
-from dpeigen.methods.moment.reach import grid_for, widened
+from dpeigen.methods.moment.reach import grid_for, in_box, widened
+from dpeigen.stats import Frame
 from dpeigen.stats.norms import GRID
+from dpeigen.stats.stretch import WhitenedRows, lengths_of
 
 
 def test_rows_are_clipped_further_out_where_noise_is_small():
@@ -30,3 +32,19 @@ def test_variances_of_skewed_rows_lose_little_to_clipping():
     rows = rng.exponential(size=(30_000, 3))
     found = [PrivateCovariance(epsilon=0.5, delta=1e-6, random_state=s).fit(rows).covariance_ for s in range(4)]
     assert np.mean([np.diag(each) for each in found]) > 0.96
+
+
+def test_no_radius_is_longer_than_rows_in_a_box_can_be():
+    """Corners of the box are as long as any row; in a turned view they may be shorter than is assumed."""
+    rng, d = np.random.default_rng(0), 6
+    center, weights, half = rng.normal(size=d), np.exp(rng.normal(size=d)), 2 * np.exp(rng.normal(size=d))
+    frame = Frame(d, center, weights, (center - half, center + half))
+    corners = center + half * rng.choice((-1.0, 1.0), size=(200, d)) * 1e6
+    view = WhitenedRows(frame, np.linalg.qr(rng.normal(size=(d, d)))[0], np.exp(-rng.random(d)))
+    for each in (frame, view):
+        end = in_box(GRID[-1], each)
+        assert end in GRID
+        assert lengths_of(each, corners).max() <= end < 16 * lengths_of(each, corners).max()
+        assert in_box(GRID[100], each) == GRID[100]
+    assert in_box(GRID[-1], Frame(d)) == GRID[-1]  # no box
+    assert in_box(GRID[-1], Frame(d, None, weights, (center - half, center + half), pairs=True)) == GRID[-1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpeigen.privacy import PureCost, Relation, randomness
-from dpeigen.questions import ColumnReaches, RadiusNear
+from dpeigen.questions import ColumnReaches, RadiusNear, shows_scale
 from dpeigen.stats import Frame
 from dpeigen.stats.norms import GRID
 
@@ -117,3 +117,7 @@ def test_reaches_hold_all_but_few_entries():
     larger = (np.abs(rows) > reaches).sum(axis=0)
     assert larger.max() < 40
     assert (np.abs(rows) > reaches / 8).sum(axis=0).min() > 40
+
+
+def test_a_reach_shows_a_scale_unless_it_is_short_or_the_longest():
+    assert shows_scale(np.array([0.25, 1.0, 2.0, 32.0, 1024.0])).tolist() == [False, False, True, True, False]

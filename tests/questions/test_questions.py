@@ -147,6 +147,7 @@ CASES = {
     "radius of scores": Case(RadiusHolding(ScoreFrame(FRAME, BASIS[:2], residual=True)), np.log2, ("pure",)),
     "radius leaving": Case(RadiusLeaving(STRETCHED, 1000.0), np.log2, ("pure",), budget=0.25),
     "radius leaving few": Case(RadiusLeaving(FRAME, 10.0), np.log2, ("pure",)),
+    "radius leaving few, usual": Case(RadiusLeaving(FRAME, 10.0, usual=1.0), np.log2, ("pure",)),
     "radius near": Case(RadiusNear(FRAME, 100.0, within=slice(184, 216)), np.log2, ("pure",)),
     "reaches of columns": Case(ColumnReaches(FRAME), np.log2, ("pure",)),
     "radius from": Case(radius_from(FRAME, 1000.0, 2.0), np.log2, ("pure",), budget=0.25),

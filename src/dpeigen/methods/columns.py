@@ -30,7 +30,7 @@ from dpeigen.methods.base import Task
 from dpeigen.methods.holes import NEARLY_ALL, Holes
 from dpeigen.methods.large import REACHES_SHARE, single_rows_count
 from dpeigen.privacy import Budget, Cost, GaussianCost, gaussian_mu
-from dpeigen.questions import ClippedMean, ColumnCounts, ColumnReaches, NoisyCounts, RadiusLeaving
+from dpeigen.questions import ClippedMean, ColumnCounts, ColumnReaches, NoisyCounts, RadiusLeaving, shows_scale
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes
 from dpeigen.stats.frame import LARGEST_FACT
@@ -231,7 +231,7 @@ def ask_columns(
 ) -> ColumnFrame:
     """The frame of columns in their own units, or in one that they share; ``count`` rows, public or released."""
     d = task.n_features
-    own, sizes, reach = own_units(task), None, None
+    own, sizes, reach, placed = own_units(task), None, None, np.ones(d, dtype=bool)
     if own:
         scale, known, seen, reach = _ask_sizes(curator, task, costs)
         sizes = PairCounts(seen.counts, np.broadcast_to(seen.deviation, d), max(1.0, count / 2))
@@ -242,8 +242,8 @@ def ask_columns(
         scale, known = ask_one_scale(curator, plain, costs[Purpose.SCALES], count), np.ones(d, dtype=bool)
     center = np.zeros(d) if not isinstance(task.center, np.ndarray) else task.center
     if task.private_center and _looks_for_places(task):
-        center, found = ask_places(curator, scale, costs[Purpose.PLACES], task)
-        known = known & found if own else known
+        center, placed = ask_places(curator, scale, costs[Purpose.PLACES], task)
+        known = known & placed if own else known
     elif task.private_center and isinstance(task.bound, tuple):
         center = task.bound[0] / 2 + task.bound[1] / 2
     frame = _frame(center, scale, known, task, boxed=own)
@@ -258,7 +258,8 @@ def ask_columns(
     if Purpose.REACHES not in costs or reach is None:
         return ColumnFrame(frame, scale, known, sizes, reach)
     reaches = ColumnReaches(_frame(center, scale, known, task, boxed=False))
-    far = scale * curator.measure(reaches, purpose=Purpose.REACHES, cost=costs[Purpose.REACHES])
+    lengths = curator.measure(reaches, purpose=Purpose.REACHES, cost=costs[Purpose.REACHES])
+    known, far = known | (placed & shows_scale(lengths)), scale * lengths
     scale = np.maximum(scale, far / REACHED)
     frame = _frame(center, scale, known, task, boxed=True, times=_BEYOND)
     return ColumnFrame(frame, scale, known, sizes, np.maximum(reach, REACHED * scale), far)

@@ -27,7 +27,7 @@ __all__ = ["REACHES_SHARE", "as_spent", "last_radius_share", "leading", "single_
 _LEADING, _WHOLE = 25.0, 80.0  # ε from which on single rows count: for a few directions, and for all correlations
 _PURE_BETTER = 0.7  # times the noise of all of (ε, δ): that of ε alone, whose shares add up faster
 REACHES_SHARE = 0.1  # of ε
-_LAST_RADIUS_SHARE, _LAST_RADIUS = 0.1, 10.0  # of ε; and the ε that is enough for it
+_LAST_RADIUS_SHARE, _LAST_RADIUS = 0.1, 20.0  # of ε; and the ε that is enough for the last radii
 
 
 def leading(task: Task) -> bool:
@@ -41,7 +41,7 @@ def single_rows_count(task: Task) -> bool:
 
 
 def last_radius_share(task: Task) -> float:
-    """Of ε, for the last radius, beside those that maps are chosen by; 0 where single rows do not count."""
+    """Of ε, for radii that leave no row outside, beside a usual share; 0 where single rows do not count."""
     return min(_LAST_RADIUS_SHARE, _LAST_RADIUS / task.budget.epsilon) if single_rows_count(task) else 0.0
 
 

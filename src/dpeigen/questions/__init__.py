@@ -15,7 +15,7 @@ from dpeigen.questions.nested import MomentWithin, RadiusFrom, moment_within, ra
 from dpeigen.questions.printed import PrintedRanges, PrintedTopEigenvalue
 from dpeigen.questions.radius import RadiusHolding, RadiusLeaving, RadiusNear
 from dpeigen.questions.ranges import Ranges
-from dpeigen.questions.reaches import ColumnReaches
+from dpeigen.questions.reaches import ColumnReaches, shows_scale
 from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
 from dpeigen.questions.spectrum import Directions, Eigenvalues, NoisyEigenvalues, RankOne, Rayleigh
 from dpeigen.questions.spiked import BulkVariance, LeadingEigenvalues, LeadingProjector, ProjectedMoment
@@ -73,4 +73,5 @@ __all__ = [
     "law_for",
     "moment_within",
     "radius_from",
+    "shows_scale",
 ]

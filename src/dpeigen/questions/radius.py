@@ -55,6 +55,7 @@ MECHANISM = "sparse vector, discrete Laplace"
 NOISY_MAX = "report noisy max, discrete Laplace"
 STEPS = 64  # of a score, in one row
 _STEP = 1.5  # noise scales that a score loses with each cell of the grid
+_RISE = 1.0  # noise scales by which more rows may be left outside, with each cell beyond the usual radius
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,14 @@ class RadiusLeaving(_Radius):
     """The first grid radius that about ``outside`` rows are longer than, a public or released number.
 
     Never fewer than five noise scales, for the reason that `slack` gives. ``together``: views along one basis, this one
-    among them, that are asked about one after the other and answered from one pass.
+    among them, that are asked about one after the other and answered from one pass. Beyond the ``usual`` radius, a
+    public or released number, more rows may be left outside, one noise scale with each cell of the grid: a threshold
+    with much noise is reached there after a few cells, which would otherwise let the scan run on to an absurd radius.
     """
 
     outside: float
     together: tuple[WhitenedRows, ...] = field(default=(), kw_only=True)
+    usual: float = field(default=math.inf, kw_only=True)
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
@@ -156,8 +160,17 @@ class RadiusLeaving(_Radius):
         """How many rows are left outside, about."""
         return max(math.floor(self.outside), math.ceil(5 * self.scale(cost, relation)))
 
+    def allowed_at(self, radius: float, cost: Cost, relation: Relation) -> int:
+        """The same, where this radius on the grid was the answer."""
+        return self.allowed(cost, relation) + int(self._more(cost, relation)[int(np.searchsorted(GRID, radius))])
+
+    def _more(self, cost: Cost, relation: Relation) -> NDArray[np.int64]:
+        """How many more rows may be outside of each radius of the grid; public."""
+        cells = np.maximum(np.arange(len(GRID)) - np.searchsorted(GRID, self.usual), 0)
+        return np.floor(cells * (_RISE * self.scale(cost, relation))).astype(np.int64)
+
     def margins(self, inside: NDArray[Any], count: Any, cost: Cost, relation: Relation) -> NDArray[Any]:
-        return np.asarray(self.allowed(cost, relation) - (count - inside))
+        return np.asarray(self.allowed(cost, relation) + self._more(cost, relation) - (count - inside))
 
 
 @dataclass(frozen=True)

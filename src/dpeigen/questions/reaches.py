@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats
+from dpeigen._types import Bools, Floats
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import Generator
@@ -28,9 +28,10 @@ from dpeigen.questions.radius import NOISY_MAX, STEPS, length_costs, noisy_max
 from dpeigen.stats.columns import REACH, Sizes
 from dpeigen.stats.frame import Frame
 
-__all__ = ["ColumnReaches"]
+__all__ = ["ColumnReaches", "shows_scale"]
 
 _SHORTEST, _LONGEST = -4, 20  # half octaves: reaches from ¼ to 1024
+_SHOWN = 2  # half octaves: a constant column is said to reach as far with a chance of about 10⁻⁴
 _SAMPLE = 20_000
 
 
@@ -73,6 +74,11 @@ class ColumnReaches(Question[Floats]):
         """In steps; columns × sizes."""
         larger = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, _cells() + REACH]  # from the cell of each size on
         return np.asarray(-STEPS * larger - length_costs(len(_cells()), self.scale(cost)))
+
+
+def shows_scale(sizes: Floats) -> Bools:
+    """Where an answer tells how long entries are, and not only that none, or too many, are longer than was asked."""
+    return (sizes >= 2.0 ** (_SHOWN / 2)) & (sizes < 2.0 ** (_LONGEST / 2))
 
 
 def _cells() -> NDArray[np.int64]:

@@ -15,12 +15,13 @@ __all__ = ["noise_across", "noise_left", "quadratic_forms", "shrunk_mean", "whit
 _LEAST_GAP = 0.2  # of a leading variance: rough ones tell no more
 
 
-def noise_left(rough: Floats) -> Callable[[float, Floats], float]:
+def noise_left(rough: Floats, sampling: float = 0.0) -> Callable[[float, Floats], float]:
     """How much noise moments of rows in a radius leave, up to constants: on correlations, and in all directions.
 
     Noise of deviation R² on the moment of turned rows is R²·‖bᵢ‖‖bⱼ‖/sᵢsⱼ on a correlation, b the rows of the map back.
     In coordinates in which the covariance is the identity it is R²·‖B‖², B the map to them. A function of the radius
-    and the map back; the covariance is known roughly.
+    and the map back; the covariance is known roughly. Both are taken together with the ``sampling`` error, in the same
+    unit: where noise on correlations is small beside it, little is won by less, and all directions decide.
     """
     levels, basis = np.linalg.eigh(rough)
     levels = np.maximum(levels, np.finfo(np.float64).eps * levels.max())  # of a matrix that may be close to singular
@@ -28,7 +29,9 @@ def noise_left(rough: Floats) -> Callable[[float, Floats], float]:
     def noise(radius: float, back: Floats) -> float:
         of_columns = np.einsum("ij,ij->i", back, back) / np.diag(rough)
         of_directions = ((basis.T @ back) ** 2 / levels[:, None]).sum() / len(rough)
-        return float(radius**2 * of_columns.mean() * math.sqrt(radius**2 * of_directions))
+        return (
+            math.hypot(radius**2 * of_columns.mean(), sampling) * math.hypot(radius**2 * of_directions, sampling) ** 0.5
+        )
 
     return noise
 

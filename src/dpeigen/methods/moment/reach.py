@@ -12,10 +12,13 @@ import math
 import numpy as np
 
 from dpeigen._types import Floats
+from dpeigen.stats import Frame
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
+from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.whitening import quadratic_forms
 
-__all__ = ["cells_from", "grid_for", "judged_length", "row_length", "widened"]
+__all__ = ["cells_from", "grid_for", "in_box", "judged_length", "row_length", "widened"]
 
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
 _CELLS = 41  # of the grid, four to an octave
@@ -52,6 +55,19 @@ def cells_from(shortest: float) -> slice:
     """Ten octaves of the grid from this radius on."""
     first = min(int(np.searchsorted(GRID, shortest)), len(GRID) - 1)
     return slice(first, first + _CELLS)
+
+
+def in_box(radius: float, view: RowView) -> float:
+    """A radius on the grid, or the first on it that no row in the box of the frame is longer than, if that is less.
+
+    Rows are turned about the centre and shortened, or not; those of a person count as one that is no longer than the
+    longest of them.
+    """
+    frame, times = (view.frame, float(view.factors.max())) if isinstance(view, WhitenedRows) else (view, 1.0)
+    if not isinstance(frame, Frame) or not math.isfinite(frame.reach):
+        return radius
+    longest = frame.reach * math.sqrt(frame.n_features) * times
+    return min(radius, float(GRID[min(int(np.searchsorted(GRID, longest)), len(GRID) - 1)]))
 
 
 def judged_length(radius: float, back: Floats, far: Floats | None) -> float:

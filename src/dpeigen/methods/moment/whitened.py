@@ -52,8 +52,8 @@ from dpeigen.methods.framing import location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
-from dpeigen.methods.moment.lengths import LEFT, first_radius, least_of, lost_by, radius_costs
-from dpeigen.methods.moment.reach import cells_from, grid_for, judged_length, row_length, widened
+from dpeigen.methods.moment.lengths import LEFT, far_in, first_radius, least_of, lost_by, radius_costs
+from dpeigen.methods.moment.reach import cells_from, grid_for, in_box, judged_length, row_length, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.radius import check_radii
@@ -83,6 +83,7 @@ _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian no
 _REACH = 1.6  # of rows in a round, relative to their root mean square
 _POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
 _LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
+_USUAL_RADIUS = 3.0  # root mean squares of rows: few tables have many rows that are longer
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
 _BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
 _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
@@ -167,9 +168,9 @@ class Whitened(Method):
         count = max(1.0, rows // frame.rows_per_term)
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
-        radius = few.measure(
-            first_radius(frame, outside * part, single), purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost
-        )
+        first_asked = first_radius(frame, outside * part, single)
+        radius = in_box(few.measure(first_asked, purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost), frame)
+        reached = far_in(columns, costs.get(Purpose.REACHES), sampled=part < 1)
         least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
@@ -179,9 +180,9 @@ class Whitened(Method):
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
         curator = curator.part(costs)
         few, _ = curator.sample(share, frame)[0].sample(enough, frame)
-        candidates: list[tuple[float, RowView, Floats]] = [(radius, frame, np.eye(task.n_features))]
+        candidates: list[tuple[float, RowView, Floats]] = []
         turned = powers_of(turned_by(frame, turn)[0], *_POWERS)
-        far = None if columns.far is None else columns.far / frame.unit
+        far = None if reached is None else reached / frame.unit
         if not several:  # each radius that is not asked for leaves more of its share to the others
             judged = judge(task, frame.unit, latest)
             turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
@@ -189,29 +190,32 @@ class Whitened(Method):
         each, last = radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
         for view, back in turned:
             cost, shortest = each, grid_for(back, latest)
-            asked = RadiusLeaving(view, outside * part, together=together, within=shortest)
+            usual = _USUAL_RADIUS * row_length(back, latest)  # the scan does not go far beyond it
+            asked = RadiusLeaving(view, outside * part, together=together, within=shortest, usual=usual)
             if single:
                 within = cells_from(float(GRID[shortest][0]))
                 asked = RadiusNear(view, outside * part, together=together, within=within)
-            candidates.append((few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
+            length = few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
+            candidates.append((in_box(length, view), view, back))
+        if single and part == 1:  # about the centre that the rounds have found
+            asked = RadiusNear(frame, outside, within=cells_from(radius / 2))
+            radius = in_box(curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=each), frame)
+        candidates.insert(0, (radius, frame, np.eye(task.n_features)))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
         longest = task.row_radius(candidates[-1][0], frame)
         rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
-        judged = judge(task, frame.unit, rough)
+        expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
+        judged = judge(task, frame.unit, rough, 1 / (math.sqrt(count) * expected))
         reach, shown, back = min(candidates, key=lambda found: judged(judged_length(found[0], found[2], far), found[2]))
         start = reach if part < 1 else None
         if start is not None:  # of all rows fewer have to be clipped than of a part
             cost, asked = last, radius_from(shown, outside, start, near=single)
             reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        elif single:
-            cost, known_together = last, together if shown in together else ()
-            asked = RadiusNear(shown, outside, together=known_together, within=cells_from(reach / 2))
-            reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        leaving = RadiusNear(shown, outside) if single else RadiusLeaving(shown, outside)
+        usual = math.inf if start is not None or shown is frame else _USUAL_RADIUS * row_length(back, latest)
+        leaving = RadiusNear(shown, outside) if single else RadiusLeaving(shown, outside, usual=usual)
         asked_radius = task.row_radius(reach, shown)
-        left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
+        left = leaving.allowed_at(reach, cost, task.relation), leaving.scale(cost, task.relation)
         if start is None:
-            expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
             reach = widened(reach, left[0] / count, expected, task.n_features)
         found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         reach = task.row_radius(reach, shown)
@@ -326,11 +330,14 @@ class Whitened(Method):
         )
 
 
-def judge(task: Task, unit: Floats, rough: Floats) -> Callable[[float, Floats], float]:
-    """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations."""
+def judge(task: Task, unit: Floats, rough: Floats, sampling: float = 0.0) -> Callable[[float, Floats], float]:
+    """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations.
+
+    ``sampling``: errors of a table of random rows, relative to the noise on a moment of rows of length 1.
+    """
     k = task.n_components
     if k is None or not leading(task):
-        return noise_left(rough)
+        return noise_left(rough, sampling)
     across = noise_across(rough * np.outer(unit, unit), k)
     return lambda radius, back: across(radius, unit[:, None] * back)
 
