@@ -17,7 +17,7 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import normal_squares
 
-__all__ = ["MAY_BE_LONG", "Clipping", "clipping", "whole_rows"]
+__all__ = ["MAY_BE_LONG", "Clipping", "clipping", "unclipped", "whole_rows"]
 
 _USUAL = 0.6  # excess kurtosis of components of rows as long as normal ones: skewed and bounded ones have others
 _APART = 0.5  # chance that components are long in rows of their own, not in the same rows
@@ -99,6 +99,14 @@ def clipping(
         gains, float(kurtosis.mean()), drawn_gains / gains, *_told_apart(kurtosis, heaviness, clipped, rng),
         float(shortened.mean()), _heavy(weights / _BEFOREHAND), outside[0], 1.0 if asked is None else asked / radius,
     )  # fmt: skip
+
+
+def unclipped(moment: Floats, radius: float) -> Floats:
+    """The second moment of normal rows whose moment, clipped to the radius, is this one."""
+    values, vectors = np.linalg.eigh(moment)
+    clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
+    clipped = clipped * min(1.0, _FULL / clipped.sum())
+    return (vectors * (values * _under(clipped, np.inf, _STEPS).gains)) @ vectors.T
 
 
 def _told_apart(kurtosis: Floats, heaviness: Floats, values: Floats, rng: Generator) -> tuple[Floats, Floats]:

@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import chdtri
 
 from dpeigen._types import Floats
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.whitening import quadratic_forms
 
-__all__ = ["cells_from", "grid_for", "judged_length", "row_length", "widened"]
+__all__ = ["cells_from", "grid_for", "judged_length", "row_length", "shortened", "widened"]
 
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
 _CELLS = 41  # of the grid, four to an octave
 _FURTHER = 1.5  # times the reach of a column
+# Chosen by `benchmarks/planner.py --default`, seeds 2026 to 2028, and `benchmarks/tables.py --only pca` at ε = 0.3 to 3.
+_CLIPPED, _MOST_CLIPPED = 5.0, 0.25  # share of rows to clip, relative to the square of the angle; and at most
+_FREEDOM = 4
 _SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
 
 
@@ -34,6 +38,20 @@ def widened(radius: float, outside: float, noise: float, d: int) -> float:
         return radius
     factor = (outside / (d**1.5 * noise)) ** (1 / _TAIL) * (_TAIL - 1) ** (-0.5 / _TAIL)
     return radius * max(1.0, factor) ** 0.5
+
+
+def shortened(radius: float, outside: float, angle: float) -> float:
+    """The radius to clip at where noise is expected to turn directions by ``angle``, a sinΘ, and rounds saw next to nothing.
+
+    Rows are then long in a few directions that no map has made shorter, so the radius that a share ``outside`` exceeds
+    is far above their typical length. Clipping more rows turns no direction of elliptical rows, and others by about the
+    share that is clipped; that share grows with the square of the angle, so it vanishes sooner than the noise. The new
+    radius is that of normal rows whose length has ``_FREEDOM`` degrees of freedom.
+    """
+    share = min(_MOST_CLIPPED, _CLIPPED * angle**2)
+    if share <= outside:
+        return radius
+    return radius * math.sqrt(float(chdtri(_FREEDOM, share) / chdtri(_FREEDOM, outside)))
 
 
 def row_length(back: Floats, covariance: Floats) -> float:

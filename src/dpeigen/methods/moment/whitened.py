@@ -53,9 +53,10 @@ from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
 from dpeigen.methods.moment.lengths import LEFT, first_radius, least_of, lost_by, radius_costs
-from dpeigen.methods.moment.reach import cells_from, grid_for, judged_length, row_length, widened
+from dpeigen.methods.moment.reach import cells_from, grid_for, judged_length, row_length, shortened, widened
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
+from dpeigen.methods.prediction import usual_error
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, Relation, allocate
@@ -66,6 +67,7 @@ from dpeigen.questions import (
     radius_from,
 )
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
+from dpeigen.stats.clipping import unclipped
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -87,6 +89,7 @@ _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square o
 _BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
 _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
+_BLIND = 0.5  # the same, from which on rounds see next to nothing
 _WORTH_SAMPLING = 0.6  # of the rows: larger parts save little
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
 _HIDDEN = 40.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
@@ -173,6 +176,7 @@ class Whitened(Method):
         least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
+        angle = self._angle(task, costs, count * frame.rows_per_term)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
@@ -213,9 +217,12 @@ class Whitened(Method):
         if start is None:
             expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
             reach = widened(reach, left[0] / count, expected, task.n_features)
+            reach = shortened(reach, left[0] / count, angle)
         found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         reach = task.row_radius(reach, shown)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
+        if reach < asked_radius:  # by more than rows outside it explain: the level that was lost is known better
+            white = unclipped(white, reach)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
         variances = quadratic_forms(back, white)
@@ -296,6 +303,13 @@ class Whitened(Method):
                     break  # short directions matter little to those that are asked for
                 best = figure
         return frame, found_so_far[0], found_so_far[-1], turn
+
+    def _angle(self, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> float:
+        """sinΘ that noise alone is likely to make, from public facts; 0 where rounds see what rows are like."""
+        k, terms = task.n_components, rows / (2 if task.pairs else 1)
+        if k is None or not leading(task) or task.private_rank or _noise_of_round(task, costs, terms) < _BLIND:
+            return 0.0
+        return usual_error(self.outline(task, int(rows)), task.n_features, k)
 
     def _assemble(
         self,
