@@ -67,6 +67,7 @@ from dpeigen.stats.stretch import Stretched
 __all__ = ["Refined", "even_factors", "next_deviation", "variance_reach"]
 
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
+_HELD = 0.03  # of normal rows are longer than a private cutoff, once looks have shown how unequal directions are
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
@@ -178,7 +179,7 @@ class Refined(Method):
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
             view = Stretched(frame, *along)
-            far = None if cutoff is None else cutoff * _longer(view, model)
+            far = None if cutoff is None else cutoff * self._longer(view, model)
             releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
         if model is None:
@@ -222,6 +223,16 @@ class Refined(Method):
             return None if self.cutoff is None else self.cutoff / float(frame.unit[0])
         question = RadiusHolding(frame, half=True)
         return CUTOFF * curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+
+    def _longer(self, view: Stretched, model: SignModel | None) -> float:
+        """How many times as long as before the cutoff is, for stretched rows."""
+        if model is None:
+            return 1.0
+        before, after = _spread(model), _spread(model, view)
+        same = math.sqrt(after[0] / before[0])
+        if not isinstance(self.cutoff, str):
+            return same
+        return max(same, math.sqrt(_square(after, _HELD) / _square(before, 0.5)) / CUTOFF)
 
     def _ask_squares(
         self,
@@ -274,15 +285,21 @@ def _ask_signs(curator: Curator, view: Stretched, cutoff: float | None, purpose:
     return sign_release(found, view, weighted=cutoff is not None)
 
 
-def _longer(view: Stretched, model: SignModel | None) -> float:
-    """How many times as long as before rows of the model are, at the root of their mean square, when stretched."""
-    if model is None or not len(view.factors):
-        return 1.0
-    along = (model.directions @ view.directions.T) ** 2
-    stretched = 1 + along @ (view.factors**2 - 1)
-    excess, rest = model.variances - 1, float(len(view.directions.T) + (view.factors**2 - 1).sum())
-    before = len(view.directions.T) + float(excess.sum())
-    return math.sqrt((rest + float(excess @ stretched)) / before)
+def _spread(model: SignModel, view: Stretched | None = None) -> tuple[float, float]:
+    """(mean square of rows of the model, stretched or not; the degrees of freedom that its squares vary like)."""
+    d = model.directions.shape[1]
+    covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions
+    if view is not None and len(view.factors):
+        stretch = np.eye(d) + (view.directions.T * (view.factors - 1)) @ view.directions
+        covariance = stretch @ covariance @ stretch
+    trace = float(np.trace(covariance))
+    return trace, trace**2 / float((covariance**2).sum())
+
+
+def _square(spread: tuple[float, float], share: float) -> float:
+    """The squared length that this share of normal rows exceeds, about."""
+    mean, freedom = spread
+    return mean * float(chdtri(freedom, share)) / freedom
 
 
 def even_factors(levels: Floats, others: int) -> Floats:
