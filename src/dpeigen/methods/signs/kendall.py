@@ -28,7 +28,7 @@ from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
-from dpeigen.methods.location import CUTOFF, Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
@@ -196,7 +196,11 @@ class Kendall(Method):
         if isinstance(radius, str):
             question = RadiusHolding(differences, half=True)
             median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
-            radius = median * float(differences.unit[0]) * (CUTOFF if self.transform in REDESCENDING else 1.0)
+            radius = (
+                median
+                * float(differences.unit[0])
+                * (cutoff_factor(task.n_features) if self.transform in REDESCENDING else 1.0)
+            )
         transform = framed_transform(self.transform, radius, 1.0, type(self).__name__)
         cost = costs[Purpose.TAU]
         law = law_for(cost)

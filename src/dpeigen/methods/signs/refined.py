@@ -45,7 +45,7 @@ from dpeigen._validate import check_choice, check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
-from dpeigen.methods.location import CUTOFF, Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
@@ -222,7 +222,8 @@ class Refined(Method):
         if not isinstance(self.cutoff, str):
             return None if self.cutoff is None else self.cutoff / float(frame.unit[0])
         question = RadiusHolding(frame, half=True)
-        return CUTOFF * curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        return cutoff_factor(frame.n_features) * median
 
     def _longer(self, view: Stretched, model: SignModel | None) -> float:
         """How many times as long as before the cutoff is, for stretched rows."""
@@ -232,7 +233,8 @@ class Refined(Method):
         same = math.sqrt(after[0] / before[0])
         if not isinstance(self.cutoff, str):
             return same
-        return max(same, math.sqrt(_square(after, _HELD) / _square(before, 0.5)) / CUTOFF)
+        held = math.sqrt(_square(after, _HELD) / _square(before, 0.5))
+        return max(same, held / cutoff_factor(len(model.directions.T)))
 
     def _ask_squares(
         self,
