@@ -10,21 +10,26 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import chdtri
 
 from dpeigen._types import Floats
+from dpeigen.stats.clipping import length_ratio
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.whitening import quadratic_forms
 
-__all__ = ["cells_from", "grid_for", "judged_length", "row_length", "shortened", "widened"]
+__all__ = ["SHORTENED", "cells_from", "grid_for", "judged_length", "longest", "row_length", "shortened", "widened"]
 
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
 _CELLS = 41  # of the grid, four to an octave
 _FURTHER = 1.5  # times the reach of a column
-# Chosen by `benchmarks/planner.py --default`, seeds 2026 to 2028, and `benchmarks/tables.py --only pca` at ε = 0.3 to 3.
+# Chosen by `benchmarks/planner.py --default`, seeds 2026 to 2028, and `benchmarks/tables.py --only pca`, ε = 0.3 to 3.
 _CLIPPED, _MOST_CLIPPED = 5.0, 0.25  # share of rows to clip, relative to the square of the angle; and at most
-_FREEDOM = 4
 _SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
+
+
+SHORTENED = (
+    "Noise is large here, so more rows were clipped than otherwise, and variances corrected as for normal rows. For "
+    "elliptical rows this does not change the components; for others they may differ."
+)
 
 
 def widened(radius: float, outside: float, noise: float, d: int) -> float:
@@ -41,17 +46,14 @@ def widened(radius: float, outside: float, noise: float, d: int) -> float:
 
 
 def shortened(radius: float, outside: float, angle: float) -> float:
-    """The radius to clip at where noise is expected to turn directions by ``angle``, a sinΘ, and rounds saw next to nothing.
+    """The radius to clip at where rounds saw next to nothing and noise is likely to turn directions by this ``angle``.
 
     Rows are then long in a few directions that no map has made shorter, so the radius that a share ``outside`` exceeds
     is far above their typical length. Clipping more rows turns no direction of elliptical rows, and others by about the
-    share that is clipped; that share grows with the square of the angle, so it vanishes sooner than the noise. The new
-    radius is that of normal rows whose length has ``_FREEDOM`` degrees of freedom.
+    share that is clipped. That share grows with the square of the angle (sinΘ), so it vanishes sooner than the noise.
     """
     share = min(_MOST_CLIPPED, _CLIPPED * angle**2)
-    if share <= outside:
-        return radius
-    return radius * math.sqrt(float(chdtri(_FREEDOM, share) / chdtri(_FREEDOM, outside)))
+    return radius if share <= outside else radius * length_ratio(outside, share)
 
 
 def row_length(back: Floats, covariance: Floats) -> float:
@@ -78,3 +80,10 @@ def judged_length(radius: float, back: Floats, far: Floats | None) -> float:
         return radius
     steps = np.linalg.norm(np.linalg.inv(back), axis=0)
     return max(radius, _FURTHER * float((far * steps).max()))
+
+
+def longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
+    """The mean square of turned rows, by a noisy moment, and twice its noise: the trace is known better than levels."""
+    weights = factors**2
+    spread = math.sqrt(2) * noise * float(np.linalg.norm(weights))
+    return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread

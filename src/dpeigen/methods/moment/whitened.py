@@ -53,19 +53,23 @@ from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
 from dpeigen.methods.moment.lengths import LEFT, first_radius, least_of, lost_by, radius_costs
-from dpeigen.methods.moment.reach import cells_from, grid_for, judged_length, row_length, shortened, widened
+from dpeigen.methods.moment.reach import (
+    SHORTENED,
+    cells_from,
+    grid_for,
+    judged_length,
+    longest,
+    row_length,
+    shortened,
+    widened,
+)
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.prediction import usual_error
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, Relation, allocate
-from dpeigen.questions import (
-    Count,
-    RadiusLeaving,
-    RadiusNear,
-    radius_from,
-)
+from dpeigen.questions import Count, RadiusLeaving, RadiusNear, radius_from
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.clipping import unclipped
 from dpeigen.stats.frame import RowView
@@ -199,8 +203,8 @@ class Whitened(Method):
                 asked = RadiusNear(view, outside * part, together=together, within=within)
             candidates.append((few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost), view, back))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
-        longest = task.row_radius(candidates[-1][0], frame)
-        rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
+        furthest = task.row_radius(candidates[-1][0], frame)
+        rough = latest if furthest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
         judged = judge(task, frame.unit, rough)
         reach, shown, back = min(candidates, key=lambda found: judged(judged_length(found[0], found[2], far), found[2]))
         start = reach if part < 1 else None
@@ -221,7 +225,7 @@ class Whitened(Method):
         found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         reach = task.row_radius(reach, shown)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
-        if reach < asked_radius:  # by more than rows outside it explain: the level that was lost is known better
+        if reach < asked_radius:  # so many rows were clipped that the level of variances has to be corrected
             white = unclipped(white, reach)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
@@ -245,7 +249,8 @@ class Whitened(Method):
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
         tails = None if task.pairs else partial(lost_by, columns, back, white, reach, clipped_share)
         measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
-        return replace(estimate, measured=measured, holes=shares)
+        notes = (*estimate.notes, SHORTENED) if reach < asked_radius else estimate.notes
+        return replace(estimate, measured=measured, holes=shares, notes=notes)
 
     def _whiten(
         self,
@@ -289,7 +294,7 @@ class Whitened(Method):
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
             view, size = turned_by(frame, turn)
-            least, most = d * float(levels.min()) / size**2, _longest(found, basis, factors, noise) / size**2
+            least, most = d * float(levels.min()) / size**2, longest(found, basis, factors, noise) / size**2
             turn, back = view.factors[:, None] * view.directions, view.directions.T / view.factors
             trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
             before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
@@ -347,13 +352,6 @@ def judge(task: Task, unit: Floats, rough: Floats) -> Callable[[float, Floats], 
         return noise_left(rough)
     across = noise_across(rough * np.outer(unit, unit), k)
     return lambda radius, back: across(radius, unit[:, None] * back)
-
-
-def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
-    """The mean square of turned rows, by a noisy moment, and twice its noise: the trace is known better than levels."""
-    weights = factors**2
-    spread = math.sqrt(2) * noise * float(np.linalg.norm(weights))
-    return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread
 
 
 def _least_noise(task: Task, view: WhitenedRows, rough: Floats) -> float:
