@@ -84,8 +84,8 @@ class Refined(Method):
         that a private one costs little; but there are half as many. For few rows.
     only_directions : pay for nothing else: variances are relative to their sum, as the sign moments show them, and no
         private centre is found (directions then come from differences). For very few rows.
-    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", 1.4 times a paid
-        length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
+    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", at least 1.4 times a
+        paid length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
     emphasis : factors on the default shares of the budget by purpose.
     """
 

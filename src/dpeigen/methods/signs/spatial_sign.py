@@ -59,7 +59,7 @@ class SpatialSign(Method):
         beyond a cutoff, for clusters of outliers; or a bounded function ξ ≥ 0 of lengths, looked up in a table of its
         values at public points.
     radius : for "winsorized" a public radius or "private" (paid: the median length); for the redescending ones a
-        public cutoff or "private" (1.4 times that median); for a function its bound.
+        public cutoff or "private" (1.4 times that median or more); for a function its bound.
     emphasis : factors on the default shares of the budget by purpose, such as {"variances": 2.0}.
     """
 
