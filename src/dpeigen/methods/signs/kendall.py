@@ -68,7 +68,7 @@ class Kendall(Method):
         of distances s = |x − y|/√2. It is looked up in a table of its values at 256 public points in each octave, and
         never sees a distance of the data.
     radius : for "winsorized" a public radius or "private" (paid: the median distance); for the redescending ones a
-        public cutoff c or "private" (1.4 times that median or more); for a function its bound, where its values are cut.
+        public cutoff c or "private" (1.4 times that median or more); for a function its bound, where values are cut.
     design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
         of 8,192 rows, for data larger than memory; "auto" takes all up to 20,000 rows and then about 2·10⁸ pairs.
     constants : "sharp", or "published" as printed; the guarantee then states what they give.
