@@ -22,9 +22,7 @@ _NAMED = 5
 def clipped_share(release: Release) -> float | None:
     """The share of rows that may have been clipped, as far as released counts tell; None where none do."""
     measured = release.measured
-    if measured is None or measured.kind == "signs" or measured.outside is None:
-        return None
-    return min(1.0, measured.outside / measured.terms)
+    return None if measured is None or measured.kind == "signs" else measured.clipped
 
 
 def long_columns(release: Release) -> list[int]:

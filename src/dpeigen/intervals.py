@@ -163,8 +163,7 @@ class Intervals:
     @property
     def clipped(self) -> float:
         """The share of rows that may have been clipped to a paid radius."""
-        measured = measured_in(self.release)
-        return 0.0 if measured.outside is None else min(1.0, measured.outside / measured.terms)
+        return measured_in(self.release).clipped or 0.0
 
     @cached_property
     def missing_shares(self) -> Interval | None:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from dpeigen import PrivateCovariance, PrivatePCA
-from dpeigen.methods.columns import alike, scales
+from dpeigen.methods.columns import _NORMAL, alike, scales
 from dpeigen.questions import NoisyCounts
 from dpeigen.stats import Frame
 from dpeigen.stats.columns import Sizes
@@ -221,6 +221,20 @@ def test_noise_alone_has_no_scale(gaussian, most, monkeypatch):
     assert found() <= most
     monkeypatch.setattr("dpeigen.methods.columns.filtered_stands_out", lambda columns, gaussian: 3.2)
     assert found() > most
+
+
+def test_a_scale_that_noise_makes_far_from_the_others_is_not_believed(monkeypatch):
+    """δ = 0: of two scales that stand out, the one near the other columns'. A clearer one far away is kept."""
+    normal = np.concatenate([np.zeros(70), _NORMAL, np.zeros(Sizes.n_cells - 70 - len(_NORMAL))])
+    counts = np.tile(1000 * normal, (6, 1))
+    counts[2, 110:113] = 350.0  # noise
+    counts[4] = np.roll(counts[4], 40)  # a column in another unit
+    seen = NoisyCounts(counts, 40.0)
+    found = scales(seen, False)[0]
+    assert found[2] == found[0]
+    assert found[4] == pytest.approx(2.0**20 * found[0])
+    monkeypatch.setattr("dpeigen.methods.columns._LESS", 1.0)
+    assert scales(seen, False)[0][2] > 1e4 * found[0]
 
 
 def test_few_rows_in_different_units():

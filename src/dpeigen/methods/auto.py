@@ -40,7 +40,7 @@ from dpeigen.methods.moment.whitened import Whitened, expected_noise
 from dpeigen.methods.one_pass.dp_pca import DPPCA
 from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.outline import Outline
-from dpeigen.methods.prediction import World, expected_error
+from dpeigen.methods.prediction import World, expected_error, usual_error
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
@@ -83,7 +83,6 @@ METHODS: dict[str, type[Method]] = {
 }
 METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
-_USUAL_LEVEL = 3.0  # of leading variances beside the others, in standardised tables
 ASSUMED_LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
 _MOSTLY_NOISE = 0.6  # noise on a correlation from which on nothing is said
@@ -243,16 +242,15 @@ def _pays(method: Whitened, task: Task) -> bool:
 
 def _angle(method: Whitened, task: Task, k: int) -> float:
     """sinΘ that is to be expected where the leading variances stand out no more than in most standardised tables."""
-    outline = method.outline(task, task.n_rows or 1)
-    return _geometric_mean([expected_error(outline, task.n_features, k, world) for world in _worlds((_USUAL_LEVEL,))])
+    return usual_error(method.outline(task, task.n_rows or 1), task.n_features, k)
 
 
 def _geometric_mean(values: list[float]) -> float:
     return math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
-def _worlds(levels: tuple[float, ...] = ASSUMED_LEVELS) -> list[World]:
-    return [World(level, heavy) for level in levels for heavy in (False, True)]
+def _worlds() -> list[World]:
+    return [World(level, heavy) for level in ASSUMED_LEVELS for heavy in (False, True)]
 
 
 def too_little(task: Task) -> str:

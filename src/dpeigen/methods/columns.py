@@ -76,6 +76,7 @@ _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
 _SEEN, _SPIKE = 3.2, 4.0  # deviations that a normal column, or a single cell, must stand out by
 _USUAL, _UNUSUAL = 48, 0.4  # half octaves from 1, beyond which they must stand out by so much more
+_NEAR, _LESS = 6, 0.5  # half octaves from the typical scale, and how much less may stand out there to be believed
 _WINDOWS = (1, 2, 4)  # cells
 _SURE = 1.2  # times what a column must stand out by to be known: it is seen clearly
 # Times the smallest scale: up to the first, columns seen clearly are given one scale; up to the second, columns in
@@ -374,6 +375,14 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
     certain = max(1.0, filtered_stands_out(len(counts), gaussian) / _SEEN)
     sure = clear.max(axis=1) > max(_SURE, certain)
     middle, known = cells[np.argmax(clear, axis=1)], clear.max(axis=1) > certain
+    if not gaussian and known.any():  # noise may stand out far from the others, more than what the column has near them
+        off = np.abs(cells - np.median(middle[known]))
+        near = np.where(off <= _NEAR, clear, -math.inf)
+        best = np.argmax(near, axis=1)
+        nearer = near.max(axis=1) > np.maximum(certain, _LESS * clear.max(axis=1))
+        middle = np.where(
+            nearer & (off[best] < _NEAR), cells[best], middle
+        )  # at the end, it is a part of what is beyond
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
     limit = stands_out(above.size * len(_WINDOWS), gaussian, FALSE_END) * noise

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import chdtri
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
@@ -33,7 +34,7 @@ from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.pairs import winsorized_redescending
 
-__all__ = ["CUTOFF", "Weights", "ask_center", "center_integers", "center_shares", "within"]
+__all__ = ["Weights", "ask_center", "center_integers", "center_shares", "cutoff_factor", "within"]
 
 Weights = dict[Purpose, float]
 _ROUNDS = (
@@ -41,8 +42,14 @@ _ROUNDS = (
     (Purpose.CENTER_RADIUS, Purpose.CENTER),
 )
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
-CUTOFF = 1.4  # times the length that half of the rows have: rows count less beyond it
+_CUTOFF = 1.4  # times the length that half of the rows have, at least: rows count less beyond it
+_BEYOND = 0.03  # of normal rows that are as long in all directions: the cutoff leaves no more of these outside
 _CENTER_CUTOFF = 1.25  # the same for a centre: what draws it to a cluster also makes the cluster look nearer
+
+
+def cutoff_factor(d: int) -> float:
+    """How many times as long as half of the rows one must be to count less; public: lengths of few columns spread."""
+    return max(_CUTOFF, math.sqrt(float(chdtri(d, _BEYOND) / chdtri(d, 0.5))))
 
 
 def center_shares(task: Task, *, measured: bool = False, alone: bool = False) -> tuple[Weights, Weights]:

@@ -28,8 +28,9 @@ from dpeigen.methods.outline import Outline
 from dpeigen.stats.next_look import predicted_variance
 from dpeigen.stats.signs import sign_gap, stretches
 
-__all__ = ["World", "expected_error"]
+__all__ = ["World", "expected_error", "usual_error"]
 
+_USUAL_LEVEL = 3.0  # of leading variances beside the others, in standardised tables
 _PAID_REACH = 1.6  # the squared radius that holds 95% of rows, relative to their mean square
 
 
@@ -66,6 +67,12 @@ def expected_error(outline: Outline, d: int, k: int, world: World) -> float:
     first_order = (math.sqrt(k) + math.sqrt(m)) * math.hypot(noise, math.sqrt(sampled))
     first_order = math.hypot(first_order, bias * math.sqrt(k * m) / d + bias**4)
     return first_order / math.hypot(1.0, first_order)
+
+
+def usual_error(outline: Outline, d: int, k: int) -> float:
+    """sinΘ where leading variances stand out no more than in most standardised tables: over normal and heavy tails."""
+    errors = [expected_error(outline, d, k, World(_USUAL_LEVEL, heavy)) for heavy in (False, True)]
+    return math.sqrt(errors[0] * errors[1])
 
 
 @lru_cache(maxsize=4096)

@@ -71,11 +71,11 @@ def _clipping(release: Release) -> list[str]:
     smaller = (
         "Clipping makes variances too small, most for columns with rare large values, and weakens their correlations."
     )
-    if measured is not None and measured.outside is not None:
-        share = 100 * measured.outside / measured.terms
+    if measured is not None and measured.clipped is not None:
+        share, rows = 100 * measured.clipped, measured.clipped * measured.terms
         return [
             "Clipping: rows far from the centre were moved towards it, to limit the influence of any one row. This "
-            f"affected at most about {measured.outside:,.0f} of {measured.terms:,.0f} ({share:.2g}%). {smaller}"
+            f"affected at most about {rows:,.0f} of {measured.terms:,.0f} ({share:.2g}%). {smaller}"
         ]
     if facts.get("radius_is") == "released":
         return [

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.special import chdtrc, chdtri
 
 from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import normal_squares
 
-__all__ = ["MAY_BE_LONG", "Clipping", "clipping", "whole_rows"]
+__all__ = ["MAY_BE_LONG", "Clipping", "clipping", "length_ratio", "share_beyond", "unclipped", "whole_rows"]
 
 _USUAL = 0.6  # excess kurtosis of components of rows as long as normal ones: skewed and bounded ones have others
 _APART = 0.5  # chance that components are long in rows of their own, not in the same rows
@@ -27,6 +27,7 @@ _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
 _PRIOR = 0.25  # by what power of e a step away from normal tails is less likely beforehand
 _BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
 _LONG, MAY_BE_LONG = 3, 0.2  # the first law with clearly long tails, and the chance of such ones beforehand
+_FREEDOM = 4  # degrees, of the squared lengths of rows that are long in a few directions
 _ROUNDS = 60
 _STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
 _FULL = 0.95  # of the squared radius: rows whose mean square is larger could have any length
@@ -99,6 +100,24 @@ def clipping(
         gains, float(kurtosis.mean()), drawn_gains / gains, *_told_apart(kurtosis, heaviness, clipped, rng),
         float(shortened.mean()), _heavy(weights / _BEFOREHAND), outside[0], 1.0 if asked is None else asked / radius,
     )  # fmt: skip
+
+
+def length_ratio(outside: float, share: float) -> float:
+    """The radius that a ``share`` of normal rows exceeds over the one that a share ``outside`` exceeds, about."""
+    return float(np.sqrt(chdtri(_FREEDOM, share) / chdtri(_FREEDOM, outside)))
+
+
+def share_beyond(outside: float, ratio: float) -> float:
+    """The share of normal rows that exceed so many times the radius that a share ``outside`` exceeds, about."""
+    return float(chdtrc(_FREEDOM, ratio**2 * chdtri(_FREEDOM, outside)))
+
+
+def unclipped(moment: Floats, radius: float) -> Floats:
+    """The second moment of normal rows whose moment, clipped to the radius, is this one."""
+    values, vectors = np.linalg.eigh(moment)
+    clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
+    clipped = clipped * min(1.0, _FULL / clipped.sum())
+    return (vectors * (values * _under(clipped, np.inf, _STEPS).gains)) @ vectors.T
 
 
 def _told_apart(kurtosis: Floats, heaviness: Floats, values: Floats, rng: Generator) -> tuple[Floats, Floats]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats, freeze_arrays
+from dpeigen.stats.clipping import share_beyond
 
 __all__ = ["KINDS", "LAWS", "Measured", "MeasuredWhenAsked"]
 
@@ -80,6 +81,19 @@ class Measured:
     @property
     def _shares(self) -> tuple[Floats | None, Floats | None]:
         return self.present, self.present_deviations
+
+    @property
+    def clipped(self) -> float | None:
+        """The share of rows that may have been clipped; None where the radius is public.
+
+        Where rows are clipped at less than the radius that was asked for, about as many as of normal rows.
+        """
+        if self.outside is None:
+            return None
+        share = min(1.0, self.outside / self.terms)
+        if self.outside_radius is None or self.radius >= self.outside_radius or not 0 < share < 1:
+            return share
+        return share_beyond(share, self.radius / self.outside_radius)
 
     def scaled(self, factors: Floats) -> Measured:
         """The same with columns in units that make their numbers this much smaller."""

@@ -13,17 +13,36 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.stats import Frame
+from dpeigen.stats.clipping import length_ratio
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.whitening import quadratic_forms
 
-__all__ = ["cells_from", "grid_for", "in_box", "judged_length", "row_length", "widened"]
+__all__ = [
+    "SHORTENED",
+    "cells_from",
+    "grid_for",
+    "in_box",
+    "judged_length",
+    "longest",
+    "row_length",
+    "shortened",
+    "widened",
+]
 
 _TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
 _CELLS = 41  # of the grid, four to an octave
 _FURTHER = 1.5  # times the reach of a column
+# Chosen by `benchmarks/planner.py --default`, seeds 2026 to 2028, and `benchmarks/tables.py --only pca`, ε = 0.3 to 3.
+_CLIPPED, _MOST_CLIPPED = 5.0, 0.25  # share of rows to clip, relative to the square of the angle; and at most
 _SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
+
+
+SHORTENED = (
+    "Noise is large here, so more rows were clipped than otherwise, and variances corrected as for normal rows. For "
+    "elliptical rows this does not change the components; for others they may differ."
+)
 
 
 def widened(radius: float, outside: float, noise: float, d: int) -> float:
@@ -37,6 +56,17 @@ def widened(radius: float, outside: float, noise: float, d: int) -> float:
         return radius
     factor = (outside / (d**1.5 * noise)) ** (1 / _TAIL) * (_TAIL - 1) ** (-0.5 / _TAIL)
     return radius * max(1.0, factor) ** 0.5
+
+
+def shortened(radius: float, outside: float, angle: float) -> float:
+    """The radius to clip at where rounds saw next to nothing and noise is likely to turn directions by this ``angle``.
+
+    Rows are then long in a few directions that no map has made shorter, so the radius that a share ``outside`` exceeds
+    is far above their typical length. Clipping more rows turns no direction of elliptical rows, and others by about the
+    share that is clipped. That share grows with the square of the angle (sinΘ), so it vanishes sooner than the noise.
+    """
+    share = min(_MOST_CLIPPED, _CLIPPED * angle**2)
+    return radius if share <= outside else radius * length_ratio(outside, share)
 
 
 def row_length(back: Floats, covariance: Floats) -> float:
@@ -76,3 +106,10 @@ def judged_length(radius: float, back: Floats, far: Floats | None) -> float:
         return radius
     steps = np.linalg.norm(np.linalg.inv(back), axis=0)
     return max(radius, _FURTHER * float((far * steps).max()))
+
+
+def longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
+    """The mean square of turned rows, by a noisy moment, and twice its noise: the trace is known better than levels."""
+    weights = factors**2
+    spread = math.sqrt(2) * noise * float(np.linalg.norm(weights))
+    return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread

@@ -53,19 +53,26 @@ from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
 from dpeigen.methods.moment.lengths import LEFT, far_in, first_radius, least_of, lost_by, radius_costs
-from dpeigen.methods.moment.reach import cells_from, grid_for, in_box, judged_length, row_length, widened
+from dpeigen.methods.moment.reach import (
+    SHORTENED,
+    cells_from,
+    grid_for,
+    in_box,
+    judged_length,
+    longest,
+    row_length,
+    shortened,
+    widened,
+)
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
+from dpeigen.methods.prediction import usual_error
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, Relation, allocate
-from dpeigen.questions import (
-    Count,
-    RadiusLeaving,
-    RadiusNear,
-    radius_from,
-)
+from dpeigen.questions import Count, RadiusLeaving, RadiusNear, radius_from
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
+from dpeigen.stats.clipping import unclipped
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.spectrum import symmetric_eigh
@@ -88,6 +95,7 @@ _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square o
 _BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
 _SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
 _USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
+_BLIND = 0.5  # the same, from which on rounds see next to nothing
 _WORTH_SAMPLING = 0.6  # of the rows: larger parts save little
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
 _HIDDEN = 40.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
@@ -174,6 +182,7 @@ class Whitened(Method):
         least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or _resolved(task, costs, count * share)
+        angle = self._angle(task, costs, count * frame.rows_per_term)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
@@ -202,8 +211,8 @@ class Whitened(Method):
             radius = in_box(curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=each), frame)
         candidates.insert(0, (radius, frame, np.eye(task.n_features)))
         # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
-        longest = task.row_radius(candidates[-1][0], frame)
-        rough = latest if longest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
+        furthest = task.row_radius(candidates[-1][0], frame)
+        rough = latest if furthest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
         expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
         judged = judge(task, frame.unit, rough, 1 / (math.sqrt(count) * expected))
         reach, shown, back = min(candidates, key=lambda found: judged(judged_length(found[0], found[2], far), found[2]))
@@ -217,9 +226,12 @@ class Whitened(Method):
         left = leaving.allowed_at(reach, cost, task.relation), leaving.scale(cost, task.relation)
         if start is None:
             reach = widened(reach, left[0] / count, expected, task.n_features)
+            reach = shortened(reach, left[0] / count, angle)
         found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
         reach = task.row_radius(reach, shown)
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
+        if reach < asked_radius:  # so many rows were clipped that the level of variances has to be corrected
+            white = unclipped(white, reach)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
         variances = quadratic_forms(back, white)
@@ -242,7 +254,8 @@ class Whitened(Method):
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
         tails = None if task.pairs else partial(lost_by, columns, back, white, reach, clipped_share)
         measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
-        return replace(estimate, measured=measured, holes=shares)
+        notes = (*estimate.notes, SHORTENED) if reach < asked_radius else estimate.notes
+        return replace(estimate, measured=measured, holes=shares, notes=notes)
 
     def _whiten(
         self,
@@ -286,7 +299,7 @@ class Whitened(Method):
             turn = (factors[:, None] * basis) @ turn
             # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
             view, size = turned_by(frame, turn)
-            least, most = d * float(levels.min()) / size**2, _longest(found, basis, factors, noise) / size**2
+            least, most = d * float(levels.min()) / size**2, longest(found, basis, factors, noise) / size**2
             turn, back = view.factors[:, None] * view.directions, view.directions.T / view.factors
             trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
             before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
@@ -300,6 +313,13 @@ class Whitened(Method):
                     break  # short directions matter little to those that are asked for
                 best = figure
         return frame, found_so_far[0], found_so_far[-1], turn
+
+    def _angle(self, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> float:
+        """sinΘ that noise alone is likely to make, from public facts; 0 where rounds see what rows are like."""
+        k, terms = task.n_components, rows / (2 if task.pairs else 1)
+        if k is None or not leading(task) or task.private_rank or _noise_of_round(task, costs, terms) < _BLIND:
+            return 0.0
+        return usual_error(self.outline(task, int(rows)), task.n_features, k)
 
     def _assemble(
         self,
@@ -340,13 +360,6 @@ def judge(task: Task, unit: Floats, rough: Floats, sampling: float = 0.0) -> Cal
         return noise_left(rough, sampling)
     across = noise_across(rough * np.outer(unit, unit), k)
     return lambda radius, back: across(radius, unit[:, None] * back)
-
-
-def _longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
-    """The mean square of turned rows, by a noisy moment, and twice its noise: the trace is known better than levels."""
-    weights = factors**2
-    spread = math.sqrt(2) * noise * float(np.linalg.norm(weights))
-    return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread
 
 
 def _least_noise(task: Task, view: WhitenedRows, rough: Floats) -> float:

@@ -28,7 +28,7 @@ from dpeigen._validate import check_choice, check_count, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
-from dpeigen.methods.location import CUTOFF, Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
@@ -68,7 +68,7 @@ class Kendall(Method):
         of distances s = |x − y|/√2. It is looked up in a table of its values at 256 public points in each octave, and
         never sees a distance of the data.
     radius : for "winsorized" a public radius or "private" (paid: the median distance); for the redescending ones a
-        public cutoff c or "private" (1.4 times that median); for a function its bound, at which its values are cut.
+        public cutoff c or "private" (1.4 times that median or more); for a function its bound, where values are cut.
     design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
         of 8,192 rows, for data larger than memory; "auto" takes all up to 20,000 rows and then about 2·10⁸ pairs.
     constants : "sharp", or "published" as printed; the guarantee then states what they give.
@@ -196,7 +196,11 @@ class Kendall(Method):
         if isinstance(radius, str):
             question = RadiusHolding(differences, half=True)
             median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
-            radius = median * float(differences.unit[0]) * (CUTOFF if self.transform in REDESCENDING else 1.0)
+            radius = (
+                median
+                * float(differences.unit[0])
+                * (cutoff_factor(task.n_features) if self.transform in REDESCENDING else 1.0)
+            )
         transform = framed_transform(self.transform, radius, 1.0, type(self).__name__)
         cost = costs[Purpose.TAU]
         law = law_for(cost)

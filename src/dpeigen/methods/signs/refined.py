@@ -45,7 +45,7 @@ from dpeigen._validate import check_choice, check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
-from dpeigen.methods.location import CUTOFF, Weights, ask_center, center_integers, center_shares
+from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share
 from dpeigen.methods.scores import variance_share
@@ -67,6 +67,7 @@ from dpeigen.stats.stretch import Stretched
 __all__ = ["Refined", "even_factors", "next_deviation", "variance_reach"]
 
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
+_HELD = 0.03  # of normal rows are longer than a private cutoff, once looks have shown how unequal directions are
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 _USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
@@ -83,8 +84,8 @@ class Refined(Method):
         that a private one costs little; but there are half as many. For few rows.
     only_directions : pay for nothing else: variances are relative to their sum, as the sign moments show them, and no
         private centre is found (directions then come from differences). For very few rows.
-    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", 1.4 times a paid
-        length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
+    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", at least 1.4 times a
+        paid length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
     emphasis : factors on the default shares of the budget by purpose.
     """
 
@@ -178,7 +179,7 @@ class Refined(Method):
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
             view = Stretched(frame, *along)
-            far = None if cutoff is None else cutoff * _longer(view, model)
+            far = None if cutoff is None else cutoff * self._longer(view, model)
             releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
         if model is None:
@@ -221,7 +222,19 @@ class Refined(Method):
         if not isinstance(self.cutoff, str):
             return None if self.cutoff is None else self.cutoff / float(frame.unit[0])
         question = RadiusHolding(frame, half=True)
-        return CUTOFF * curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        return cutoff_factor(frame.n_features) * median
+
+    def _longer(self, view: Stretched, model: SignModel | None) -> float:
+        """How many times as long as before the cutoff is, for stretched rows."""
+        if model is None:
+            return 1.0
+        before, after = _spread(model), _spread(model, view)
+        same = math.sqrt(after[0] / before[0])
+        if not isinstance(self.cutoff, str):
+            return same
+        held = math.sqrt(_square(after, _HELD) / _square(before, 0.5))
+        return max(same, held / cutoff_factor(len(model.directions.T)))
 
     def _ask_squares(
         self,
@@ -274,15 +287,21 @@ def _ask_signs(curator: Curator, view: Stretched, cutoff: float | None, purpose:
     return sign_release(found, view, weighted=cutoff is not None)
 
 
-def _longer(view: Stretched, model: SignModel | None) -> float:
-    """How many times as long as before rows of the model are, at the root of their mean square, when stretched."""
-    if model is None or not len(view.factors):
-        return 1.0
-    along = (model.directions @ view.directions.T) ** 2
-    stretched = 1 + along @ (view.factors**2 - 1)
-    excess, rest = model.variances - 1, float(len(view.directions.T) + (view.factors**2 - 1).sum())
-    before = len(view.directions.T) + float(excess.sum())
-    return math.sqrt((rest + float(excess @ stretched)) / before)
+def _spread(model: SignModel, view: Stretched | None = None) -> tuple[float, float]:
+    """(mean square of rows of the model, stretched or not; the degrees of freedom that its squares vary like)."""
+    d = model.directions.shape[1]
+    covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions
+    if view is not None and len(view.factors):
+        stretch = np.eye(d) + (view.directions.T * (view.factors - 1)) @ view.directions
+        covariance = stretch @ covariance @ stretch
+    trace = float(np.trace(covariance))
+    return trace, trace**2 / float((covariance**2).sum())
+
+
+def _square(spread: tuple[float, float], share: float) -> float:
+    """The squared length that this share of normal rows exceeds, about."""
+    mean, freedom = spread
+    return mean * float(chdtri(freedom, share)) / freedom
 
 
 def even_factors(levels: Floats, others: int) -> Floats:

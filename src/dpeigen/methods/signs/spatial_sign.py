@@ -25,7 +25,7 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centered_frame, location
-from dpeigen.methods.location import CUTOFF, center_integers, center_shares, within
+from dpeigen.methods.location import center_integers, center_shares, cutoff_factor, within
 from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
@@ -59,7 +59,7 @@ class SpatialSign(Method):
         beyond a cutoff, for clusters of outliers; or a bounded function ξ ≥ 0 of lengths, looked up in a table of its
         values at public points.
     radius : for "winsorized" a public radius or "private" (paid: the median length); for the redescending ones a
-        public cutoff or "private" (1.4 times that median); for a function its bound.
+        public cutoff or "private" (1.4 times that median or more); for a function its bound.
     emphasis : factors on the default shares of the budget by purpose, such as {"variances": 2.0}.
     """
 
@@ -169,7 +169,8 @@ class SpatialSign(Method):
             return framed_transform(self.transform, self.radius, float(frame.unit[0]), type(self).__name__)
         question = RadiusHolding(frame, half=True)
         median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
-        return Transform.of(self.transform, median * (CUTOFF if self._descends else 1.0), type(self).__name__)
+        factor = cutoff_factor(frame.n_features) if self._descends else 1.0
+        return Transform.of(self.transform, median * factor, type(self).__name__)
 
     def _signs(self, curator: Curator, frame: Frame, transform: Transform, cost: Cost) -> SignRelease:
         plain = transform.kind == "spherical"
