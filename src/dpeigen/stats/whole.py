@@ -46,10 +46,11 @@ class Turn:
     integers: Floats
     exponents: Integers
 
-    def rows(self, block: Any) -> Floats:
-        """The integers z of a block, a new array."""
-        rows = self.view.frame.image_and_holes(block, self.unit)[0]
-        return np.rint(rows, out=rows)
+    def rows(self, block: Any) -> NDArray[Any]:
+        """The integers z of a block, a new array; in single precision where the rows are."""
+        rows = self.view.frame.image_and_holes(block, self.unit, single=True)[0]
+        found: NDArray[Any] = np.rint(rows, out=rows)
+        return found
 
     def scaled(self, rows: Floats) -> Floats:
         """Tz of integer rows, exact but for the last bit of a double."""
@@ -75,12 +76,12 @@ class Turn:
         size = float(np.linalg.norm(self.integers * self._sizes[:, None]))
         return 1.01 * (d + 2) * _SINGLE * size * math.sqrt(d) * 2.0**_ROW_BITS + 1e-3
 
-    def doubtful(self, rows: Floats, limit: float) -> NDArray[np.intp]:
+    def doubtful(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
         """The rows of which single precision does not show that |Tz| is at most so many grid steps."""
         sure = (limit - self._off) * (1 - (len(self.integers) + 4) * 2 * _SINGLE)
         if self._off > _DOUBTFUL * limit or not single_is_precise():
             return np.arange(len(rows))
-        turned = rows.astype(np.float32) @ self._single
+        turned = rows.astype(np.float32, copy=False) @ self._single
         np.multiply(turned, turned, out=turned)
         squares = turned @ np.ones(len(self.integers), dtype=np.float32)
         return np.flatnonzero(~(squares <= np.float32(sure * sure)))
@@ -146,7 +147,7 @@ class WholeRows:
             rows = self.turn.rows(block[start : start + size])
             doubted = self.turn.doubtful(rows, limit - math.sqrt(len(self._total)) / 2)
             if len(doubted):
-                doubtful.append(rows[doubted])
+                doubtful.append(rows[doubted].astype(np.float64, copy=False))
                 places.append(start + doubted)
                 rows[doubted] = 0.0
             self._add(rows)
@@ -170,9 +171,10 @@ class WholeRows:
         """Rounded rows of this length are no longer than so many steps but one before they are rounded."""
         return max(0.0, levels - math.sqrt(len(self._total)) / 2 - 2)
 
-    def _add(self, rows: Floats) -> None:
+    def _add(self, rows: NDArray[Any]) -> None:
         if self._rows + len(rows) > MOST_WHOLE:
             self._flush()
+        rows = rows.astype(np.float64, copy=False)  # sums of products are exact in doubles
         self._pending += exact_product(rows.T, rows)
         self._total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
         self._rows += len(rows)
