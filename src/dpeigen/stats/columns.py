@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpeigen._types import Floats, Integers
+from dpeigen._types import Integers
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.moments import chunk_rows
@@ -23,14 +24,37 @@ __all__ = ["CELLS", "OCTAVES", "REACH", "ColumnHistogram", "Octaves", "Sizes", "
 
 REACH = 200  # half octaves: sizes from 2^−100 to 2^100 have cells of their own
 OCTAVES = 64  # to either side of zero: places up to 2^64 units away
-CELLS = 256  # that a stretch of a column is divided into
-_FRACTION, _BIAS = 52, 1023  # of a double: bits of the fraction, and what is added to the exponent
-_UNSIGNED, _ONE = 2**63 - 1, 2**_FRACTION
-_ROOT = int(np.float64(math.sqrt(0.5)).view(np.int64)) % _ONE  # the fraction of √½, and of all numbers √½·2^j
+CELLS = 256  # that a stretch of a column is divided into, at most
+_CHUNK_CELLS = 4  # rows of a chunk for each cell, at least
+_ROOT = math.sqrt(0.5)
 
 
-_EXPONENTS = np.clip(np.arange(2048) - (_BIAS - 1), 0, OCTAVES)
-_OCTAVE_OF = np.concatenate([OCTAVES + _EXPONENTS, OCTAVES - _EXPONENTS])  # by sign and exponent
+@dataclass(frozen=True)
+class _Bits:
+    """How a number lies in memory: its fraction, then the exponent plus ``bias``, then the sign."""
+
+    integer: type[np.signedinteger[Any]]
+    fraction: int
+    bias: int
+
+    @property
+    def one(self) -> int:
+        """Of the exponent."""
+        return int(2**self.fraction)
+
+    @property
+    def unsigned(self) -> int:
+        """All bits but the sign."""
+        return int(np.iinfo(self.integer).max)
+
+    @property
+    def after_root(self) -> int:
+        """What makes the exponent one larger from √½·2^j on."""
+        root = np.array(_ROOT, dtype=f"f{np.dtype(self.integer).itemsize}").view(self.integer)
+        return self.one - int(root) % self.one
+
+
+_BITS = {np.dtype(np.float64): _Bits(np.int64, 52, 1023), np.dtype(np.float32): _Bits(np.int32, 23, 127)}
 
 
 class ColumnHistogram(Statistic):
@@ -41,7 +65,7 @@ class ColumnHistogram(Statistic):
     def __init__(self, frame: Frame, columns: tuple[int, ...]) -> None:
         self.frame, self.columns, self.count = frame, columns, 0
         self.counts: Integers = np.zeros((len(columns), self.n_cells), dtype=np.int64)
-        self._repeated: Integers | None = None
+        self._repeated: NDArray[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_repeated": None}
@@ -51,11 +75,12 @@ class ColumnHistogram(Statistic):
 
     def update(self, block: Any) -> Any:
         size = chunk_rows(self.frame.n_columns) // 4 * 2  # an even number: cells are worked on beside the entries
+        size = max(size, _CHUNK_CELLS * self.n_cells // 2 * 2)  # counts are added up once for each chunk
         for start in range(0, len(block), size):
-            self.tally(*self.frame.image_and_holes(block[start : start + size]))
+            self.tally(*self.frame.image_and_holes(block[start : start + size], single=True))
         return self
 
-    def tally(self, rows: Floats, holes: NDArray[np.bool_] | None = None) -> None:
+    def tally(self, rows: NDArray[Any], holes: NDArray[np.bool_] | None = None) -> None:
         """Take in framed rows; an entry that is a hole falls into no cell."""
         self.count += len(rows)
         slots = self.n_cells + 2  # the first and the last are for entries that have no cell
@@ -63,15 +88,16 @@ class ColumnHistogram(Statistic):
         cells = self._cells(entries)
         if holes is not None:
             holes = holes if holes.shape[1] in (1, len(self.columns)) else holes[:, list(self.columns)]
-            cells = np.where(holes, self.n_cells, cells)
-        cells += self._places(len(cells))
+            cells = np.where(holes, cells.dtype.type(self.n_cells), cells)
+        cells += self._places(len(cells), cells.dtype)
         found = np.bincount(cells.ravel(), minlength=len(self.columns) * slots)
         self.counts += found.reshape(len(self.columns), slots)[:, 1:-1]
 
-    def _places(self, rows: int) -> Integers:
+    def _places(self, rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
         """The slot of cell 0 of every column, repeated for so many rows: faster than row by row."""
-        if self._repeated is None or len(self._repeated) < rows:
-            self._repeated = np.tile(np.arange(len(self.columns)) * (self.n_cells + 2) + 1, (rows, 1))
+        if self._repeated is None or len(self._repeated) < rows or self._repeated.dtype != kind:
+            slots = np.arange(len(self.columns), dtype=kind) * kind.type(self.n_cells + 2) + kind.type(1)
+            self._repeated = np.tile(slots, (rows, 1))
         return self._repeated[:rows]
 
     def merge(self, other: Any) -> Any:
@@ -80,8 +106,11 @@ class ColumnHistogram(Statistic):
         return self
 
     @abstractmethod
-    def _cells(self, entries: Floats) -> Integers:
-        """The cell of every finite entry, a new array; −1 or `n_cells` for none."""
+    def _cells(self, entries: NDArray[Any]) -> NDArray[Any]:
+        """The cell of every finite entry, a new array; −1 or `n_cells` for none.
+
+        Entries are in single or double precision, cells in integers of the same size.
+        """
 
 
 class Sizes(ColumnHistogram):
@@ -89,13 +118,14 @@ class Sizes(ColumnHistogram):
 
     n_cells = 2 * REACH + 1
 
-    def _cells(self, entries: Floats) -> Integers:
-        bits = entries.view(np.int64) & _UNSIGNED
-        cells = bits >> _FRACTION  # the exponent, and once more, one larger from √2 on: together half octaves
-        bits += _ONE - _ROOT
-        bits >>= _FRACTION
+    def _cells(self, entries: NDArray[Any]) -> NDArray[Any]:
+        kind = _BITS[entries.dtype]
+        bits = entries.view(kind.integer) & kind.unsigned
+        cells = bits >> kind.fraction  # the exponent, and once more, one larger from √2 on: together half octaves
+        bits += kind.after_root
+        bits >>= kind.fraction
         cells += bits
-        cells += REACH - 2 * _BIAS
+        cells += REACH - 2 * kind.bias
         return _clipped(cells, -1, self.n_cells - 1)
 
 
@@ -104,23 +134,38 @@ class Octaves(ColumnHistogram):
 
     n_cells = 2 * OCTAVES + 1
 
-    def _cells(self, entries: Floats) -> Integers:
-        codes = np.ascontiguousarray(entries).view(np.uint64) >> np.uint64(_FRACTION)  # sign and exponent, 12 bits
-        return np.take(_OCTAVE_OF, codes.view(np.int64), mode="clip")
+    def _cells(self, entries: NDArray[Any]) -> NDArray[Any]:
+        kind = _BITS[entries.dtype]
+        bits = np.ascontiguousarray(entries).view(kind.integer)
+        cells = bits & kind.unsigned
+        cells >>= kind.fraction
+        cells -= kind.bias - 1
+        _clipped(cells, 0, OCTAVES)
+        signs = bits >> (8 * cells.itemsize - 1)  # 0, or −1
+        cells ^= signs
+        cells -= signs
+        cells += OCTAVES
+        return cells
 
 
 class Stretch(ColumnHistogram):
-    """Places by equal cells: cell j holds entries from j up to j + 1; those outside 0 … CELLS have none."""
+    """Places by equal cells: cell j holds entries from j up to j + 1; those outside 0 … ``n_cells`` have none."""
 
-    n_cells = CELLS
+    def __init__(self, frame: Frame, columns: tuple[int, ...], n_cells: int = CELLS) -> None:
+        self.n_cells = n_cells
+        super().__init__(frame, columns)
 
-    def _cells(self, entries: Floats) -> Integers:
+    def fresh(self) -> Stretch:
+        return Stretch(self.frame, self.columns, self.n_cells)
+
+    def _cells(self, entries: NDArray[Any]) -> NDArray[Any]:
         inside = np.maximum(entries, -1.0)
-        np.minimum(inside, CELLS, out=inside)
-        return np.floor(inside, out=inside).astype(np.int64)
+        np.minimum(inside, self.n_cells, out=inside)
+        return np.floor(inside, out=inside).astype(_BITS[entries.dtype].integer)
 
 
-def _clipped(cells: Integers, low: int, high: int) -> Integers:
+def _clipped(cells: NDArray[Any], low: int, high: int) -> NDArray[Any]:
     """In place, and several times as fast as `np.clip`."""
     np.maximum(cells, low, out=cells)
-    return np.minimum(cells, high, out=cells)
+    found: NDArray[Any] = np.minimum(cells, high, out=cells)
+    return found
