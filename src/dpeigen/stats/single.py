@@ -5,11 +5,12 @@ proven about how precise it is. But two neighbouring tables must be rounded alik
 public, like its number of columns; that of a block may follow from the values in it. So only rows that are marked as
 `SingleRows`, a whole table at a time, are framed like this. It takes half the time.
 
-The centre is taken off in two parts, so that a place far from 0 costs no precision that the rows have.
+A centre far from 0 is taken off in two parts, so that it costs no precision that the rows have.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = ["FiniteRows", "FiniteSingleRows", "SingleRows", "Steps", "known", "si
 
 Steps = list[tuple[np.ufunc, NDArray[Any]]]
 _LARGEST = 2.0**100  # of facts, and one over the least: far from where single precision ends
+_NOTHING = 2.0**-22  # of the largest entry, or of one unit: what may be left out of a centre
 _TRIES = 3  # steps of single precision that an end of the box may have to be moved by
 
 
@@ -58,7 +60,8 @@ def single_steps(
     near = whole.astype(np.float32)
     rest, times = (whole - near).astype(np.float32), weights.astype(np.float32)
     moved: Steps = [] if center is None else [(np.subtract, near)]
-    moved += [(np.subtract, rest)] if rest.any() else []
+    if (np.abs(rest) * np.abs(weights)).max(initial=0.0) > _NOTHING * min(limit, 1.0 if box is None else math.inf):
+        moved.append((np.subtract, rest))
     moved.append((np.multiply, times))
     if box is None:
         return moved
