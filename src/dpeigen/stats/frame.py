@@ -140,15 +140,22 @@ class Frame:
         """Refuse what `image` would refuse, without making an image; whether there is no hole."""
         return self._holes(self._rows(block, single=True)) is None
 
-    def scaled_image(self, block: Any, times: float) -> Floats | None:
-        """The image times a number, an array that may be written to; None where that takes another pass."""
+    def scaled_image(self, block: Any, times: float, out: Floats | None = None) -> Floats | None:
+        """The image times a number, an array that may be written to; None where that takes another pass.
+
+        The top of ``out`` where rows would be converted: fresh memory costs more than that.
+        """
         if self.weights is None or self.pairs:
             return None
         if self.box is None and self.missing != "correct":  # as in `quick_image`
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self._rows(block) if self.center is None else self._rows(block) - self.center
                 return np.multiply(rows, self.weights * times, out=None if self.center is None else rows)
-        return self.image_and_holes(block, times)[0]
+        rows = self.image_and_holes(block, times, single=True)[0]
+        if rows.dtype == np.float64 or out is None:
+            return rows.astype(np.float64, copy=False)
+        np.copyto(out[: len(rows)], rows)
+        return out[: len(rows)]
 
     def image_and_holes(
         self, block: Any, times: float = 1.0, *, single: bool = False

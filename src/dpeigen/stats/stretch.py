@@ -89,7 +89,7 @@ class WhitenedRows(_Turned):
         scores, times = self.scores(block)
         return self.times_factors(scores, times, out=scores)
 
-    def scaled_image(self, block: Any, times: float) -> Floats | None:
+    def scaled_image(self, block: Any, times: float, out: Floats | None = None) -> Floats | None:  # noqa: ARG002
         """The image times a number, an array that may be written to; None where that takes another pass."""
         if not is_near(self.frame):
             return None

@@ -67,6 +67,10 @@ class Turn:
         return np.ascontiguousarray((self.integers * self._sizes[:, None]).T.astype(np.float32))
 
     @cached_property
+    def _ones(self) -> NDArray[np.float32]:
+        return np.ones(len(self.integers), dtype=np.float32)
+
+    @cached_property
     def _off(self) -> float:
         """How far a turned row in single precision may be off, in grid steps.
 
@@ -83,7 +87,7 @@ class Turn:
             return np.arange(len(rows))
         turned = rows.astype(np.float32, copy=False) @ self._single
         np.multiply(turned, turned, out=turned)
-        squares = turned @ np.ones(len(self.integers), dtype=np.float32)
+        squares = turned @ self._ones
         return np.flatnonzero(~(squares <= np.float32(sure * sure)))
 
     def moment(self, gram: ExactSum) -> ExactSum:
@@ -134,6 +138,8 @@ class WholeRows:
         self.turn, self._gram, self._pending = turn, ExactSum((d, d)), np.zeros((d, d))
         self._total: Integers = np.zeros(d, dtype=np.int64)
         self._rows = 0  # in `_pending`
+        self._room: Floats | None = None  # for rows in doubles: fresh memory costs more than the conversion
+        self._held_ones = np.empty(0)
 
     def take(self, block: Any, levels: int, size: int) -> tuple[Floats, Floats]:
         """Take the rows of a block that are inside so many grid steps; the others as they came, and their Tz.
@@ -174,10 +180,20 @@ class WholeRows:
     def _add(self, rows: NDArray[Any]) -> None:
         if self._rows + len(rows) > MOST_WHOLE:
             self._flush()
-        rows = rows.astype(np.float64, copy=False)  # sums of products are exact in doubles
+        if rows.dtype != np.float64:  # sums of products are exact in doubles
+            if self._room is None or len(self._room) < len(rows):
+                self._room = np.empty(rows.shape)
+            room = self._room[: len(rows)]
+            np.copyto(room, rows)
+            rows = room
         self._pending += exact_product(rows.T, rows)
-        self._total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
+        self._total += exact_product(self._ones(len(rows)), rows).astype(np.int64)
         self._rows += len(rows)
+
+    def _ones(self, count: int) -> Floats:
+        if len(self._held_ones) < count:
+            self._held_ones = np.ones(count)
+        return self._held_ones[:count]
 
     def _flush(self) -> None:
         self._gram.add(self._pending.astype(np.int64))
