@@ -41,7 +41,7 @@ _EXACT = 2.0**24  # sums of integers up to this are exact in single precision
 _ROWS = int(_EXACT) // _LEVELS**2  # sums of products of entries of so many rows are
 _CHUNK = 5 * _ROWS  # rows that are worked on at a time
 _MOST = 2**20  # rows whose sums are moved to long integers at once
-_LEAST_COLUMNS, _MOST_COLUMNS = 24, 1024  # fewer are quick anyway; of more, sums would leave single precision
+_MOST_COLUMNS = 1024  # of more, sums would leave single precision
 _SKEW = 0.1  # that rounded directions may have, in the units of turned rows
 
 
@@ -85,7 +85,7 @@ def rough_map(view: RowView, step: float) -> RoughMap | None:
     if not isinstance(frame, Frame) or not is_near(frame) or frame.pairs or not frame.reach > 0:
         return None
     d, coarse = frame.n_features, step * _COARSE
-    if not _LEAST_COLUMNS <= d < _MOST_COLUMNS or not frame.reach <= coarse * 2.0**20:
+    if not d < _MOST_COLUMNS or not frame.reach <= coarse * 2.0**20:
         return None
     if not isinstance(view, WhitenedRows):
         return RoughMap(frame, 1 / coarse, None, None, np.eye(d), coarse**2 / 12)
