@@ -23,6 +23,7 @@ __all__ = ["FiniteRows", "FiniteSingleRows", "SingleRows", "Steps", "known", "si
 Steps = list[tuple[np.ufunc, NDArray[Any]]]
 _LARGEST = 2.0**100  # of facts, and one over the least: far from where single precision ends
 _NOTHING = 2.0**-22  # of the largest entry, or of one unit: what may be left out of a centre
+_COARSE = 2.0**-8  # of the largest entry: where the ends of the box are off by more, single precision is too coarse
 _TRIES = 3  # steps of single precision that an end of the box may have to be moved by
 
 
@@ -48,7 +49,7 @@ def known(rows: NDArray[Any], *, finite: bool) -> NDArray[Any]:
 def single_steps(
     center: Floats | None, weights: Floats | None, box: tuple[Floats, Floats] | None, limit: float
 ) -> Steps | None:
-    """The steps of a frame in single precision; None where its facts are too large or too small for that.
+    """The steps of a frame in single precision; None where that does not hold its facts, or hardly.
 
     With a box no entry comes out larger than ``limit``, in single precision too.
     """
@@ -65,9 +66,14 @@ def single_steps(
     moved.append((np.multiply, times))
     if box is None:
         return moved
-    ends = [_within(end, near, moved, limit) for end in box]
-    if ends[0] is None or ends[1] is None:
-        return None
+    ends = []
+    for end in box:
+        found, image = _within(end, near, moved, limit)
+        exact = np.clip((end - whole) * weights, -limit, limit)
+        held = np.abs(end) <= _LARGEST  # a box that is wider than single precision reaches is none
+        if found is None or (held & ~(np.abs(image - exact) <= _COARSE * limit)).any():
+            return None
+        ends.append(found)
     return [(np.maximum, ends[0]), (np.minimum, ends[1]), *moved]
 
 
@@ -76,16 +82,18 @@ def _moderate(weights: Floats) -> bool:
     return bool(sizes.min(initial=1.0) >= 1 / _LARGEST and sizes.max(initial=1.0) <= _LARGEST)
 
 
-def _within(end: Floats, center: NDArray[np.float32], steps: Steps, limit: float) -> NDArray[np.float32] | None:
-    """An end of the box, moved towards the centre until its image is no larger than the limit."""
+def _within(
+    end: Floats, center: NDArray[np.float32], steps: Steps, limit: float
+) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
+    """An end of the box, moved towards the centre until its image is no larger than the limit, and the image."""
     with np.errstate(over="ignore"):
-        found = end.astype(np.float32)
+        found = image = end.astype(np.float32)
         for _ in range(_TRIES):
             image = found
             for function, fact in steps:
                 image = function(image, fact)
             outside = ~(np.abs(image) <= limit)
             if not outside.any():
-                return found
+                return found, image
             found = np.where(outside, np.nextafter(found, center), found)
-    return None
+    return None, image
