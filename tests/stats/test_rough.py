@@ -136,7 +136,9 @@ def test_it_is_asked_where_noise_hides_the_rounding():
     del rows
     plain = Moment(Lattice(view, 1.0), GaussianLaw(), 5)
     asked = RoughMoment.instead_of(plain, noise=1e-3)
-    assert isinstance(asked, RoughMoment) and asked.lattice == plain.lattice and asked.weight == 5
+    assert isinstance(asked, RoughMoment)
+    assert asked.lattice == plain.lattice
+    assert asked.weight == 5
     assert RoughMoment.instead_of(plain, noise=1e-9) is plain
     assert RoughMoment.instead_of(Moment(Lattice(Frame(D), 1.0), GaussianLaw()), noise=1.0).view == Frame(D)
     steep = WhitenedRows(frame, view.directions, np.geomspace(1e-6, 1.0, D))

@@ -49,7 +49,7 @@ def test_no_entry_leaves_the_box(seed, times):
 
 
 def test_facts_that_single_precision_does_not_hold_are_left_to_doubles():
-    rows, frame = table()
+    rows, _frame = table()
     for center, weights in ((1e120, 1.0), (0.0, 1e120), (0.0, 1e-120)):
         facts = np.full(D, center), np.full(D, weights)
         assert single_steps(*facts, None, math.inf) is None
@@ -68,7 +68,8 @@ def test_holes_are_filled_and_make_no_other_row_different():
         whole, found = filled.image(known(rows, finite=True)), filled.image(known(broken, finite=False))
         others = np.delete(np.arange(200), [7, 90])
         assert np.array_equal(found[others], whole[others])
-        assert found[7, 3] == 0.0 and not found[90].any()
+        assert found[7, 3] == 0.0
+        assert not found[90].any()
 
 
 @pytest.mark.parametrize("kind", ["octaves", "stretch", "sizes", "norms", "sums", "nested"])

@@ -129,4 +129,3 @@ class Stretch(ColumnHistogram):
         inside = np.maximum(entries, np.float32(-1))
         np.minimum(inside, np.float32(self.n_cells), out=inside)
         return np.floor(inside, out=inside).astype(np.int64)
-
