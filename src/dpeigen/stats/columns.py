@@ -25,7 +25,6 @@ __all__ = ["CELLS", "OCTAVES", "REACH", "ColumnHistogram", "Octaves", "Sizes", "
 REACH = 200  # half octaves: sizes from 2^−100 to 2^100 have cells of their own
 OCTAVES = 64  # to either side of zero: places up to 2^64 units away
 CELLS = 256  # that a stretch of a column is divided into, at most
-_CHUNK_CELLS = 4  # rows of a chunk for each cell, at least
 _FRACTION, _BIAS = 23, 127  # of single precision: bits of the fraction, and what is added to the exponent
 _UNSIGNED, _ONE = 2**31 - 1, 2**_FRACTION
 _ROOT = int(np.float32(math.sqrt(0.5)).view(np.int32)) % _ONE  # the fraction of √½, and of all numbers √½·2^j
@@ -54,7 +53,6 @@ class ColumnHistogram(Statistic):
 
     def update(self, block: Any) -> Any:
         size = chunk_rows(self.frame.n_columns) // 4 * 2  # an even number: cells are worked on beside the entries
-        size = max(size, _CHUNK_CELLS * self.n_cells // 2 * 2)  # counts are added up once for each chunk
         for start in range(0, len(block), size):
             self.tally(*self.frame.image_and_holes(block[start : start + size], single=True))
         return self
