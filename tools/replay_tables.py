@@ -265,6 +265,10 @@ def _dask(table: Floats, path: Path) -> Any:  # noqa: ARG001
     return dask.array.from_array(table, chunks=(max(1, len(table) // 3), table.shape[1]))
 
 
+def _single(table: Floats, path: Path) -> Any:  # noqa: ARG001
+    return np.clip(table, -1e30, 1e30).astype(np.float32)
+
+
 SOURCES: dict[str, Callable[[Floats, Path], Any]] = {
     "array": lambda table, path: table,  # noqa: ARG005
     "frame": _frame,
@@ -273,4 +277,4 @@ SOURCES: dict[str, Callable[[Floats, Path], Any]] = {
     "block function": lambda table, path: BlockSource(lambda: _blocks(table), n_features=table.shape[1]),  # noqa: ARG005
     "list of blocks": lambda table, path: BlockSource(list(_blocks(table)), n_features=table.shape[1]),  # noqa: ARG005
 }
-LONG_SOURCES = {**SOURCES, "dask": _dask}
+LONG_SOURCES = {**SOURCES, "single": _single, "dask": _dask}

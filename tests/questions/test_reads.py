@@ -18,16 +18,27 @@ import numpy as np
 import pytest
 
 import dpeigen.papers  # noqa: F401  so that all questions are known
-from dpeigen.questions import CellCounts, ClassSums, ColumnCounts, PrintedRanges, PrintedTopEigenvalue, Question
+from dpeigen.questions import (
+    CellCounts,
+    ClassSums,
+    ColumnCounts,
+    GaussianLaw,
+    Moment,
+    PrintedRanges,
+    PrintedTopEigenvalue,
+    Question,
+    RoughMoment,
+)
 from dpeigen.questions.nested import grid_from, radius_from
 from dpeigen.questions.radius import RadiusLeaving, RadiusNear
 from dpeigen.questions.rows import RowsThatCount, RowsUsed
-from dpeigen.stats import Frame
+from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.cells import PlaneView
 from dpeigen.stats.stretch import WhitenedRows
 
 from .test_questions import AWAY, BASIS, CASES, FRAME, WHITENED
 
+BOXED = Frame(4, np.zeros(4), np.full(4, 0.1), (np.full(4, -20.0), np.full(4, 20.0)))
 OTHER = WhitenedRows(FRAME, BASIS, np.array([0.25, 0.36, 0.64, 1.0]))
 PLANE = PlaneView(Frame(3), BASIS[:2, :3], np.array([[-1.0, 1.0], [-2.0, 2.0]]), np.array([1.0, 2.0]), (0, 1, 2), (3,))
 QUESTIONS = [case.question for case in CASES.values()] + [
@@ -43,6 +54,9 @@ QUESTIONS = [case.question for case in CASES.values()] + [
     RadiusNear(WHITENED, 10.0, together=(WHITENED, OTHER), within=slice(184, 216)),
     RadiusNear(AWAY, 10.0, within=grid_from(2.0)),
     radius_from(AWAY, 10.0, 2.0, near=True),
+    RoughMoment(Lattice(BOXED, 1.0), GaussianLaw()),
+    RoughMoment(Lattice(WhitenedRows(BOXED, BASIS, np.array([0.5, 0.6, 0.8, 1.0])), 0.5), GaussianLaw(), 5),
+    Moment(Lattice(BOXED, 1.0), GaussianLaw()),
 ]
 
 

@@ -32,7 +32,8 @@ from dpeigen.sources.memory import ArraySource, Batch, PartSource
 from dpeigen.sources.shuffled import ShuffledSource, shuffled
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import FiniteRows, Frame, RowView
+from dpeigen.stats.frame import Frame, RowView
+from dpeigen.stats.single import known
 
 __all__ = ["Answer", "C", "Curator", "DataCurator"]
 
@@ -99,8 +100,8 @@ class DataCurator(Curator):
             units = None if whole is None else whole.part(None if found is None else found[0], enough, self.__rng)
             part = self.__source if found is None else PartSource(found[1], self.__source)
             self.__samples[key] = self.__source, part, units
-            if known_finite and found is not None and type(self.__source) is ArraySource:
-                self.__know_finite(key, found[1])
+            if found is not None and self.__units is None and type(self.__source) is ArraySource:
+                self.__mark(key, found[1], finite=known_finite)
         other = copy(self)
         (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
         other.known_terms = None if self.known_terms is None else self.known_terms * share
@@ -118,10 +119,10 @@ class DataCurator(Curator):
             whole &= view.look(block)
         return whole
 
-    def __know_finite(self, key: tuple[int, float], rows: NDArray[Any]) -> None:
-        """Rows in memory, and a part of them, had no hole: later passes need not look for one."""
+    def __mark(self, key: tuple[int, float], rows: NDArray[Any], *, finite: bool) -> None:
+        """Rows in memory, and a part of them: whether later passes need not look for holes, and their precision."""
         before, _, units = self.__samples[key]
-        whole, part = (PartSource(each.view(FiniteRows), before) for each in (self.__held(), rows))
+        whole, part = (PartSource(known(each, finite=finite), before) for each in (self.__held(), rows))
         self.__source = whole
         self.__samples[key], self.__samples[id(whole), key[1]] = (before, part, units), (whole, part, units)
 

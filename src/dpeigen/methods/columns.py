@@ -418,7 +418,9 @@ def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple
         cells = np.clip(np.ceil(width / (scale * _FINE) * (1 - 1e-9)), 1, CELLS)
         view = Frame(len(scale), low, cells / width, missing=task.missing)
         each = part_of(sum_of(third, third), looks)
-        counts = curator.measure(ColumnCounts(view, "stretch", everything), purpose=Purpose.PLACES, cost=each)
+        most = min(CELLS, int(cells.max()) + 1)  # the best cell and its neighbours are looked at
+        asked = ColumnCounts(view, "stretch", everything, most)
+        counts = curator.measure(asked, purpose=Purpose.PLACES, cost=each)
         width = width / cells
         best = _fullest(counts, gaussian, cells)[0]
         low = low + best * width

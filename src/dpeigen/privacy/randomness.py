@@ -215,7 +215,7 @@ class SystemRandomness(Randomness):
         # Sorting 64-bit keys is a uniform order but for ties, which are drawn again.
         while True:
             keys = self._words(n)
-            order = np.argsort(keys, kind="stable")
+            order = np.argsort(keys)
             if not np.any(np.diff(keys[order]) == 0):
                 return order
 

@@ -16,6 +16,7 @@ from dpeigen.questions.printed import PrintedRanges, PrintedTopEigenvalue
 from dpeigen.questions.radius import RadiusHolding, RadiusLeaving, RadiusNear
 from dpeigen.questions.ranges import Ranges
 from dpeigen.questions.reaches import ColumnReaches, shows_scale
+from dpeigen.questions.rough import RoughMoment
 from dpeigen.questions.scale import EigenvalueRatios, TopEigenvalue
 from dpeigen.questions.spectrum import Directions, Eigenvalues, NoisyEigenvalues, RankOne, Rayleigh
 from dpeigen.questions.spiked import BulkVariance, LeadingEigenvalues, LeadingProjector, ProjectedMoment
@@ -65,6 +66,7 @@ __all__ = [
     "Ranges",
     "RankOne",
     "Rayleigh",
+    "RoughMoment",
     "SymmetricLaw",
     "Tau",
     "TopEigenvalue",

@@ -25,13 +25,13 @@ from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.noise import noise_scale, perturb
 from dpeigen.privacy.randomness import Generator
 from dpeigen.questions.base import People, Question, plain_noise
-from dpeigen.stats.columns import ColumnHistogram, Octaves, Sizes, Stretch
+from dpeigen.stats.columns import CELLS, ColumnHistogram, Octaves, Sizes, Stretch
 from dpeigen.stats.frame import Frame
 
 __all__ = ["ColumnCounts", "NoisyCounts"]
 
 _UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row where the noise is Gaussian
-_STATISTICS: dict[str, type[ColumnHistogram]] = {"sizes": Sizes, "octaves": Octaves, "stretch": Stretch}
+_STATISTICS: dict[str, type[ColumnHistogram]] = {"sizes": Sizes, "octaves": Octaves}
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,15 @@ class NoisyCounts:
 
 @dataclass(frozen=True)
 class ColumnCounts(Question[NoisyCounts]):
-    """Counts of framed entries by ``cells`` (`stats.columns`), in these columns only."""
+    """Counts of framed entries by ``cells`` (`stats.columns`), in these columns only.
+
+    A stretch has ``n_cells`` cells, a public or released number.
+    """
 
     rows: Frame
     cells: Literal["sizes", "octaves", "stretch"]
     columns: tuple[int, ...]
+    n_cells: int = CELLS
 
     @property
     def view(self) -> Frame:
@@ -62,12 +66,14 @@ class ColumnCounts(Question[NoisyCounts]):
 
     @property
     def reads(self) -> tuple[Hashable | Frame, ...]:
-        return self.cells, self.rows, self.columns
+        return self.cells, self.rows, self.columns, self.n_cells
 
     def mechanism(self, cost: Cost) -> str:
         return plain_noise(cost)
 
     def statistic(self) -> ColumnHistogram:
+        if self.cells == "stretch":
+            return Stretch(self.rows, self.columns, self.n_cells)
         return _STATISTICS[self.cells](self.rows, self.columns)
 
     def scale(self, cost: Cost, relation: Relation) -> float:

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Bools, Floats
 from dpeigen.stats.products import exact_product
+from dpeigen.stats.single import FiniteRows, SingleRows, Steps, single_steps
 from dpeigen.stats.tiles import Tiles
 
 __all__ = [
     "LARGEST_FACT",
     "LARGEST_FLOAT",
     "BadRowsError",
-    "FiniteRows",
     "Frame",
     "Missing",
     "RowView",
@@ -74,10 +74,6 @@ def _own(array: Floats | None) -> Floats | None:
     copied = np.array(array)
     copied.setflags(write=False)
     return copied
-
-
-class FiniteRows(np.ndarray[Any, np.dtype[Any]]):
-    """Rows in memory that were looked at before, all of them, and had no hole: nobody has to look again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,22 +140,33 @@ class Frame:
         """Refuse what `image` would refuse, without making an image; whether there is no hole."""
         return self._holes(self._rows(block, single=True)) is None
 
-    def scaled_image(self, block: Any, times: float) -> Floats | None:
-        """The image times a number, an array that may be written to; None where that takes another pass."""
+    def scaled_image(self, block: Any, times: float, out: Floats | None = None) -> Floats | None:
+        """The image times a number, an array that may be written to; None where that takes another pass.
+
+        The top of ``out`` where rows would be converted: fresh memory costs more than that.
+        """
         if self.weights is None or self.pairs:
             return None
         if self.box is None and self.missing != "correct":  # as in `quick_image`
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self._rows(block) if self.center is None else self._rows(block) - self.center
                 return np.multiply(rows, self.weights * times, out=None if self.center is None else rows)
-        return self.image_and_holes(block, times)[0]
+        rows = self.image_and_holes(block, times, single=True)[0]
+        if rows.dtype == np.float64 or out is None:
+            return rows.astype(np.float64, copy=False)
+        np.copyto(out[: len(rows)], rows)
+        return out[: len(rows)]
 
-    def image_and_holes(self, block: Any, times: float = 1.0) -> tuple[Floats, Bools | None]:
+    def image_and_holes(
+        self, block: Any, times: float = 1.0, *, single: bool = False
+    ) -> tuple[NDArray[Any], Bools | None]:
         """The framed rows, and which of their entries are holes (rows × columns, or rows × 1); None for none.
 
-        ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing.
+        ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing. ``single``:
+        whether rows that were framed in single precision are wanted so; the numbers are the same.
         """
-        rows = self._rows(block, single=not self.pairs)
+        plain_pairs = self.box is None and self.weights is None and isinstance(block, SingleRows)
+        rows = self._rows(block, single=not self.pairs or plain_pairs)
         holes = None if isinstance(block, FiniteRows) else self._holes(rows)
         with np.errstate(invalid="ignore", over="ignore"):
             if self.pairs:
@@ -167,9 +174,10 @@ class Frame:
                 if self.weights is not None:
                     rows *= self.weights if times == 1.0 else self.weights * times
             else:
-                rows = self._in_tiles(rows, times)
+                rows = self._in_tiles(rows, times, in_single=isinstance(block, SingleRows))
             if self.weights is not None:
                 rows = rows if self.reach < math.inf else finite(rows)
+        rows = rows if single else rows.astype(np.float64, copy=False)
         return (rows, None) if holes is None else (np.where(holes, 0.0, rows), holes)
 
     def _differences(self, rows: Floats, holes: Bools | None) -> tuple[Floats, Bools | None]:
@@ -182,13 +190,24 @@ class Frame:
         rows = found
         return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
 
-    def _in_tiles(self, rows: NDArray[Any], times: float) -> Floats:
+    def _in_tiles(self, rows: NDArray[Any], times: float, *, in_single: bool) -> NDArray[Any]:
         """Rows clipped, centred and weighted; may be the rows themselves."""
+        single = self._single_steps(times) if in_single else None
+        if single is not None:
+            return self._tiles.applied(single, rows, (times, np.float32))
         low, high = self.box or (None, None)
         weights = self.weights if self.weights is None or times == 1.0 else self.weights * times
         facts = zip(_STEPS, (low, high, self.center, weights), strict=True)
         steps = [(function, fact) for function, fact in facts if fact is not None]
-        return self._tiles.applied(steps, rows, times) if steps else rows.astype(np.float64, copy=False)
+        return self._tiles.applied(steps, rows, (times, np.float64)) if steps else rows.astype(np.float64, copy=False)
+
+    def _single_steps(self, times: float) -> Steps | None:
+        made, steps = self.__dict__.get("_single", (math.nan, None))  # threads may replace it meanwhile
+        if made != times:
+            weights = None if self.weights is None else self.weights * times
+            steps = single_steps(self.center, weights, self.box, self.reach * times)
+            self.__dict__["_single"] = times, steps
+        return steps
 
     @cached_property
     def _tiles(self) -> Tiles:
@@ -289,12 +308,13 @@ def bounded_norms(rows: Floats, unit: float) -> Floats:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", integers, integers)) / unit)
 
 
-def finite(values: Floats) -> Floats:
+def finite(values: NDArray[Any]) -> NDArray[Any]:
     """The same numbers, those that overflowed set to the largest there is (in place)."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # then each of them is
             return values
-    return np.clip(values, -LARGEST_FLOAT, LARGEST_FLOAT, out=values)
+    largest = np.finfo(values.dtype).max
+    return np.clip(values, -largest, largest, out=values)
 
 
 def _same_facts(first: Frame | ScoreFrame, second: Frame | ScoreFrame) -> bool:

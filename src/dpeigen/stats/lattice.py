@@ -91,7 +91,7 @@ class Lattice:
             roots = root_shares(block.sizes)[:, None]
             block = block.rows
         if self.shape == "ball" and isinstance(self.frame, (Frame, WhitenedRows)):
-            scaled = self.frame.scaled_image(block, scale)
+            scaled = self.frame.scaled_image(block, scale, out)
             if scaled is not None:
                 if roots is not None:
                     scaled *= roots

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.base import Statistic
-from dpeigen.stats.frame import RowView
+from dpeigen.stats.frame import Frame, RowView, bounded_norms, bounded_unit
 from dpeigen.stats.moments import chunk_rows
 from dpeigen.stats.products import single_is_precise
+from dpeigen.stats.single import SingleRows
 from dpeigen.stats.stretch import WhitenedRows, is_near, lengths_of
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import Together, UnitBlock
@@ -25,6 +26,7 @@ __all__ = ["GRID", "NormHistogram", "NormHistograms", "told_lengths"]
 
 _WIDE = 24  # columns from which turning rows takes most of the time
 GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 4, 48 * 4 + 1) / 4)
+_EDGES = np.concatenate([[-np.inf], GRID, [np.inf]])  # of cells; infinite lengths lie in none
 
 
 def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
@@ -39,15 +41,36 @@ def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
         return [view.lengths(scores, times) for view in views]
     rows, found = first.integer_rows(block), []
     for view, squares in zip(views, first.rough_squares(rows, views), strict=True):
-        lengths, (off, part) = np.sqrt(squares), view.rough_error()
-        away = off + part * lengths
-        doubtful = np.searchsorted(GRID, lengths - away) != np.searchsorted(GRID, lengths + away)
-        doubtful |= ~np.isfinite(lengths)  # too long for single precision
+        lengths = np.sqrt(squares)
+        doubtful = _doubtful(lengths, *view.rough_error())
         if doubtful.any():
             scores, times = first.exact_scores(rows[doubtful])
             lengths[doubtful] = view.lengths(scores, times)
         found.append(lengths)
     return found
+
+
+def _doubtful(lengths: Floats, off: float, part: float) -> NDArray[np.bool_]:
+    """Of lengths that may be off by so much and such a part of them: which may lie in another cell."""
+    away, cells = off + part * lengths, np.searchsorted(GRID, lengths)
+    return np.asarray(~((lengths - away > _EDGES[cells]) & (lengths + away < _EDGES[cells + 1])))  # NaN too
+
+
+def _told(view: RowView, block: Any) -> Floats:
+    """Lengths of framed rows; in the cell of the exact one where rows are in single precision, as above."""
+    if not isinstance(view, Frame) or not is_near(view) or not isinstance(block, SingleRows) or not single_is_precise():
+        return lengths_of(view, block)
+    unit, d = bounded_unit(view.reach, view.n_columns), view.n_columns
+    rows = view.image_and_holes(block, unit, single=True)[0]
+    whole = np.rint(rows, out=rows)
+    if whole.dtype != np.float32:
+        return bounded_norms(whole, unit)
+    lengths = np.sqrt((whole * whole) @ np.ones(d, dtype=np.float32)).astype(np.float64)
+    lengths /= unit
+    doubtful = _doubtful(lengths, 0.0, (d + 10) * 2.0**-24)  # of d squares, each rounded, in whatever order
+    if doubtful.any():
+        lengths[doubtful] = bounded_norms(whole[doubtful].astype(np.float64), unit)
+    return lengths
 
 
 class NormHistogram(Statistic):
@@ -73,7 +96,7 @@ class NormHistogram(Statistic):
             return self.tally_people(block, block.together[0])
         size = chunk_rows(self.frame.n_columns)
         for start in range(0, len(block), size):
-            self.tally(lengths_of(self.frame, block[start : start + size]))
+            self.tally(_told(self.frame, block[start : start + size]))
         return self
 
     def tally(self, lengths: Floats) -> None:

@@ -15,13 +15,23 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 
-__all__ = ["blas_is_exact", "check_blas", "exact_product", "passes", "precise_in_single", "single_is_precise"]
+__all__ = [
+    "blas_is_exact",
+    "check_blas",
+    "exact_in_single",
+    "exact_product",
+    "passes",
+    "precise_in_single",
+    "single_is_exact",
+    "single_is_precise",
+]
 
 _BITS = 53  # of a double's significand
 _INEXACT = (
@@ -72,20 +82,36 @@ def precise_in_single(product: Callable[[NDArray[np.float32], NDArray[np.float32
     return True
 
 
+def exact_in_single(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
+    """``left @ right`` for integers in single precision whose sums of absolute products stay at or below 2^24."""
+    if single_is_exact():
+        product: NDArray[np.float32] = left @ right
+        return product
+    return exact_product(left.astype(np.float64), right.astype(np.float64)).astype(np.float32)
+
+
+@cache
+def single_is_exact() -> bool:
+    """Whether sums of products of integers in single precision fill its 24 bits; run once in each process."""
+    return single_is_precise() and passes(np.matmul, np.float32)
+
+
 def check_blas(method: str) -> None:
     """Refuse a method whose proof is about sums of products in doubles that are no integers."""
     if not blas_is_exact():
         raise RuntimeError(f"method={method!r} cannot be used. {_INEXACT} {_REMEDY} Nothing was spent.")
 
 
-def passes(product: Callable[[Floats, Floats], Floats]) -> bool:
-    """Whether a product of matrices is exact for integers whose sums fill the bits of a double, in many shapes."""
+def passes(product: Callable[[Any, Any], Any], kind: type[np.floating[Any]] = np.float64) -> bool:
+    """Whether a product of matrices is exact for integers whose sums fill the bits of a number, in many shapes."""
+    bits = np.finfo(kind).nmant + 1
     for rows, columns, depth in _SHAPES:
-        left, right = _wide_integers((rows, depth), depth, 1), _wide_integers((depth, columns), depth, 2)
+        left = _wide_integers((rows, depth), depth, 1, bits).astype(kind)
+        right = _wide_integers((depth, columns), depth, 2, bits).astype(kind)
         pairs = [
             (left, right),
             (right.T, right),  # NumPy has a kernel of its own for this
-            (np.ones((1, depth)), right),
+            (np.ones((1, depth), kind), right),
             (right.T[:, ::-1], left.T[::-1]),  # with strides
         ]
         if not all(np.array_equal(product(a, b), _by_integers(a, b)) for a, b in pairs):
@@ -93,9 +119,9 @@ def passes(product: Callable[[Floats, Floats], Floats]) -> bool:
     return True
 
 
-def _wide_integers(shape: tuple[int, int], depth: int, salt: int) -> Floats:
-    """Integers with many ones in their bits, as large as sums of ``depth`` products below 2^53 allow; none random."""
-    largest = math.isqrt(2**_BITS // depth)
+def _wide_integers(shape: tuple[int, int], depth: int, salt: int, bits: int = _BITS) -> Floats:
+    """Integers with many ones in their bits, as large as sums of ``depth`` products below 2^bits allow; none random."""
+    largest = math.isqrt(2**bits // depth)
     numbers = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape) + salt
     small = (numbers * 0x9E3779B1 + salt * 0x85EBCA6B) % max(1, largest // 8)
     return (largest - small).astype(np.float64)

@@ -89,7 +89,7 @@ class WhitenedRows(_Turned):
         scores, times = self.scores(block)
         return self.times_factors(scores, times, out=scores)
 
-    def scaled_image(self, block: Any, times: float) -> Floats | None:
+    def scaled_image(self, block: Any, times: float, out: Floats | None = None) -> Floats | None:  # noqa: ARG002
         """The image times a number, an array that may be written to; None where that takes another pass."""
         if not is_near(self.frame):
             return None
@@ -113,18 +113,23 @@ class WhitenedRows(_Turned):
     def _unit(self) -> float:
         return bounded_unit(self.frame.reach, self.n_columns)
 
-    def integer_rows(self, block: Any) -> Floats:
-        """Framed rows in steps so fine that sums of scores fill a double; only where the frame is near."""
-        rows = self.frame.image_and_holes(block, self._unit)[0]
-        return np.rint(rows, out=rows)
+    def integer_rows(self, block: Any) -> NDArray[Any]:
+        """Framed rows in steps so fine that sums of scores fill a double; only where the frame is near.
 
-    def exact_scores(self, rows: Floats) -> tuple[Floats, float]:
+        In single precision where the rows are.
+        """
+        rows = self.frame.image_and_holes(block, self._unit, single=True)[0]
+        found: NDArray[Any] = np.rint(rows, out=rows)
+        return found
+
+    def exact_scores(self, rows: NDArray[Any]) -> tuple[Floats, float]:
         """`scores` of integer rows."""
+        rows = rows.astype(np.float64, copy=False)
         return exact_product(rows, self._integers), 2.0 ** -exact_bits(self.n_columns) / self._unit
 
-    def rough_squares(self, rows: Floats, views: Sequence[WhitenedRows]) -> Floats:
+    def rough_squares(self, rows: NDArray[Any], views: Sequence[WhitenedRows]) -> Floats:
         """Squared lengths of integer rows in views along this basis, views × rows, in single precision."""
-        scores = rows.astype(np.float32) @ self._single
+        scores = rows.astype(np.float32, copy=False) @ self._single
         np.multiply(scores, scores, out=scores)
         weights = np.stack([view.factors**2 for view in views], axis=1).astype(np.float32)
         return (scores @ weights).T.astype(np.float64) / self._unit**2

@@ -46,10 +46,11 @@ class Turn:
     integers: Floats
     exponents: Integers
 
-    def rows(self, block: Any) -> Floats:
-        """The integers z of a block, a new array."""
-        rows = self.view.frame.image_and_holes(block, self.unit)[0]
-        return np.rint(rows, out=rows)
+    def rows(self, block: Any) -> NDArray[Any]:
+        """The integers z of a block, a new array; in single precision where the rows are."""
+        rows = self.view.frame.image_and_holes(block, self.unit, single=True)[0]
+        found: NDArray[Any] = np.rint(rows, out=rows)
+        return found
 
     def scaled(self, rows: Floats) -> Floats:
         """Tz of integer rows, exact but for the last bit of a double."""
@@ -66,6 +67,10 @@ class Turn:
         return np.ascontiguousarray((self.integers * self._sizes[:, None]).T.astype(np.float32))
 
     @cached_property
+    def _ones(self) -> NDArray[np.float32]:
+        return np.ones(len(self.integers), dtype=np.float32)
+
+    @cached_property
     def _off(self) -> float:
         """How far a turned row in single precision may be off, in grid steps.
 
@@ -75,14 +80,14 @@ class Turn:
         size = float(np.linalg.norm(self.integers * self._sizes[:, None]))
         return 1.01 * (d + 2) * _SINGLE * size * math.sqrt(d) * 2.0**_ROW_BITS + 1e-3
 
-    def doubtful(self, rows: Floats, limit: float) -> NDArray[np.intp]:
+    def doubtful(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
         """The rows of which single precision does not show that |Tz| is at most so many grid steps."""
         sure = (limit - self._off) * (1 - (len(self.integers) + 4) * 2 * _SINGLE)
         if self._off > _DOUBTFUL * limit or not single_is_precise():
             return np.arange(len(rows))
-        turned = rows.astype(np.float32) @ self._single
+        turned = rows.astype(np.float32, copy=False) @ self._single
         np.multiply(turned, turned, out=turned)
-        squares = turned @ np.ones(len(self.integers), dtype=np.float32)
+        squares = turned @ self._ones
         return np.flatnonzero(~(squares <= np.float32(sure * sure)))
 
     def moment(self, gram: ExactSum) -> ExactSum:
@@ -133,6 +138,8 @@ class WholeRows:
         self.turn, self._gram, self._pending = turn, ExactSum((d, d)), np.zeros((d, d))
         self._total: Integers = np.zeros(d, dtype=np.int64)
         self._rows = 0  # in `_pending`
+        self._room: Floats | None = None  # for rows in doubles: fresh memory costs more than the conversion
+        self._held_ones = np.empty(0)
 
     def take(self, block: Any, levels: int, size: int) -> tuple[Floats, Floats]:
         """Take the rows of a block that are inside so many grid steps; the others as they came, and their Tz.
@@ -146,7 +153,7 @@ class WholeRows:
             rows = self.turn.rows(block[start : start + size])
             doubted = self.turn.doubtful(rows, limit - math.sqrt(len(self._total)) / 2)
             if len(doubted):
-                doubtful.append(rows[doubted])
+                doubtful.append(rows[doubted].astype(np.float64, copy=False))
                 places.append(start + doubted)
                 rows[doubted] = 0.0
             self._add(rows)
@@ -170,12 +177,23 @@ class WholeRows:
         """Rounded rows of this length are no longer than so many steps but one before they are rounded."""
         return max(0.0, levels - math.sqrt(len(self._total)) / 2 - 2)
 
-    def _add(self, rows: Floats) -> None:
+    def _add(self, rows: NDArray[Any]) -> None:
         if self._rows + len(rows) > MOST_WHOLE:
             self._flush()
+        if rows.dtype != np.float64:  # sums of products are exact in doubles
+            if self._room is None or len(self._room) < len(rows):
+                self._room = np.empty(rows.shape)
+            room = self._room[: len(rows)]
+            np.copyto(room, rows)
+            rows = room
         self._pending += exact_product(rows.T, rows)
-        self._total += exact_product(np.ones(len(rows)), rows).astype(np.int64)
+        self._total += exact_product(self._ones(len(rows)), rows).astype(np.int64)
         self._rows += len(rows)
+
+    def _ones(self, count: int) -> Floats:
+        if len(self._held_ones) < count:
+            self._held_ones = np.ones(count)
+        return self._held_ones[:count]
 
     def _flush(self) -> None:
         self._gram.add(self._pending.astype(np.int64))

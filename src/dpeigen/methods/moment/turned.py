@@ -16,7 +16,7 @@ from dpeigen.methods.base import Task
 from dpeigen.methods.holes import Holes, known_shares
 from dpeigen.methods.moment.base import center_weight
 from dpeigen.privacy import Cost
-from dpeigen.questions import GaussianLaw, Moment, SymmetricLaw, WishartLaw, moment_within
+from dpeigen.questions import GaussianLaw, Moment, RoughMoment, SymmetricLaw, WishartLaw, moment_within
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.measured import Measured
@@ -82,14 +82,20 @@ def ask_moment(
     costs: Mapping[Purpose, Cost],
     task: Task,
     first: float | None = None,
+    *,
+    rough: bool = False,
 ) -> SeenMoment:
     """A noisy mean of zzᵀ over clipped rows. About a private centre their mean is taken out of it.
 
-    A radius that was found from a ``first`` one on has read the rows already.
+    A radius that was found from a ``first`` one on has read the rows already. ``rough``: rows may be rounded as far as
+    the noise hides it.
     """
     law = law_of(task)
     weight = _weight_of_mean(costs[purpose], count, task)
     plain = Moment(Lattice(view, radius), law, weight)
+    if rough:
+        noise = law.deviation(task.n_features, costs[purpose], task.relation) * radius**2 / count
+        plain = RoughMoment.instead_of(plain, noise)
     question = plain if first is None else moment_within(view, radius, first, law, weight)
     found = curator.measure(question, purpose=purpose, cost=costs[purpose])
     step = question.lattice.step

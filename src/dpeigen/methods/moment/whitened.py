@@ -283,7 +283,7 @@ class Whitened(Method):
         best = math.inf
         resolved = _resolved(task, costs, count)
         for _ in range(_ROUNDS):
-            seen = ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task)
+            seen = ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task, rough=True)
             found, noise = seen.second, seen.deviation  # not shrunk: that draws eigenvalues together
             if seen.mean is not None and frame.center is not None:
                 mean = shrunk_mean(seen.mean, noise / seen.weight)

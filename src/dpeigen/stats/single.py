@@ -1,0 +1,99 @@
+"""Framed rows in single precision, for tables that are in single precision as a whole.
+
+Rounding a framed entry to 24 bits is elementwise, so the image of a row still depends on that row alone, and nothing is
+proven about how precise it is. But two neighbouring tables must be rounded alike. The type of a table in memory is
+public, like its number of columns; that of a block may follow from the values in it. So only rows that are marked as
+`SingleRows`, a whole table at a time, are framed like this. It takes half the time.
+
+A centre far from 0 is taken off in two parts, so that it costs no precision that the rows have.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpeigen._types import Floats
+
+__all__ = ["FiniteRows", "FiniteSingleRows", "SingleRows", "Steps", "known", "single_steps"]
+
+Steps = list[tuple[np.ufunc, NDArray[Any]]]
+_LARGEST = 2.0**100  # of facts, and one over the least: far from where single precision ends
+_NOTHING = 2.0**-22  # of the largest entry, or of one unit: what may be left out of a centre
+_COARSE = 2.0**-8  # of the largest entry: where the ends of the box are off by more, single precision is too coarse
+_TRIES = 3  # steps of single precision that an end of the box may have to be moved by
+
+
+class FiniteRows(np.ndarray[Any, np.dtype[Any]]):
+    """Rows in memory that were looked at before, all of them, and had no hole: nobody has to look again."""
+
+
+class SingleRows(np.ndarray[Any, np.dtype[Any]]):
+    """Rows of a table in memory that is in single precision as a whole."""
+
+
+class FiniteSingleRows(FiniteRows, SingleRows):
+    """Both."""
+
+
+def known(rows: NDArray[Any], *, finite: bool) -> NDArray[Any]:
+    """All rows of a table in memory, or some of them, marked; ``finite``: all of them were looked at."""
+    if rows.dtype == np.float32:
+        return rows.view(FiniteSingleRows if finite else SingleRows)
+    return rows.view(FiniteRows) if finite else rows
+
+
+def single_steps(
+    center: Floats | None, weights: Floats | None, box: tuple[Floats, Floats] | None, limit: float
+) -> Steps | None:
+    """The steps of a frame in single precision; None where that does not hold its facts, or hardly.
+
+    With a box no entry comes out larger than ``limit``, in single precision too.
+    """
+    if weights is None:
+        return None
+    whole = np.zeros_like(weights) if center is None else center
+    if not (np.abs(whole).max(initial=0.0) <= _LARGEST and _moderate(weights)):
+        return None
+    near = whole.astype(np.float32)
+    rest, times = (whole - near).astype(np.float32), weights.astype(np.float32)
+    moved: Steps = [] if center is None else [(np.subtract, near)]
+    if (np.abs(rest) * np.abs(weights)).max(initial=0.0) > _NOTHING * min(limit, 1.0 if box is None else math.inf):
+        moved.append((np.subtract, rest))
+    moved.append((np.multiply, times))
+    if box is None:
+        return moved
+    ends = []
+    for end in box:
+        found, image = _within(end, near, moved, limit)
+        exact = np.clip((end - whole) * weights, -limit, limit)
+        held = np.abs(end) <= _LARGEST  # a box that is wider than single precision reaches is none
+        if found is None or (held & ~(np.abs(image - exact) <= _COARSE * limit)).any():
+            return None
+        ends.append(found)
+    return [(np.maximum, ends[0]), (np.minimum, ends[1]), *moved]
+
+
+def _moderate(weights: Floats) -> bool:
+    sizes = np.abs(weights)
+    return bool(sizes.min(initial=1.0) >= 1 / _LARGEST and sizes.max(initial=1.0) <= _LARGEST)
+
+
+def _within(
+    end: Floats, center: NDArray[np.float32], steps: Steps, limit: float
+) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
+    """An end of the box, moved towards the centre until its image is no larger than the limit, and the image."""
+    with np.errstate(over="ignore"):
+        found = image = end.astype(np.float32)
+        for _ in range(_TRIES):
+            image = found
+            for function, fact in steps:
+                image = function(image, fact)
+            outside = ~(np.abs(image) <= limit)
+            if not outside.any():
+                return found, image
+            found = np.where(outside, np.nextafter(found, center), found)
+    return None, image
