@@ -8,8 +8,9 @@ Given are Y = C + E, symmetric, and draws of E. Whatever is computed is a functi
   still has probability (1 − level)/2, and the lower end the smallest under which one as large has. The other
   eigenvalues are set to those whose noisy version is, on average, the one that was seen (`debiased`).
 - *Eigenvectors*: for errors whose law does not depend on the basis, the eigenvectors of C are V̂Qᵀ, with V̂ those of Y
-  and Q those of Λ + E in the eigenbasis of C, with Λ the `debiased` ones. Draws of E change the distances of eigenvalues
-  by as much as these are uncertain, so Λ is not drawn too: that would count the uncertainty twice. A draw has the sign that makes its product with the estimate positive; so does the truth it stands for.
+  and Q those of Λ + E in the eigenbasis of C, where Λ are the `debiased` eigenvalues. Draws of E change the distances
+  between eigenvalues by as much as these are uncertain. So Λ is not drawn too: that would count the uncertainty twice.
+  A draw has the sign that makes its product with the estimate positive; so does the truth it stands for.
 
 >>> spread = gaussian_errors(2, 200, 0.1, np.random.Generator(np.random.PCG64(0)))
 >>> low, high = entry_intervals(np.eye(2), spread, 0.95)
