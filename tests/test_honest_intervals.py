@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, load_release
+from dpeigen.report import write_card
 
 pd = pytest.importorskip("pandas")
 pytestmark = [
@@ -62,6 +63,36 @@ def test_variances_of_skewed_counts_are_held():
             holds += list((low <= truth) & (truth <= high))
     assert np.sum(held) >= 12
     assert np.sum(blind) < np.sum(held)
+
+
+def dominated(seed, long):
+    """One column has nearly all of the variance; 2% of its rows lie far out, or none do."""
+    rng, n = np.random.default_rng(seed), 4000
+    column = rng.normal(size=n) * 40
+    if long:
+        column = np.where(rng.random(n) < 0.02, rng.normal(600, 150, size=n), rng.exponential(20, size=n))
+    rows = np.column_stack([column, rng.normal(size=(n, 3)) * [2.0, 1.0, 1.0]])
+    return PrivatePCA(2, epsilon=2.0, delta=1e-6, random_state=seed).fit(rows).release_, np.var(column)
+
+
+def test_shares_have_one_end_where_a_long_column_was_clipped(tmp_path):
+    """Clipping takes an unknown part of its variance. Twin: a normal column has shares with two ends."""
+    seen = 0
+    for seed in range(3):
+        release, variance = dominated(seed, long=True)
+        truth = variance / (variance + 6)
+        low, high = release.intervals().shares
+        assert low[0] <= truth <= high[0] == 1
+        assert low[1] == 0
+        assert 4 / (variance + 6) <= high[1]
+        seen += release.covariance[0, 0] < variance / 2
+    assert seen == 3  # the released variance is far too small
+    assert "no upper end" in write_card(release, tmp_path / "long").with_name("card.md").read_text()
+    release, _ = dominated(0, long=False)
+    low, high = release.intervals().shares
+    assert high[0] < 1
+    assert low[1] > 0
+    assert "no upper end" not in write_card(release, tmp_path / "normal").with_name("card.md").read_text()
 
 
 @pytest.fixture(scope="module")

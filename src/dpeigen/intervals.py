@@ -17,9 +17,9 @@ from scipy.special import ndtri
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
+from dpeigen.clipped import clipped_warning, long_columns
 from dpeigen.errors import CLEAR, DECOMPOSED, DRAWS, Errors, errors_of, is_correlated
 from dpeigen.privacy.guarantee import MIXED
-from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, quantiles
 from dpeigen.stats.mixed import divided_errors
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Intervals", "check_level", "intervals", "measured_in"]
 
 _LONG = 0.8  # a loading from which on its own square takes part in its error
+_OF_ONE_COLUMN, _MOST = 0.9, 0.5  # squared loading, and share of the variance, of a component that is one long column
 _DETERMINED = 0.75  # mean squared cosine to draws of a direction: less, and it may as well be another one
 _ROUNDING = 1e-10  # of a variance that is 1 by definition
 
@@ -59,6 +60,9 @@ class Intervals:
     clipped : the share of rows that may have been clipped to a paid radius; 0 for a public one and for signs. What that
         took is estimated from what was released (`dpeigen.errors`). A tail of fewer rows than these, in a column where
         noise hides it, is not covered.
+    cut_column : whether clipping may have made the variance of the first component much too small. That component has
+        most of the variance, nearly all of it from one column, of which released counts show that a few rows lie far
+        out. Nothing shows how far. Its share has no upper end then (1), and those of the others no lower one (0).
     determined : (k,) whether the direction of a component is determined. Two equal variances can both stand out of the
         noise: then the plane of both is known, and not which direction in it comes first.
     """
@@ -220,7 +224,19 @@ class Intervals:
     @cached_property
     def shares(self) -> Interval:
         total = max(float(np.trace(self.release.covariance)), 1e-300)
-        return _with(self._shares, np.clip(self.release.eigenvalues / total, 0.0, 1.0), self._released)
+        low, high = self._shares
+        if self.cut_column:
+            first = np.arange(len(low)) == 0
+            low, high = np.where(first, low, 0.0), np.where(first, 1.0, high)
+        return _with((low, high), np.clip(self.release.eigenvalues / total, 0.0, 1.0), self._released)
+
+    @cached_property
+    def cut_column(self) -> bool:
+        if self._correlated or not self._count or clipped_warning(self.release) is None:
+            return False
+        own = self.release.components[0] ** 2
+        most = float(self._debiased[0]) > _MOST * float(self._debiased.sum())
+        return most and own.max() > _OF_ONE_COLUMN and int(own.argmax()) in long_columns(self.release)
 
     @property
     def _shares(self) -> Interval:
@@ -251,7 +267,7 @@ class Intervals:
     def _directions(self) -> tuple[Floats, Floats]:
         """Draws × components × known columns, with the signs of the released components; and these."""
         released = self.release.components[: self._count, self.known]
-        drawn = self._spectrum.directions(self._debiased, made_up_generator(len(self.release.components)), self._count)
+        drawn = self._spectrum.directions(self._debiased, self._count)
         along = np.einsum("mkd,kd->mk", drawn, released)
         return drawn * np.where(along < 0, -1.0, 1.0)[:, :, None], released
 

@@ -19,6 +19,7 @@ def effects(release: Release) -> list[Block]:
         said.append(
             "Intervals: 95% intervals for the population that the rows were drawn from. They allow for privacy noise, "
             f"for clipping as far as it is known, and for sampling. They assume that {_ELLIPTICAL}.{_tails(release)}"
+            f"{_cut(release)}"
         )
     elif release.resolved is not None:
         said.append(
@@ -33,12 +34,29 @@ def effects(release: Release) -> list[Block]:
 
 
 def _tails(release: Release) -> str:
-    """What intervals know of tails, where rows were clipped to a paid radius."""
+    """What intervals know of tails, where rows were clipped to a paid radius; what signs of rows do not show."""
+    if release.measured is not None and release.measured.kind == "signs":
+        return (
+            " Directions of rows do not show whether that holds. For columns with few distinct values, or with rare "
+            "large values, variances and components can be off by more than their intervals say."
+        )
     if clipped_share(release) is None:
         return ""
     return (
         " Where the released radius or counts show longer tails, intervals are wider. Tails of too few rows to be seen "
         "through the noise are not covered."
+    )
+
+
+def _cut(release: Release) -> str:
+    """That shares have one end only, where clipping may have taken any part of the largest variance."""
+    found = release.usual_intervals
+    if found is None or not found.cut_column:
+        return ""
+    column = clean(release.labels[int((release.components[0] ** 2).argmax())])
+    return (
+        f" A few rows of {column} lie far out, and nothing shows how far. Clipping may have made its variance much too "
+        "small, so the share of component 1 has no upper end, and the shares of the others have no lower end."
     )
 
 

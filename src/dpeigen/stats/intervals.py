@@ -8,8 +8,9 @@ Given are Y = C + E, symmetric, and draws of E. Whatever is computed is a functi
   still has probability (1 − level)/2, and the lower end the smallest under which one as large has. The other
   eigenvalues are set to those whose noisy version is, on average, the one that was seen (`debiased`).
 - *Eigenvectors*: for errors whose law does not depend on the basis, the eigenvectors of C are V̂Qᵀ, with V̂ those of Y
-  and Q those of Λ + E in the eigenbasis of C. Q is drawn for eigenvalues that are themselves drawn from their own
-  uncertainty. A draw has the sign that makes its product with the estimate positive; so does the truth it stands for.
+  and Q those of Λ + E in the eigenbasis of C, where Λ are the `debiased` eigenvalues. Draws of E change the distances
+  between eigenvalues by as much as these are uncertain. So Λ is not drawn too: that would count the uncertainty twice.
+  A draw has the sign that makes its product with the estimate positive; so does the truth it stands for.
 
 >>> spread = gaussian_errors(2, 200, 0.1, np.random.Generator(np.random.PCG64(0)))
 >>> low, high = entry_intervals(np.eye(2), spread, 0.95)
@@ -33,9 +34,6 @@ __all__ = ["Interval", "Spectrum", "entry_intervals", "gaussian_errors", "quanti
 
 Interval = tuple[Floats, Floats]
 _ROUNDS = 12  # of the fixed point for eigenvalues
-_OF_VALUES = (
-    1.0  # of their spread that eigenvalues are drawn with for eigenvectors: less, and neighbours swap too seldom
-)
 _STEPS = 5  # of the search for the end of an interval
 _MIXED = 0.05  # squared sine of the angle that errors turn an eigenvector by, up to which the second order is enough
 _COLUMNS, _FEWEST = 40, 48  # from so many columns on, fewer draws are decomposed, and so many at least
@@ -210,16 +208,8 @@ class Spectrum:
         left = float(self.values[j:].mean())
         return left > 0 and float(np.quantile(self._equal(j), level)) - left < _LEVEL_KNOWN * left
 
-    def directions(self, debiased: Floats, rng: Generator, count: int) -> Floats:
+    def directions(self, debiased: Floats, count: int) -> Floats:
         """Draws × count × d of the leading eigenvectors of C, as rows, with the signs of those of Y."""
-        around = self.noisy(debiased)
-        drawn = debiased - _OF_VALUES * (around - around.mean(axis=0))
-        drawn = np.maximum(np.apply_along_axis(isotonic_decreasing, 1, drawn), self.least)
-        order = rng.permutation(len(self.errors))
-        matrices = self.errors[order].copy()
-        index = np.arange(len(debiased))
-        matrices[:, index, index] += drawn
-        turned = np.linalg.eigh(matrices)[1][:, :, ::-1]  # Q: columns are noisy eigenvectors in the basis of C
+        turned = np.linalg.eigh(self.errors + np.diag(debiased))[1][:, :, ::-1]  # Q: noisy ones in the basis of C
         turned = turned * np.where(np.einsum("mjj->mj", turned) < 0, -1.0, 1.0)[:, None, :]
-        rows = turned[:, :count, :] @ self.vectors.T  # row j of Q Vᵀ: eigenvector j of C
-        return np.asarray(rows)
+        return np.asarray(turned[:, :count, :] @ self.vectors.T)  # row j of Q Vᵀ: eigenvector j of C
