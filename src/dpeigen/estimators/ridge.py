@@ -5,11 +5,8 @@ choice of α and the error bound are computed from that release, so they cost no
 
 With public column bounds all columns are first multiplied by public numbers, so that their units do not matter. Every
 feature gets a half-width of 1: predictions have no unit, so no column may get more noise for being measured in grams.
-In the noisy sum the features' part of a row is then at most r = √p long. Let the target's be h. Noise grows as r² + h²,
-and relative to the target it moves coefficients w by an amount proportional to √(1/h² + c²/r²), where c = ‖w‖·r/h. With
-t = h/r, (1 + t²)·√(1/t² + c²) is least at t² = (√(1 + 8c²) − 1)/(4c²). If p features explain a target completely, each
-as spread in its bounds as the target, c is about √p; c² = p/8 is used, since targets are mostly explained in part and
-coefficients are penalised.
+How long the target and the constant (which gives the means) are beside them depends on how much noise there is
+(`methods.joint_lengths`). Methods that do not weigh columns get the target at the length for little noise.
 """
 
 from __future__ import annotations
