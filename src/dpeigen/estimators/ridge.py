@@ -270,6 +270,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         This is not private by itself: predictions for private rows are private data. With ``missing="correct"`` a
         missing cell is put at the released centre of its column.
 
+        Without public bounds, rows were clipped to a radius that was paid for. A feature further out than any clipped
+        row could lie is clipped too: the fit says nothing about such numbers.
+
         Parameters
         ----------
         X : array or table with n rows and p columns
@@ -289,7 +292,17 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     def _predictions(self, X: Any) -> Floats:
         mean = self.release_.mean
         rows = self._filled(X, [np.float64, np.float32], None if mean is None else mean[: self.n_features_in_])
-        return rows @ self.coef_ + self.intercept_
+        reach = self._reach()
+        return (rows if reach is None else np.clip(rows, *reach)) @ self.coef_ + self.intercept_
+
+    def _reach(self) -> tuple[Floats, Floats] | None:
+        """Between which numbers the features of clipped rows lay; None where no row was clipped to a paid radius."""
+        measured, mean = self.release_.measured, self.release_.mean
+        if measured is None or mean is None or measured.outside is None:
+            return None
+        known = np.linalg.norm(measured.back, axis=1) > 0
+        far = np.where(known, measured.radius * np.linalg.norm(measured.back, axis=1), np.inf)[: self.n_features_in_]
+        return mean[: self.n_features_in_] - far, mean[: self.n_features_in_] + far
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
