@@ -11,10 +11,12 @@ import traceback
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -961,3 +963,40 @@ def test_coefficients_converge_where_a_column_is_mostly_zero():
     found = PrivateRidge(epsilon=30.0, delta=1e-6, random_state=0, **bounds).fit(rows, target)
     exact = np.linalg.lstsq(np.column_stack([rows, np.ones(n)]), target, rcond=None)[0][:3]
     assert np.abs((found.coef_ - exact) * rows.std(axis=0)).max() < 0.002
+
+
+def test_a_target_that_is_not_declared_is_named_in_the_refusal():
+    table = pd.DataFrame(X, columns=list("abc")).assign(y=Y)
+    with pytest.raises(ValueError, match="declare the target too"):
+        PrivateRidge(epsilon=1.0, delta=1e-6, columns={"a": "number", "b": "number"}).fit(table, "y")
+
+
+def long_tail(n):
+    """One feature in 200 rows is 60 times as large, which says nothing about the target."""
+    rng = np.random.default_rng(n)
+    rows = rng.normal(size=(n, 4))
+    target = rows @ [1.0, 0.5, 0.0, 0.0] + rng.normal(0, 0.5, size=n)
+    rows[::200, 0] = 60 * rng.normal(size=len(rows[::200]))
+    return rows, target
+
+
+def test_predictions_stop_where_clipped_rows_did():
+    """Its twin, the coefficients by themselves, is far worse than the mean of the target."""
+    rows, target = long_tail(6000)
+    model = PrivateRidge(epsilon=2.0, delta=1e-6, random_state=0).fit(rows[:4000], target[:4000])
+    rows, target = rows[4000:], target[4000:]
+    assert r2_score(target, model.predict(rows)) > 0.5
+    assert r2_score(target, rows @ model.coef_ + model.intercept_) < -1
+    usual = np.abs(rows).max(axis=1) < 3
+    np.testing.assert_allclose(model.predict(rows)[usual], (rows @ model.coef_ + model.intercept_)[usual], rtol=1e-12)
+
+
+def test_nothing_known_of_the_target_is_no_worse_than_its_usual_value():
+    """A target that is 0 but for 1% of ones: nothing of it is seen, and the fit predicts 0."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(1200, 5))
+    target = (rng.random(1200) < 0.01).astype(float)
+    for seed in range(3):
+        model = PrivateRidge(epsilon=1.0, delta=1e-6, random_state=seed).fit(rows, target)
+        assert 5 in model.release_.facts["details"]["columns_without_scale"]
+        assert r2_score(target, model.predict(rows)) > -0.2

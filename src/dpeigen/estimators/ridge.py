@@ -326,6 +326,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             return rows, target_numbers(y), [*names, name]
         if rows.feature_names is None or names.count(y) != 1 or len(names) < 2:
             remedy = f"Its columns are {rows.feature_names}." if rows.feature_names else "X has no names."
+            if rows.feature_names and self.columns is not None:
+                remedy += " Only declared columns are used: declare the target too."
             raise ValueError(f"y must be numbers, or the name of one of the columns of X. Got {y!r}. {remedy}")
         index = names.index(y)
         names.pop(index)
