@@ -59,6 +59,8 @@ def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for option, key in (("category", "categories"), ("ordinal", "levels")):
         for name, text in pairs(option, given.get(option)).items():
+            if "|" not in text and "," in text:
+                raise ValueError(f"--{option} needs | between the levels, as {name}={text.replace(',', '|')}.")
             found.setdefault(name, {})[key] = text.split("|")
     for name, text in pairs("type", given.get("column_type")).items():
         found.setdefault(name, {})["type"] = text
