@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ __all__ = ["column_factors", "joint_box", "target_numbers"]
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
     """What features and target are multiplied by, from half-widths of public bounds (`estimators.ridge`).
 
-    A method that weighs columns gets all half-widths as 1, and gives the target its length (`methods.joint_lengths`).
+    A method that weighs columns gives the target its length in the noisy sum itself (`methods.joint_lengths`).
     """
-    length = 1.0 if weighted else math.sqrt(quiet_length(len(features)))
+    length = quiet_length(len(features)) ** (1.0 if weighted else 0.5)
     return np.append(1 / features, length / target)
 
 

@@ -93,7 +93,7 @@ _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, besid
 _LEAST_OF_MUCH = 0.06  # least, where single rows count: a column whose place is not found has no variance
 _NOISE_OF_PLACES = 0.05  # noise on a count of the last of four looks that is aimed at, as a part of the rows
 _FOUR_LOOKS = 6.75  # 1.5 for what else is paid for, times 4.5 for three looks after the first
-_NEAR_ZERO = 1.5  # scales
+_NEAR_ZERO = 0.75  # scales
 _FINE = 1.0  # scales: the width of the cells that a place is looked for in
 _EDGES = np.arange(-8.0, 3.5, 0.5)  # of half octaves, for differences of normal rows, in log2 of their deviation
 _NORMAL = 2 * np.diff(ndtr(np.exp2(np.append(_EDGES, 3.5)) * math.sqrt(2)))  # of half differences, deviation √½

@@ -90,6 +90,8 @@ def ask_centered_frame(
     if Purpose.CENTER not in costs:
         return frame, radius, None
     center, error = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
+    if isinstance(task.bound, tuple):
+        center = np.clip(center, *task.bound)  # a place that noise made up may lie outside
     return replace(frame, center=center), radius, error
 
 
