@@ -5,11 +5,8 @@ choice of α and the error bound are computed from that release, so they cost no
 
 With public column bounds all columns are first multiplied by public numbers, so that their units do not matter. Every
 feature gets a half-width of 1: predictions have no unit, so no column may get more noise for being measured in grams.
-In the noisy sum the features' part of a row is then at most r = √p long. Let the target's be h. Noise grows as r² + h²,
-and relative to the target it moves coefficients w by an amount proportional to √(1/h² + c²/r²), where c = ‖w‖·r/h. With
-t = h/r, (1 + t²)·√(1/t² + c²) is least at t² = (√(1 + 8c²) − 1)/(4c²). If p features explain a target completely, each
-as spread in its bounds as the target, c is about √p; c² = p/8 is used, since targets are mostly explained in part and
-coefficients are penalised.
+How long the target and the constant (which gives the means) are beside them depends on how much noise there is
+(`methods.joint_lengths`). Methods that do not weigh columns get the target at the length for little noise.
 """
 
 from __future__ import annotations
@@ -273,6 +270,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         This is not private by itself: predictions for private rows are private data. With ``missing="correct"`` a
         missing cell is put at the released centre of its column.
 
+        Without public bounds, rows were clipped to a radius that was paid for. A feature further out than any clipped
+        row could lie is clipped too: the fit says nothing about such numbers.
+
         Parameters
         ----------
         X : array or table with n rows and p columns
@@ -292,7 +292,17 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
     def _predictions(self, X: Any) -> Floats:
         mean = self.release_.mean
         rows = self._filled(X, [np.float64, np.float32], None if mean is None else mean[: self.n_features_in_])
-        return rows @ self.coef_ + self.intercept_
+        reach = self._reach()
+        return (rows if reach is None else np.clip(rows, *reach)) @ self.coef_ + self.intercept_
+
+    def _reach(self) -> tuple[Floats, Floats] | None:
+        """Between which numbers the features of clipped rows lay; None where no row was clipped to a paid radius."""
+        measured, mean = self.release_.measured, self.release_.mean
+        if measured is None or mean is None or measured.outside is None:
+            return None
+        known = np.linalg.norm(measured.back, axis=1) > 0
+        far = np.where(known, measured.radius * np.linalg.norm(measured.back, axis=1), np.inf)[: self.n_features_in_]
+        return mean[: self.n_features_in_] - far, mean[: self.n_features_in_] + far
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -316,6 +326,8 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             return rows, target_numbers(y), [*names, name]
         if rows.feature_names is None or names.count(y) != 1 or len(names) < 2:
             remedy = f"Its columns are {rows.feature_names}." if rows.feature_names else "X has no names."
+            if rows.feature_names and self.columns is not None:
+                remedy += " Only declared columns are used: declare the target too."
             raise ValueError(f"y must be numbers, or the name of one of the columns of X. Got {y!r}. {remedy}")
         index = names.index(y)
         names.pop(index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_vector, complain
 from dpeigen.methods import check_bound
 from dpeigen.methods.base import Box
+from dpeigen.methods.joint_lengths import quiet_length
 from dpeigen.sources.objects import numbers_of
 from dpeigen.stats.frame import LARGEST_FACT
 
@@ -21,12 +21,10 @@ __all__ = ["column_factors", "joint_box", "target_numbers"]
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
     """What features and target are multiplied by, from half-widths of public bounds (`estimators.ridge`).
 
-    Where columns of half-width h are weighted, they enter the noisy sum with half-width √h (`methods.framing`).
+    A method that weighs columns gives the target its length in the noisy sum itself (`methods.joint_lengths`).
     """
-    p = len(features)
-    reach = p / 8  # c²
-    share = p * (math.sqrt(1 + 8 * reach) - 1) / (4 * reach)  # h² = r²·t²
-    return np.append(1 / features, (share if weighted else math.sqrt(share)) / target)
+    length = quiet_length(len(features)) ** (1.0 if weighted else 0.5)
+    return np.append(1 / features, length / target)
 
 
 def joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:

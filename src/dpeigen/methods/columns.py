@@ -62,6 +62,7 @@ __all__ = [
     "scale_integers",
     "scales",
     "scales_share",
+    "settled",
     "share_unit",
     "shows_columns",
     "unknown_note",
@@ -93,6 +94,7 @@ _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, besid
 _LEAST_OF_MUCH = 0.06  # least, where single rows count: a column whose place is not found has no variance
 _NOISE_OF_PLACES = 0.05  # noise on a count of the last of four looks that is aimed at, as a part of the rows
 _FOUR_LOOKS = 6.75  # 1.5 for what else is paid for, times 4.5 for three looks after the first
+_NEAR_ZERO = 0.75  # scales
 _FINE = 1.0  # scales: the width of the cells that a place is looked for in
 _EDGES = np.arange(-8.0, 3.5, 0.5)  # of half octaves, for differences of normal rows, in log2 of their deviation
 _NORMAL = 2 * np.diff(ndtr(np.exp2(np.append(_EDGES, 3.5)) * math.sqrt(2)))  # of half differences, deviation √½
@@ -439,6 +441,15 @@ def _middle(counts: Floats, best: Integers) -> Floats:
     near = np.pad(np.maximum(counts, 0.0), ((0, 0), (1, 1)))
     below, inside, above = (np.take_along_axis(near, best[:, None] + step, axis=1)[:, 0] for step in range(3))
     return 0.5 + (above - below) / np.maximum(below + inside + above, 1.0)
+
+
+def settled(center: Floats, scale: Floats, known: Bools) -> Floats:
+    """The places of columns, 0 for those of which nothing else is known and in whose cell, or beside it, 0 lies.
+
+    A column in which nothing stands out has one value in nearly all rows, which is anywhere in its cell. Mostly it is
+    a rare indicator or count, so that value is 0.
+    """
+    return np.where(~known & (np.abs(center) <= _NEAR_ZERO * scale), 0.0, center)
 
 
 NOTHING_SEEN, NO_CELLS = "Nothing stood out of the noise in column(s)", "Hardly any cell could be read in column(s)"

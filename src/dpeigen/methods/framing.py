@@ -16,6 +16,7 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.holes import Holes
+from dpeigen.methods.joint_lengths import joint_lengths
 from dpeigen.methods.location import Weights, ask_center, center_shares, within
 from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Cost
@@ -89,6 +90,8 @@ def ask_centered_frame(
     if Purpose.CENTER not in costs:
         return frame, radius, None
     center, error = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
+    if isinstance(task.bound, tuple):
+        center = np.clip(center, *task.bound)  # a place that noise made up may lie outside
     return replace(frame, center=center), radius, error
 
 
@@ -97,7 +100,7 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
 
     With column bounds and ``weighted``, columns of half-width h get weight h^{−1/2}: among all diagonal weights this
     minimises the total noise Σᵢⱼ (noise of entry ij)² in the data's own units, which is (Σ 1/wᵢ²)²·(Σ wᵢ²hᵢ²)² up to
-    constants (Cauchy–Schwarz). Equal widths give equal weights.
+    constants (Cauchy–Schwarz). Equal widths give equal weights. Those of a regression are in `methods.joint_lengths`.
     """
     center = task.center if isinstance(task.center, np.ndarray) else None
     if not isinstance(task.bound, tuple):
@@ -111,6 +114,8 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
     origin = np.zeros(task.n_features) if center is None else center
     half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
     weights = 1 / np.sqrt(half) if weighted and np.ptp(half) > 0 else None
+    if weighted and task.regression:
+        weights = np.append(1 / half[:-1], joint_lengths(task)[0] / half[-1])
     frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.missing)
     return frame, float(np.linalg.norm(half if weights is None else half * weights))
 

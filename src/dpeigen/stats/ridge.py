@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 _GRID = 100  # penalties tried by `choose_penalty`
+_LEFT = 0.9  # of the deviation of the noise, in a released matrix, which has been shrunk for it
 
 # Of the largest eigenvalue, for each column: what rounding alone leaves of an eigenvalue that is 0. Sums of a few
 # hundred products were seen to leave 5 times the machine's precision.
@@ -200,10 +201,13 @@ def expected_error(path: RidgePath, penalties: Floats, deviation: float, n_rows:
 
 
 def choose_penalty(path: RidgePath, deviation: float, n_rows: float) -> float:
-    """The λ of least `expected_error` on a grid of 100 from 10⁻⁸ to 10 times the largest eigenvalue of Â."""
+    """The λ of least `expected_error` on a grid of 100 from 10⁻⁸ to 10 times the largest eigenvalue of Â.
+
+    A released matrix has been shrunk for its noise, so that it holds less than all of it (docs/ridge.md).
+    """
     largest = float(path.values.max(initial=0.0)) or 1.0
     grid = largest * np.logspace(-8, 1, _GRID)
-    return float(grid[np.argmin(expected_error(path, grid, deviation, n_rows))])
+    return float(grid[np.argmin(expected_error(path, grid, _LEFT * deviation, n_rows))])
 
 
 @dataclass(frozen=True, eq=False)

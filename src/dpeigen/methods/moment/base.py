@@ -25,6 +25,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, framing_shares, location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares, known_shares
+from dpeigen.methods.joint_lengths import joint_lengths
 from dpeigen.methods.location import center_integers
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
@@ -162,6 +163,12 @@ class MomentMethod(Method):
         if n is None:
             return center_weight(d, offset=0.5, noise=0.0)  # the count rides on this weight too
         noise = self.deviation(d, self.budget(task), task.relation) / n
+        if task.regression and isinstance(task.bound, tuple):
+            target, constant = joint_lengths(task)
+            share = constant / math.hypot(math.sqrt(d - 1), target)
+            found = noise * radius * (1 + share**2) / share * math.sqrt(d)  # the error of the mean that this gives
+            if center_error is None or found < center_error:
+                return max(1, round(LEVELS * share))
         if center_error is None:
             return center_weight(d, offset=0.5, noise=noise)
         # A centre of clipped rows lies off the mean of skewed ones by more than its noise.

@@ -46,6 +46,7 @@ from dpeigen.methods.columns import (
     column_shares,
     own_units,
     rows_for_columns,
+    settled,
     unknown_note,
 )
 from dpeigen.methods.framing import location
@@ -334,6 +335,8 @@ class Whitened(Method):
         values, components = symmetric_eigh((covariance + covariance.T) / 2)
         values, k = np.maximum(values, 0.0), d if task.n_components is None else task.n_components
         center = location(frame, None, task)
+        if center is not None and task.private_center:
+            center = settled(center, columns.scale, columns.known)
         unknown = [int(column) for column in np.flatnonzero(~columns.known)]
         return Estimate(
             components=components[:k],
