@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from dpeigen import PrivateCovariance, PrivatePCA
-from dpeigen.methods.columns import _NORMAL, alike, scales
+from dpeigen.methods.column_scales import _NORMAL, alike, scales
 from dpeigen.questions import NoisyCounts
 from dpeigen.stats import Frame
 from dpeigen.stats.columns import Sizes
@@ -219,7 +219,7 @@ def test_noise_alone_has_no_scale(gaussian, most, monkeypatch):
         return sum(int(scales(each, gaussian)[1].sum()) for each in noise)
 
     assert found() <= most
-    monkeypatch.setattr("dpeigen.methods.columns.filtered_stands_out", lambda columns, gaussian: 3.2)
+    monkeypatch.setattr("dpeigen.methods.column_scales.filtered_stands_out", lambda columns, gaussian: 3.2)
     assert found() > most
 
 
@@ -233,7 +233,7 @@ def test_a_scale_that_noise_makes_far_from_the_others_is_not_believed(monkeypatc
     found = scales(seen, False)[0]
     assert found[2] == found[0]
     assert found[4] == pytest.approx(2.0**20 * found[0])
-    monkeypatch.setattr("dpeigen.methods.columns._LESS", 1.0)
+    monkeypatch.setattr("dpeigen.methods.column_scales._LESS", 1.0)
     assert scales(seen, False)[0][2] > 1e4 * found[0]
 
 

@@ -1,7 +1,7 @@
 """A private centre: where the rows lie, whatever their origin; then their mean about that place.
 
 Guarantee: the composition of its spends, for every data set. Where no bound is public: one scale of all columns from
-differences of rows, and the place of every column by noisy counts in units of it (`methods.columns`), neither of which
+differences of rows, and the place of every column by noisy counts in units of it (`methods.places`), neither of which
 depends on where the rows lie; a radius about that place (`questions.radius`), and the mean of the rows clipped to it
 (`questions.mean`). Where rows are too few for places to stand out of the noise, a first radius and mean about the
 origin take their part (after Biswas, Dong, Kamath, Ullman 2020): the error then grows with the distance from it. With a
@@ -24,8 +24,10 @@ from scipy.special import chdtri
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.columns import ask_one_scale, ask_places, finds_places, place_integers, places_share
+from dpeigen.methods.column_scales import ask_one_scale
+from dpeigen.methods.columns import finds_places, places_share
 from dpeigen.methods.holes import Holes
+from dpeigen.methods.places import ask_places, place_integers
 from dpeigen.methods.radius import radius_share, rows_needed
 from dpeigen.privacy import Cost, PureCost, gaussian_mu
 from dpeigen.questions import ClippedMean, RadiusHolding

@@ -1,9 +1,9 @@
 """``scale=`` with a robust method: columns are divided by their deviations first, then the method sees the rows.
 
 Guarantee: that of the method, for the composition of both. Deviations are public, or paid for by noisy counts of
-differences of rows (`methods.columns`). Dividing the columns of a row by released numbers is a function of that row
-alone, so what the method guarantees for rows it guarantees for divided rows. It gets the largest ε for which everything
-composes to the budget; the split in the guarantee lists every share.
+differences of rows (`methods.column_scales`). Dividing the columns of a row by released numbers is a function of that
+row alone, so what the method guarantees for rows it guarantees for divided rows. It gets the largest ε for which
+everything composes to the budget; the split in the guarantee lists every share.
 
 Why. A covariance is standardised after the fact. Directions of signs are not: those of columns in other units are other
 directions, and a release of a few directions does not tell them. Paid deviations are rough: about those of a normal
@@ -22,14 +22,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Task, standardised
-from dpeigen.methods.columns import (
-    NORMAL_SCALE,
-    ask_scales,
-    scale_integers,
-    scales_share,
-    shows_columns,
-    unknown_note,
-)
+from dpeigen.methods.column_scales import NORMAL_SCALE, ask_scales, scale_integers
+from dpeigen.methods.columns import scales_share, shows_columns, unknown_note
 from dpeigen.methods.wrapped import Wrapped, left_for
 from dpeigen.privacy import Budget, Cost, allocate
 from dpeigen.stats.measured import Measured

@@ -17,7 +17,7 @@ __all__ = ["FALSE_END", "filtered_stands_out", "stands_out"]
 _FALSE, FALSE_END = 0.02, 0.005  # chance that noise alone stands out somewhere, or far out in some column
 _FALSE_PURE = 0.3  # the same for scales and δ = 0, whose noise has longer tails: less would hide many columns
 
-# Of the filter that scales of columns are found with (`methods.columns`), by 20,000 and 40,000 simulated columns:
+# Of the filter that scales of columns are found with (`methods.column_scales`), by 20,000 and 40,000 simulated columns:
 _CELLS = 43  # independent cells whose largest Gaussian noise is about that of one filtered column
 _LAPLACE = 4.6, 1.85  # the largest of one column with Laplace noise exceeds t deviations with chance exp(4.6 − 1.85t)
 

@@ -28,7 +28,7 @@ with noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -45,28 +45,36 @@ from dpeigen.methods.columns import (
     column_integers,
     column_shares,
     own_units,
-    rows_for_columns,
-    settled,
     unknown_note,
 )
 from dpeigen.methods.framing import location
-from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares
+from dpeigen.methods.holes import ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
-from dpeigen.methods.moment.lengths import LEFT, far_in, first_radius, least_of, lost_by, radius_costs
+from dpeigen.methods.moment.lengths import far_in, first_radius, least_of, lost_by, radius_costs
 from dpeigen.methods.moment.reach import (
     SHORTENED,
     cells_from,
     grid_for,
     in_box,
     judged_length,
-    longest,
     row_length,
     shortened,
     widened,
 )
+from dpeigen.methods.moment.rounds import (
+    POWERS,
+    ROUNDS,
+    ask_rounds,
+    enough_for_columns,
+    enough_rows,
+    judge,
+    noise_of_round,
+    resolves,
+)
 from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
 from dpeigen.methods.outline import Outline
+from dpeigen.methods.places import settled
 from dpeigen.methods.prediction import usual_error
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
@@ -77,31 +85,23 @@ from dpeigen.stats.clipping import unclipped
 from dpeigen.stats.frame import RowView
 from dpeigen.stats.norms import GRID
 from dpeigen.stats.spectrum import symmetric_eigh
-from dpeigen.stats.stretch import WhitenedRows
-from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, shrunk_mean, whitening
+from dpeigen.stats.whitening import quadratic_forms
 
-__all__ = ["Whitened", "denoised", "expected_noise", "judge", "last_outside"]
+__all__ = ["Whitened", "denoised", "expected_noise", "last_outside"]
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
 _LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on, if δ > 0, noise is small beside what radii clip
-_ROUNDS, _ROUND_SHARE = 7, 0.05  # of rough moments, at most, and the main share of each
+_ROUND_SHARE = 0.05  # of every round of rough moments, beside a main share of 1
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
-_REACH = 1.6  # of rows in a round, relative to their root mean square
-_POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
 _LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
 _USUAL_RADIUS = 3.0  # root mean squares of rows: few tables have many rows that are longer
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
-_BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
-_SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
-_USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
 _BLIND = 0.5  # the same, from which on rounds see next to nothing
-_WORTH_SAMPLING = 0.6  # of the rows: larger parts save little
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
 _HIDDEN = 40.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
 _SURE = 2.0  # scales of the noise on the number of rows outside the last radius
-_RESOLVED = 4.0  # times the noise: levels above this were seen
 
 
 @dataclass(frozen=True)
@@ -135,14 +135,14 @@ class Whitened(Method):
         radii = Purpose.FIRST_MOMENT_RADIUS, Purpose.WHITENED_RADIUS
         pure = {radius: more * part for radius, part in zip(radii, _RADIUS_SHARES, strict=True)}
         pure[Purpose.WHITENED_RADIUS] += last_radius_share(task)
-        main = {Purpose.FIRST_MOMENT: _ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0} | hole_shares(task)
+        main = {Purpose.FIRST_MOMENT: ROUNDS * _ROUND_SHARE, Purpose.WHITENED_MOMENT: 1.0} | hole_shares(task)
         if task.relation is Relation.ADD_REMOVE:
             main[Purpose.ROWS] = _COUNT_SHARE
         column_pure, column_main = column_shares(task)
         pure, main = pure | column_pure, main | column_main
         d = task.n_features
         # Every noisy integer that may be drawn: of the moments with a mean, of columns, of holes, and a count.
-        integers = (_ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
+        integers = (ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
         return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
     def outline(self, task: Task, rows: int) -> Outline:
@@ -157,7 +157,7 @@ class Whitened(Method):
         task = as_spent(task)
         costs = self.shares(task)
         check_radii(task, costs)
-        for purpose, parts in ((Purpose.FIRST_MOMENT, _ROUNDS), (Purpose.WHITENED_MOMENT, 1)):
+        for purpose, parts in ((Purpose.FIRST_MOMENT, ROUNDS), (Purpose.WHITENED_MOMENT, 1)):
             law_of(task).check(task.n_features, part_of(costs[purpose], parts), task.relation)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
@@ -167,8 +167,8 @@ class Whitened(Method):
         if Purpose.ROWS in costs:
             question = Count(RadiusLeaving(plain, 0.0))
             rows = curator.measure(question, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
-        looks, share = curator.sample(_sampled(task, costs, self.least_sample), plain)
-        enough = _for_columns(task, share, self.least_sample)
+        looks, share = curator.sample(enough_rows(task, costs, self.least_sample), plain)
+        enough = enough_for_columns(task, share, self.least_sample)
         few, part = looks.sample(enough, plain)  # for units, places and lengths; moments have more noise
         part *= share
         holes = ask_holes(curator, task, costs)
@@ -181,8 +181,8 @@ class Whitened(Method):
         radius = in_box(few.measure(first_asked, purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost), frame)
         reached = far_in(columns, costs.get(Purpose.REACHES), sampled=part < 1)
         least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
-        frame, first, latest, turn = self._whiten(looks, frame, radius, count * share, costs, task, holes, least)
-        several = not leading(task) or _resolved(task, costs, count * share)
+        frame, first, latest, turn = ask_rounds(looks, frame, radius, count * share, costs, task, holes, least)
+        several = not leading(task) or resolves(task, costs, count * share)
         angle = self._angle(task, costs, count * frame.rows_per_term)
         # What looks for scales and places, and rounds, have not used goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
@@ -191,7 +191,7 @@ class Whitened(Method):
         curator = curator.part(costs)
         few, _ = curator.sample(share, frame)[0].sample(enough, frame)
         candidates: list[tuple[float, RowView, Floats]] = []
-        turned = powers_of(turned_by(frame, turn)[0], *_POWERS)
+        turned = powers_of(turned_by(frame, turn)[0], *POWERS)
         far = None if reached is None else reached / frame.unit
         if not several:  # each radius that is not asked for leaves more of its share to the others
             judged = judge(task, frame.unit, latest)
@@ -258,67 +258,10 @@ class Whitened(Method):
         notes = (*estimate.notes, SHORTENED) if reach < asked_radius else estimate.notes
         return replace(estimate, measured=measured, holes=shares, notes=notes)
 
-    def _whiten(
-        self,
-        curator: Curator,
-        frame: Frame,
-        radius: float,
-        count: float,
-        costs: Mapping[Purpose, Cost],
-        task: Task,
-        holes: Holes | None,
-        floor: Floats,
-    ) -> tuple[Frame, Floats, Floats, Floats]:
-        """The frame about a better centre, rough covariances in it, and a map that makes all directions equally long.
-
-        Directions are seen one after the other, the longest first. Along a short one the centre has to be found again:
-        it was good for the long ones only. The covariances are those of the first round, which clips least, and of the
-        last, which sees most.
-        """
-        d = task.n_features
-        each = {Purpose.FIRST_MOMENT: part_of(costs[Purpose.FIRST_MOMENT], _ROUNDS)}
-        view: Frame | WhitenedRows = frame
-        turn: Floats = np.eye(d)
-        back = turn
-        found_so_far: list[Floats] = []
-        best = math.inf
-        resolved = _resolved(task, costs, count)
-        for _ in range(_ROUNDS):
-            seen = ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task, rough=True)
-            found, noise = seen.second, seen.deviation  # not shrunk: that draws eigenvalues together
-            if seen.mean is not None and frame.center is not None:
-                mean = shrunk_mean(seen.mean, noise / seen.weight)
-                off = back @ mean if holes is None else holes.mean(back @ mean)
-                frame = replace(frame, center=frame.center + frame.unit * off)
-            levels, basis, factors = whitening(found, noise)
-            latest = back @ (basis.T * levels) @ basis @ back.T
-            clipped = np.diag(latest) < LEFT * floor / frame.unit**2
-            if clipped.any():  # few rows make the variance of a column, and were clipped: its scale says more
-                latest[clipped, clipped] = (floor / frame.unit**2)[clipped]
-                levels, basis, factors = whitening(turn @ latest @ turn.T, noise)
-            found_so_far.append(latest)
-            turn = (factors[:, None] * basis) @ turn
-            # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
-            view, size = turned_by(frame, turn)
-            least, most = d * float(levels.min()) / size**2, longest(found, basis, factors, noise) / size**2
-            turn, back = view.factors[:, None] * view.directions, view.directions.T / view.factors
-            trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
-            before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
-            if not resolved and radius > _SHORTER * before:
-                break  # noise hides the rest, unless a few long directions were all that it was made of
-            if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
-                break  # every direction was seen, or nothing more
-            if resolved and leading(task):
-                figure = _least_noise(task, view, latest)
-                if figure > _BETTER * best:
-                    break  # short directions matter little to those that are asked for
-                best = figure
-        return frame, found_so_far[0], found_so_far[-1], turn
-
     def _angle(self, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> float:
         """sinΘ that noise alone is likely to make, from public facts; 0 where rounds see what rows are like."""
         k, terms = task.n_components, rows / (2 if task.pairs else 1)
-        if k is None or not leading(task) or task.private_rank or _noise_of_round(task, costs, terms) < _BLIND:
+        if k is None or not leading(task) or task.private_rank or noise_of_round(task, costs, terms) < _BLIND:
             return 0.0
         return usual_error(self.outline(task, int(rows)), task.n_features, k)
 
@@ -351,55 +294,6 @@ class Whitened(Method):
             notes=("Rows longer than the private radius were clipped to it.", *unknown_note(unknown, missing)),
             details={"columns_without_scale": unknown},
         )
-
-
-def judge(task: Task, unit: Floats, rough: Floats, sampling: float = 0.0) -> Callable[[float, Floats], float]:
-    """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations.
-
-    ``sampling``: errors of a table of random rows, relative to the noise on a moment of rows of length 1.
-    """
-    k = task.n_components
-    if k is None or not leading(task):
-        return noise_left(rough, sampling)
-    across = noise_across(rough * np.outer(unit, unit), k)
-    return lambda radius, back: across(radius, unit[:, None] * back)
-
-
-def _least_noise(task: Task, view: WhitenedRows, rough: Floats) -> float:
-    """What the best map would leave, as it is judged, before any radius is known."""
-    judged = judge(task, view.frame.unit, rough)
-    maps = [np.eye(len(rough)), *(back for _, back in powers_of(view, *_POWERS))]
-    return min(judged(row_length(back, rough), back) for back in maps)
-
-
-def _noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
-    """What a round adds to an eigenvalue of rows that are about equally long in all directions, relative to it."""
-    d, cost = task.n_features, part_of(costs[Purpose.FIRST_MOMENT], _ROUNDS)
-    return d**1.5 * _REACH**2 * law_of(task).deviation(d, cost, task.relation) / count
-
-
-def _resolved(task: Task, costs: Mapping[Purpose, Cost], count: float) -> bool:
-    """Whether a round sees more than noise, so that another one may see more."""
-    return _noise_of_round(task, costs, count) < _USELESS
-
-
-def _sampled(task: Task, costs: Mapping[Purpose, Cost], least: int) -> float:
-    """Which part of the rows is enough for all but the last moment; 1 where that saves little."""
-    if task.n_terms is None:
-        return 1.0
-    enough, noise = max(least, rows_for_columns(task)), _noise_of_round(task, costs, task.n_terms)
-    if noise < _USELESS:
-        enough = max(enough, task.n_terms * noise / (_USELESS / 2))
-    share = enough / task.n_terms
-    return share if share < _WORTH_SAMPLING else 1.0
-
-
-def _for_columns(task: Task, share: float, least: int) -> float:
-    """Which part of a sample, or of all rows, is enough for the columns alone; 1 where that saves little."""
-    if task.n_terms is None:
-        return 1.0
-    part = max(least, rows_for_columns(task)) / (share * task.n_terms)
-    return part if part < _WORTH_SAMPLING else 1.0
 
 
 def expected_noise(task: Task) -> float:
