@@ -21,9 +21,9 @@ __all__ = ["column_factors", "joint_box", "target_numbers"]
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
     """What features and target are multiplied by, from half-widths of public bounds (`estimators.ridge`).
 
-    A method that weighs columns gives the target its length in the noisy sum itself (`methods.joint_lengths`).
+    A method that weighs columns gets all half-widths as 1, and gives the target its length (`methods.joint_lengths`).
     """
-    length = quiet_length(len(features)) ** (1.0 if weighted else 0.5)
+    length = 1.0 if weighted else quiet_length(len(features)) ** 0.5
     return np.append(1 / features, length / target)
 
 
