@@ -24,7 +24,7 @@ METHODS = {
     "laplace": {"bound": 12.0, "delta": 0.0},
     "matrix-laplace": {"bound": 12.0, "delta": 0.0},
     "whitened": {},
-    "spatial-sign": {},
+    "spatial-sign": {"random_state": 2},
     "refined": {},
     "kendall": {},
     "eigenvector-sampling": {"bound": 12.0},

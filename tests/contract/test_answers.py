@@ -45,6 +45,7 @@ from dpeigen.questions import (
     Ranges,
     RankOne,
     Rayleigh,
+    RoughMoment,
     Tau,
     TopEigenvalue,
     WishartLaw,
@@ -64,6 +65,7 @@ REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 N, D = 300, 3
 GAUSSIAN, PURE = GaussianCost(1.0), PureCost(1.0)
 BALL, PAIRS = Lattice(Frame(D), 3.0), Frame(D, pairs=True)
+BOXED = Frame(D, np.zeros(D), np.ones(D), (np.full(D, -3.0), np.full(D, 3.0)))
 START = Matrix(np.eye(D)[:, :1])
 NOTHING = Matrix(np.zeros((D, D)))
 SQUARE = np.array([[-3.0, 3.0], [-3.0, 3.0]])
@@ -105,6 +107,7 @@ CASES = [
     (Moment(BALL, GaussianLaw()), GAUSSIAN, BOTH),
     (Moment(BALL, GaussianLaw(), weight=2000), GAUSSIAN, BOTH),
     (Moment(BALL, LaplaceLaw()), PURE, BOTH),
+    (RoughMoment(Lattice(BOXED, 3.0), GaussianLaw(), weight=2000), GAUSSIAN, BOTH),
     (Moment(unit_lattice(PAIRS), WishartLaw()), PURE, REPLACED),
     (moment_within(Frame(D), 1.5, 1.0, GaussianLaw(), weight=2000), GAUSSIAN, BOTH),
     (Count(Moment(BALL, GaussianLaw())), GAUSSIAN, (ADD_REMOVE,)),
