@@ -8,7 +8,7 @@ import pytest
 from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.clipped import clipped_share
 from dpeigen.evaluation import sin_theta
-from dpeigen.methods.moment import whitened
+from dpeigen.methods.moment import last_view
 from dpeigen.methods.moment.reach import grid_for, in_box, shortened, widened
 from dpeigen.stats import Frame
 from dpeigen.stats.clipping import share_beyond
@@ -84,7 +84,7 @@ def test_components_of_elliptical_rows_are_not_lost_in_the_noise_of_the_longest(
     error, level, share = errors()
     assert level == pytest.approx(100.0, rel=0.12)
     assert 0.05 < share <= 0.26
-    monkeypatch.setattr(whitened, "shortened", lambda radius, outside, angle: radius)
+    monkeypatch.setattr(last_view, "shortened", lambda radius, outside, angle: radius)
     assert errors()[0] > 1.25 * error
 
 

@@ -51,39 +51,30 @@ from dpeigen.methods.framing import location
 from dpeigen.methods.holes import ask_holes, hole_integers, hole_shares
 from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
-from dpeigen.methods.moment.lengths import far_in, first_radius, least_of, lost_by, radius_costs
+from dpeigen.methods.moment.last_view import LastView, Looked, ask_last_view
+from dpeigen.methods.moment.lengths import far_in, first_radius, least_of, lost_by
 from dpeigen.methods.moment.reach import (
     SHORTENED,
-    cells_from,
-    grid_for,
     in_box,
-    judged_length,
-    row_length,
-    shortened,
-    widened,
 )
 from dpeigen.methods.moment.rounds import (
-    POWERS,
     ROUNDS,
     ask_rounds,
     enough_for_columns,
     enough_rows,
-    judge,
     noise_of_round,
     resolves,
 )
-from dpeigen.methods.moment.turned import ask_moment, law_of, powers_of, turned_by
+from dpeigen.methods.moment.turned import SeenMoment, ask_moment, law_of
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.places import settled
 from dpeigen.methods.prediction import usual_error
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, Relation, allocate
-from dpeigen.questions import Count, RadiusLeaving, RadiusNear, radius_from
+from dpeigen.questions import Count, RadiusLeaving
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.clipping import unclipped
-from dpeigen.stats.frame import RowView
-from dpeigen.stats.norms import GRID
 from dpeigen.stats.spectrum import symmetric_eigh
 from dpeigen.stats.whitening import quadratic_forms
 
@@ -95,8 +86,6 @@ _ROUND_SHARE = 0.05  # of every round of rough moments, beside a main share of 1
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
-_LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
-_USUAL_RADIUS = 3.0  # root mean squares of rows: few tables have many rows that are longer
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
 _BLIND = 0.5  # the same, from which on rounds see next to nothing
 _CLEAR = 2.5  # times its noise: the variance of a column that is told
@@ -162,11 +151,26 @@ class Whitened(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         task = as_spent(task)
-        costs, single = self.shares(task), single_rows_count(task)
+        costs = self.shares(task)
         plain, rows = Frame(task.n_features, missing=task.missing), float(task.n_rows or 1)
         if Purpose.ROWS in costs:
             question = Count(RadiusLeaving(plain, 0.0))
             rows = curator.measure(question, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
+        looked = self._look(curator, task, costs, rows)
+        # What looks for scales and places, and rounds, have not used goes to the last moment.
+        unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
+        costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
+        costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
+        curator = curator.part(costs)
+        last = ask_last_view(curator, looked, task, costs)
+        found = ask_moment(
+            curator, last.view, last.reach, looked.count, Purpose.WHITENED_MOMENT, costs, task, last.start
+        )
+        return self._finish(looked, last, found, task)
+
+    def _look(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> Looked:
+        """Units and places of columns, then the rounds; of a part of the rows, where they are plenty."""
+        plain = Frame(task.n_features, missing=task.missing)
         looks, share = curator.sample(enough_rows(task, costs, self.least_sample), plain)
         enough = enough_for_columns(task, share, self.least_sample)
         few, part = looks.sample(enough, plain)  # for units, places and lengths; moments have more noise
@@ -176,62 +180,38 @@ class Whitened(Method):
         frame = columns.frame
         count = max(1.0, rows // frame.rows_per_term)
         outside = last_outside(costs[Purpose.WHITENED_MOMENT], count, task)
+        first_asked = first_radius(frame, outside * part, single_rows_count(task))
         cost = costs[Purpose.FIRST_MOMENT_RADIUS]
-        first_asked = first_radius(frame, outside * part, single)
         radius = in_box(few.measure(first_asked, purpose=Purpose.FIRST_MOMENT_RADIUS, cost=cost), frame)
         reached = far_in(columns, costs.get(Purpose.REACHES), sampled=part < 1)
         least = least_of(columns, holes, costs.get(Purpose.REACHES), count * part)
         frame, first, latest, turn = ask_rounds(looks, frame, radius, count * share, costs, task, holes, least)
         several = not leading(task) or resolves(task, costs, count * share)
         angle = self._angle(task, costs, count * frame.rows_per_term)
-        # What looks for scales and places, and rounds, have not used goes to the last moment.
-        unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
-        costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
-        costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
-        curator = curator.part(costs)
-        few, _ = curator.sample(share, frame)[0].sample(enough, frame)
-        candidates: list[tuple[float, RowView, Floats]] = []
-        turned = powers_of(turned_by(frame, turn)[0], *POWERS)
         far = None if reached is None else reached / frame.unit
-        if not several:  # each radius that is not asked for leaves more of its share to the others
-            judged = judge(task, frame.unit, latest)
-            turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
-        together = tuple(view for view, _ in turned)
-        each, last = radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
-        for view, back in turned:
-            cost, shortest = each, grid_for(back, latest)
-            usual = _USUAL_RADIUS * row_length(back, latest)  # the scan does not go far beyond it
-            asked = RadiusLeaving(view, outside * part, together=together, within=shortest, usual=usual)
-            if single:
-                within = cells_from(float(GRID[shortest][0]))
-                asked = RadiusNear(view, outside * part, together=together, within=within)
-            length = few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-            candidates.append((in_box(length, view), view, back))
-        if single and part == 1:  # about the centre that the rounds have found
-            asked = RadiusNear(frame, outside, within=cells_from(radius / 2))
-            radius = in_box(curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=each), frame)
-        candidates.insert(0, (radius, frame, np.eye(task.n_features)))
-        # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
-        furthest = task.row_radius(candidates[-1][0], frame)
-        rough = latest if furthest**2 < _LIGHT * quadratic_forms(turn, latest).sum() else first
-        expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
-        judged = judge(task, frame.unit, rough, 1 / (math.sqrt(count) * expected))
-        reach, shown, back = min(candidates, key=lambda found: judged(judged_length(found[0], found[2], far), found[2]))
-        start = reach if part < 1 else None
-        if start is not None:  # of all rows fewer have to be clipped than of a part
-            cost, asked = last, radius_from(shown, outside, start, near=single)
-            reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
-        usual = math.inf if start is not None or shown is frame else _USUAL_RADIUS * row_length(back, latest)
-        leaving = RadiusNear(shown, outside) if single else RadiusLeaving(shown, outside, usual=usual)
-        asked_radius = task.row_radius(reach, shown)
-        left = leaving.allowed_at(reach, cost, task.relation), leaving.scale(cost, task.relation)
-        if start is None:
-            reach = widened(reach, left[0] / count, expected, task.n_features)
-            reach = shortened(reach, left[0] / count, angle)
-        found = ask_moment(curator, shown, reach, count, Purpose.WHITENED_MOMENT, costs, task, start)
-        reach = task.row_radius(reach, shown)
+        return Looked(
+            columns,
+            holes,
+            frame,
+            first,
+            latest,
+            turn,
+            radius,
+            far,
+            count,
+            outside,
+            (share, enough),
+            part,
+            several,
+            angle,
+        )
+
+    def _finish(self, looked: Looked, last: LastView, found: SeenMoment, task: Task) -> Estimate:
+        """The last moment in the units of the columns, with what was clipped and which columns are known."""
+        columns, holes, frame, count = looked.columns, looked.holes, looked.frame, looked.count
+        reach, back, left = task.row_radius(last.reach, last.view), last.back, last.left
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
-        if reach < asked_radius:  # so many rows were clipped that the level of variances has to be corrected
+        if reach < last.asked_radius:  # so many rows were clipped that the level of variances has to be corrected
             white = unclipped(white, reach)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
@@ -254,8 +234,8 @@ class Whitened(Method):
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
         tails = None if task.pairs else partial(lost_by, columns, back, white, reach, clipped_share)
-        measured = partial(found.measured, back, reach, left, asked_radius, law_of(task), holes, tails)
-        notes = (*estimate.notes, SHORTENED) if reach < asked_radius else estimate.notes
+        measured = partial(found.measured, back, reach, left, last.asked_radius, law_of(task), holes, tails)
+        notes = (*estimate.notes, SHORTENED) if reach < last.asked_radius else estimate.notes
         return replace(estimate, measured=measured, holes=shares, notes=notes)
 
     def _angle(self, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> float:
