@@ -2,9 +2,9 @@
 
 Rounding a framed entry to 24 bits is elementwise, so the image of a row still depends on that row alone, and nothing is
 proven about how precise it is. But two neighbouring tables must be rounded alike. The type of an array is public, like
-its number of columns. That of a block, a list of rows or a data frame may follow from one value in it: a word, a missing
-cell or a number in double precision. So only rows that are marked as `SingleRows`, a whole array at a time, are framed
-like this. It takes half the time.
+its number of columns. That of a block, a list of rows or a data frame may follow from one value in it: a word, a
+missing cell or a number in double precision. So only rows that are marked as `SingleRows`, a whole array at a time, are
+framed like this. It takes half the time.
 
 A centre far from 0 is taken off in two parts, so that it costs no precision that the rows have.
 """
