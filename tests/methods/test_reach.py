@@ -60,6 +60,16 @@ def test_more_rows_are_clipped_where_noise_is_likely_to_turn_directions():
     some, many, most = (shortened(3.0, outside=0.02, angle=angle) for angle in (0.1, 0.2, 0.9))
     assert 3.0 > some > many > most > 1.8
     assert share_beyond(0.02, many / 3.0) == pytest.approx(5 * 0.2**2)
+    assert shortened(3.0, outside=0.0, angle=0.9) == 3.0
+
+
+@pytest.mark.parametrize("center", [None, "pairs"])
+def test_few_rows_and_a_large_budget_leave_a_radius(center):
+    """No row is left outside of the radius here, and rounds see nothing: it was shortened to 0."""
+    rows = np.random.default_rng(0).standard_t(3, size=(60, 4)) * np.exp2([-8, 0, 3, 8])
+    for epsilon in (30.0, 80.0):
+        made = PrivatePCA(1, epsilon=epsilon, delta=0.0, method="whitened", center=center, random_state=0).fit(rows)
+        assert np.isfinite(made.components_).all()
 
 
 def spiked(seed, n=7000, d=12, k=9, level=100.0):

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
+from dpeigen.privacy import Relation
 from dpeigen.stats import moments
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.lattice import LEVELS, Lattice, unit_lattice
@@ -316,3 +317,10 @@ def test_clipped_rows_are_those_of_the_clipped_moment():
     signs = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     sphere = SecondMoment(unit_lattice(Frame(8))).update(rows)
     assert np.allclose(np.asarray(sphere), signs.T @ signs, atol=1e-4 * 2000 / 8)
+
+
+def test_a_constant_that_the_proof_does_not_cover_has_no_sensitivity():
+    lattice = Lattice(Frame(2), 1.0)
+    assert SecondMoment(lattice, LEVELS).upper_sensitivity(Relation.REPLACE) > 0
+    with pytest.raises(AssertionError, match="no longer than the rows"):
+        SecondMoment(lattice, LEVELS + 1).upper_sensitivity(Relation.REPLACE)

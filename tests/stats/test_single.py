@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpeigen import PrivatePCA
@@ -10,6 +11,7 @@ from dpeigen.curator import DataCurator
 from dpeigen.methods import Whitened
 from dpeigen.privacy import Budget, Relation
 from dpeigen.privacy.randomness import made_up_randomness
+from dpeigen.sources import open_source
 from dpeigen.sources.memory import ArraySource
 from dpeigen.stats import Frame, Lattice, NormHistogram, RowSums
 from dpeigen.stats.columns import Octaves, Sizes, Stretch
@@ -125,6 +127,39 @@ def test_only_a_whole_table_in_single_precision_is_marked():
     part, _ = curator_of(broken).sample(0.3, Frame(D, missing="correct"))
     assert all(isinstance(block, SingleRows) for block in part._DataCurator__source.blocks())
     assert not any(isinstance(block, FiniteRows) for block in part._DataCurator__source.blocks())
+
+
+def marked_single(given, monkeypatch):
+    """Whether a fit marked rows of a table as in single precision."""
+    marked = []
+    mark = lambda rows, **facts: (marked.append(known(rows, **facts)), marked[-1])[1]  # noqa: E731
+    monkeypatch.setattr("dpeigen.curator.curator.known", mark)
+    options = {"epsilon": 30.0, "delta": 1e-6, "missing": "correct", "random_state": 1}
+    PrivatePCA(1, method=Whitened(least_sample=100), **options).fit(given)
+    source = open_source(given)
+    curator = DataCurator(source, Relation.REPLACE, {}, Budget(1.0, 1e-6), made_up_randomness())
+    curator.sample(0.3, Frame(source.n_features, missing="correct"))
+    return any(isinstance(rows, SingleRows) for rows in marked)
+
+
+def neighbours_of_other_types():
+    """Pairs of tables that one cell gives other types in memory."""
+    rows = np.random.default_rng(0).normal(size=(1500, 2)).astype(np.float32)
+    listed, frame, mixed = list(rows), pd.DataFrame(rows, columns=["a", "b"]), pd.DataFrame(rows)
+    mixed[1] = (mixed[1] > 0).astype(np.int8)
+    text = frame.astype({"b": object})
+    text.iloc[5, 1] = "x"
+    missing = mixed.astype({1: np.float64})
+    missing.iloc[5, 1] = np.nan
+    return (listed, [row.astype(np.float64) if at == 5 else row for at, row in enumerate(listed)]), (frame, text), (
+        mixed, missing)  # fmt: skip
+
+
+def test_one_cell_does_not_decide_how_others_are_rounded(monkeypatch):
+    for pair in neighbours_of_other_types():
+        assert not any(marked_single(given, monkeypatch) for given in pair)
+    rows = np.random.default_rng(0).normal(size=(1500, 2)).astype(np.float32)
+    assert marked_single(rows, monkeypatch)
 
 
 def test_the_default_finds_the_same_in_single_and_double_precision():

@@ -101,7 +101,7 @@ class DataCurator(Curator):
             part = self.__source if found is None else PartSource(found[1], self.__source)
             self.__samples[key] = self.__source, part, units
             if found is not None and self.__units is None and type(self.__source) is ArraySource:
-                self.__mark(key, found[1], finite=known_finite)
+                self.__mark(key, found[1], finite=known_finite, single=self.__source.typed)
         other = copy(self)
         (_, other.__source, other.__units), other.__kept = self.__samples[key], _Kept()
         other.known_terms = None if self.known_terms is None else self.known_terms * share
@@ -119,10 +119,10 @@ class DataCurator(Curator):
             whole &= view.look(block)
         return whole
 
-    def __mark(self, key: tuple[int, float], rows: NDArray[Any], *, finite: bool) -> None:
+    def __mark(self, key: tuple[int, float], rows: NDArray[Any], *, finite: bool, single: bool) -> None:
         """Rows in memory, and a part of them: whether later passes need not look for holes, and their precision."""
         before, _, units = self.__samples[key]
-        whole, part = (PartSource(known(each, finite=finite), before) for each in (self.__held(), rows))
+        whole, part = (PartSource(known(each, finite=finite, single=single), before) for each in (self.__held(), rows))
         self.__source = whole
         self.__samples[key], self.__samples[id(whole), key[1]] = (before, part, units), (whole, part, units)
 

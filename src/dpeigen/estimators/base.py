@@ -122,7 +122,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             raise ValueError(f"X must hold real numbers. Got an array of dtype {array.dtype}.")
         names = getattr(self, "feature_names_in_", None)
         kind = RefusedSource if misfits and self._missing() == "refuse" else ArraySource
-        return kind(array, None if names is None else list(names))
+        return kind(array, None if names is None else list(names), typed=isinstance(X, np.ndarray))
 
     def _refuse_unknown_width(self, X: Any) -> None:
         """Under add/remove refuse, whatever is in it, what tells its number of columns by its rows only.

@@ -48,10 +48,14 @@ class ArraySource(Source):
         The rows.
     feature_names : list of str, default=None
         Public names of the columns.
+    typed : bool, default=True
+        Whether the type of the array is public: it was given as an array, so that no value in it has decided that.
     """
 
-    def __init__(self, array: NDArray[np.generic], feature_names: list[str] | None = None) -> None:
-        self._array = array
+    def __init__(
+        self, array: NDArray[np.generic], feature_names: list[str] | None = None, *, typed: bool = True
+    ) -> None:
+        self._array, self.typed = array, typed
         self.n_rows, self.n_features = array.shape
         self.feature_names = feature_names
 

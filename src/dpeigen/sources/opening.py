@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpeigen._validate import complain
 from dpeigen.sources.base import Source
 from dpeigen.sources.columns import Categories, Columns, Types, Wanted, as_wanted, check_unit
@@ -117,7 +119,7 @@ def open_source(
             raise ValueError(
                 f"The data must be a table of real numbers. Got {type(data).__name__} of {array.ndim} dimensions."
             )
-        source = ArraySource(array)
+        source = ArraySource(array, typed=isinstance(data, np.ndarray))
     if not source.feature_names and any(part is not None for part in declared):
         raise ValueError("These data have no column names, so columns cannot be chosen or declared by name.")
     return source
@@ -236,8 +238,6 @@ def as_table(X: Any, width: int | None = None) -> tuple[Any, bool]:
 
 
 def _array(data: Any) -> Any:
-    import numpy as np
-
     try:
         return np.asarray(as_table(data)[0])
     except (ValueError, TypeError):  # its message may quote an entry

@@ -254,6 +254,8 @@ class SecondMoment(_LatticeSum):
     def upper_sensitivity(self, relation: Relation) -> float:
         """The largest change of the upper triangle (diagonal included) in ℓ1."""
         d, c = self.lattice.n_columns, float(self.center_weight)
+        if c > self.levels:
+            raise AssertionError("the bound is for a constant no longer than the rows")
         one_row = ((c + math.sqrt(d) * self.levels) ** 2 + self.squared_radius) / 2
         if relation is Relation.ADD_REMOVE:
             return one_row

@@ -1,9 +1,10 @@
 """Framed rows in single precision, for tables that are in single precision as a whole.
 
 Rounding a framed entry to 24 bits is elementwise, so the image of a row still depends on that row alone, and nothing is
-proven about how precise it is. But two neighbouring tables must be rounded alike. The type of a table in memory is
-public, like its number of columns; that of a block may follow from the values in it. So only rows that are marked as
-`SingleRows`, a whole table at a time, are framed like this. It takes half the time.
+proven about how precise it is. But two neighbouring tables must be rounded alike. The type of an array is public, like
+its number of columns. That of a block, a list of rows or a data frame may follow from one value in it: a word, a
+missing cell or a number in double precision. So only rows that are marked as `SingleRows`, a whole array at a time, are
+framed like this. It takes half the time.
 
 A centre far from 0 is taken off in two parts, so that it costs no precision that the rows have.
 """
@@ -39,9 +40,12 @@ class FiniteSingleRows(FiniteRows, SingleRows):
     """Both."""
 
 
-def known(rows: NDArray[Any], *, finite: bool) -> NDArray[Any]:
-    """All rows of a table in memory, or some of them, marked; ``finite``: all of them were looked at."""
-    if rows.dtype == np.float32:
+def known(rows: NDArray[Any], *, finite: bool, single: bool = True) -> NDArray[Any]:
+    """All rows of a table in memory, or some of them, marked; ``finite``: all of them were looked at.
+
+    ``single``: the type of the table is public.
+    """
+    if single and rows.dtype == np.float32:
         return rows.view(FiniteSingleRows if finite else SingleRows)
     return rows.view(FiniteRows) if finite else rows
 

@@ -64,9 +64,10 @@ def shortened(radius: float, outside: float, angle: float) -> float:
     Rows are then long in a few directions that no map has made shorter, so the radius that a share ``outside`` exceeds
     is far above their typical length. Clipping more rows turns no direction of elliptical rows, and others by about the
     share that is clipped. That share grows with the square of the angle (sinΘ), so it vanishes sooner than the noise.
+    A radius that no row exceeds does not tell how long the others are: it stays.
     """
     share = min(_MOST_CLIPPED, _CLIPPED * angle**2)
-    return radius if share <= outside else radius * length_ratio(outside, share)
+    return radius if share <= outside or outside <= 0 else radius * length_ratio(outside, share)
 
 
 def row_length(back: Floats, covariance: Floats) -> float:
