@@ -300,9 +300,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         measured, mean = self.release_.measured, self.release_.mean
         if measured is None or mean is None or measured.outside is None:
             return None
-        known = np.linalg.norm(measured.back, axis=1) > 0
-        far = np.where(known, measured.radius * np.linalg.norm(measured.back, axis=1), np.inf)[: self.n_features_in_]
-        return mean[: self.n_features_in_] - far, mean[: self.n_features_in_] + far
+        lengths, center = np.linalg.norm(measured.back, axis=1)[: self.n_features_in_], mean[: self.n_features_in_]
+        far = np.where(lengths > 0, measured.radius * lengths, np.inf)  # nothing is known of the others
+        return center - far, center + far
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,8 +8,8 @@ small beside √p, the length of the features: their covariances matter. Where i
 mean of the target can be known, h = w = √p would be best.
 
 A model of a few kinds of target (``_WORLDS``) gives the h² and w² that lose the least R² on average. They say how much
-of its half-width a target varies, and how much of that the features explain. Their h is then made to agree with
-`quiet_length`, which was measured, where there is no noise.
+of its half-width a target varies, and how much of that the features explain. Methods that do not weigh columns take
+`quiet_length` for h instead.
 """
 
 from __future__ import annotations
@@ -52,9 +52,11 @@ def joint_lengths(task: Task) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def lengths(p: int, noise: float, *, center: bool) -> tuple[float, float]:
-    """The same for p features and κ, the deviation of an entry for rows in the unit ball."""
-    target, constant = _least_lost(p, noise, center)
-    return math.sqrt(target), math.sqrt(constant)
+    """The same for p features and κ, the deviation of an entry for rows in the unit ball: those of the least loss."""
+    target, constant = p * _LENGTHS[:, None], p * _LENGTHS[None, :] if center else np.zeros((1, 1))
+    lost = _lost(p, noise, target, constant)
+    row, column = np.unravel_index(np.argmin(lost), lost.shape)
+    return math.sqrt(target[row, 0]), math.sqrt(constant[0, column])
 
 
 def quiet_length(p: int) -> float:
@@ -66,14 +68,6 @@ def quiet_length(p: int) -> float:
     """
     reach = p / 8
     return p * (math.sqrt(1 + 8 * reach) - 1) / (4 * reach)
-
-
-def _least_lost(p: int, noise: float, center: bool) -> tuple[float, float]:
-    """h² and w² of the least loss."""
-    target, constant = p * _LENGTHS[:, None], p * _LENGTHS[None, :] if center else np.zeros((1, 1))
-    lost = _lost(p, noise, target, constant)
-    row, column = np.unravel_index(np.argmin(lost), lost.shape)
-    return float(target[row, 0]), float(constant[0, column])
 
 
 def _lost(p: int, noise: float, target: Floats, constant: Floats) -> Floats:

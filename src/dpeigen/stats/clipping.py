@@ -79,8 +79,7 @@ def clipping(
     the scale of the noise on counts and threshold, relative to the rows. The asked radius is the first on a grid that
     passed with that noise, so every law has a likelihood. None: the radius is public, and rows are taken to be normal.
     """
-    clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
-    clipped = clipped * min(1.0, _FULL / clipped.sum())
+    clipped = _in_radii(values, radius)
     squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
     if outside is None:
         normal = _under(clipped, np.inf, squares)
@@ -115,9 +114,13 @@ def share_beyond(outside: float, ratio: float) -> float:
 def unclipped(moment: Floats, radius: float) -> Floats:
     """The second moment of normal rows whose moment, clipped to the radius, is this one."""
     values, vectors = np.linalg.eigh(moment)
+    return (vectors * (values * _under(_in_radii(values, radius), np.inf, _STEPS).gains)) @ vectors.T
+
+
+def _in_radii(values: Floats, radius: float) -> Floats:
+    """Eigenvalues of clipped rows in squares of the radius: positive, and no more in all than such rows can have."""
     clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
-    clipped = clipped * min(1.0, _FULL / clipped.sum())
-    return (vectors * (values * _under(clipped, np.inf, _STEPS).gains)) @ vectors.T
+    return np.asarray(clipped * min(1.0, _FULL / clipped.sum()))
 
 
 def _told_apart(kurtosis: Floats, heaviness: Floats, values: Floats, rng: Generator) -> tuple[Floats, Floats]:

@@ -190,6 +190,12 @@ class Frame:
         rows = found
         return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
 
+    def integer_image(self, block: Any, unit: float) -> NDArray[Any]:
+        """Framed rows in steps of 1/``unit``, rounded, a new array; in single precision where the rows are."""
+        rows = self.image_and_holes(block, unit, single=True)[0]
+        found: NDArray[Any] = np.rint(rows, out=rows)
+        return found
+
     def _in_tiles(self, rows: NDArray[Any], times: float, *, in_single: bool) -> NDArray[Any]:
         """Rows clipped, centred and weighted; may be the rows themselves."""
         single = self._single_steps(times) if in_single else None

@@ -66,8 +66,7 @@ class RoughMap:
 
     def rows(self, block: Any) -> Singles:
         """Integers y, of any length, a new array."""
-        rows = self.frame.image_and_holes(block, self.unit, single=True)[0]
-        whole = np.rint(rows, out=rows).astype(np.float32, copy=False)
+        whole: Singles = self.frame.integer_image(block, self.unit).astype(np.float32, copy=False)
         if self.integers is None or self.factors is None:
             return whole
         scores = exact_in_single(whole, self.integers)
@@ -111,15 +110,15 @@ def _single(numbers: Floats) -> Singles:
 class RoughSum(SecondMoment):
     """Σzzᵀ and Σz over rows on the coarse lattice; rows of people, and sparse ones, on the fine lattice."""
 
-    def __init__(self, lattice: Lattice, center_weight: int = 0) -> None:
+    def __init__(self, lattice: Lattice, center_weight: int = 0, used: RoughMap | None = None) -> None:
         super().__init__(lattice, center_weight)
-        found = rough_map(lattice.frame, lattice.step)
+        found = rough_map(lattice.frame, lattice.step) if used is None else used
         if found is None:
             raise AssertionError("rows of this view are not rounded coarsely")
         self._map = found
 
     def fresh(self) -> RoughSum:
-        return RoughSum(self.lattice, self.center_weight)
+        return RoughSum(self.lattice, self.center_weight, self._map)
 
     def update(self, block: Any) -> Any:
         if isinstance(block, (UnitBlock, SparseRows)):

@@ -118,9 +118,7 @@ class WhitenedRows(_Turned):
 
         In single precision where the rows are.
         """
-        rows = self.frame.image_and_holes(block, self._unit, single=True)[0]
-        found: NDArray[Any] = np.rint(rows, out=rows)
-        return found
+        return self.frame.integer_image(block, self._unit)
 
     def exact_scores(self, rows: NDArray[Any]) -> tuple[Floats, float]:
         """`scores` of integer rows."""

@@ -48,9 +48,7 @@ class Turn:
 
     def rows(self, block: Any) -> NDArray[Any]:
         """The integers z of a block, a new array; in single precision where the rows are."""
-        rows = self.view.frame.image_and_holes(block, self.unit, single=True)[0]
-        found: NDArray[Any] = np.rint(rows, out=rows)
-        return found
+        return self.view.frame.integer_image(block, self.unit)
 
     def scaled(self, rows: Floats) -> Floats:
         """Tz of integer rows, exact but for the last bit of a double."""

@@ -97,8 +97,8 @@ def in_box(radius: float, view: RowView) -> float:
     frame, times = (view.frame, float(view.factors.max())) if isinstance(view, WhitenedRows) else (view, 1.0)
     if not isinstance(frame, Frame) or not math.isfinite(frame.reach):
         return radius
-    longest = frame.reach * math.sqrt(frame.n_features) * times
-    return min(radius, float(GRID[min(int(np.searchsorted(GRID, longest)), len(GRID) - 1)]))
+    corner = frame.reach * math.sqrt(frame.n_features) * times
+    return min(radius, float(GRID[min(int(np.searchsorted(GRID, corner)), len(GRID) - 1)]))
 
 
 def judged_length(radius: float, back: Floats, far: Floats | None) -> float:
