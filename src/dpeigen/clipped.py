@@ -1,4 +1,4 @@
-"""A warning where many rows were clipped: from released counts only, so it costs nothing."""
+"""A warning if many rows were clipped: from released counts only, so it costs nothing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["MANY", "clipped_share", "clipped_warning", "long_columns"]
 
 MANY = 0.03  # of the rows
-_FEW = 0.005  # of the rows: enough to move what rare large values make
-_LONG = 1.5  # an excess kurtosis, by the noisy counts that scales were found with
+_FEW = 0.005  # of the rows: enough to change variances that come from rare large values
+_LONG = 1.5  # an excess kurtosis, by the noisy counts that gave the scales
 _NAMED = 5
 
 
 def clipped_share(release: Release) -> float | None:
-    """The share of rows that may have been clipped, as far as released counts tell; None where none do."""
+    """The share of rows that may have been clipped, as far as released counts show it; None if they do not."""
     measured = release.measured
     return None if measured is None or measured.kind == "signs" else measured.clipped
 
@@ -35,9 +35,9 @@ def long_columns(release: Release) -> list[int]:
 
 
 def clipped_warning(release: Release) -> str | None:
-    """What to know, and what to do, where more than 3% of the rows may have been clipped.
+    """What to know, and what to do, if more than 3% of the rows may have been clipped.
 
-    Where released counts show a column with rare large values, 0.5% are enough.
+    If released counts show a column with rare large values, 0.5% are enough.
     """
     share = clipped_share(release)
     if share is None or share <= _FEW:

@@ -1,4 +1,4 @@
-"""The columns of a release in words: names, centres and deviations in the units that they were declared in.
+"""The columns of a release as text: names, centres and deviations in their declared units.
 
 Everything here is computed from the release and from public declarations.
 """
@@ -36,16 +36,16 @@ class DeclaredColumns:
 
     @property
     def columns(self) -> dict[str, Declared] | None:
-        """What the columns of the table were declared to be; None where they are all plain numbers, or not known."""
+        """The declarations of the columns of the table; None if all are plain numbers, or if there are none."""
         listed = self.facts.get("columns")
         return None if listed is None else columns_in(listed)
 
     @cached_property
     def _sayings(self) -> list[tuple[str, Declared, str]]:
-        """For each column of numbers: its name for a reader, and the declaration and name of the table's column.
+        """For each numeric column: its label, and the declaration and name of the table's column.
 
-        Columns may be called by either name: pictures are drawn with the names for readers. A column whose name reads
-        like that of an indicator ("sex = f") is itself.
+        Feature names may be names of features or labels, since pictures use labels. A column whose own name looks like
+        the label of an indicator ("sex = f") is taken to be that column.
         """
         found: dict[str, tuple[str, Declared, str]] = {}
         texts: dict[str, tuple[str, Declared, str]] = {}
@@ -60,22 +60,22 @@ class DeclaredColumns:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the columns for a reader: "sex = f", "height (cm)"."""
+        """The labels of the columns, such as "sex = f" or "height (cm)"."""
         return [text for text, _, _ in self._sayings]
 
     @property
     def indicators(self) -> NDArray[np.bool_]:
-        """Which columns of numbers are indicators of categories."""
+        """Which numeric columns are indicators of categories."""
         return np.array([said.categories is not None for _, said, _ in self._sayings], dtype=bool)
 
     @property
     def is_share(self) -> NDArray[np.bool_]:
-        """Which columns of numbers are 0 or 1, so that their means are shares of rows: indicators and truth values."""
+        """Which numeric columns are 0 or 1, so that their means are shares of rows: indicators and truth values."""
         return np.array([said.categories is not None or said.type == "bool" for _, said, _ in self._sayings], bool)
 
     @property
     def limits(self) -> tuple[Floats, Floats]:
-        """What numbers of each column, as the release counts them, lie between by its declaration; else infinite."""
+        """Lower and upper limits of each column by its declaration, in the units of the release; otherwise infinite."""
         found = []
         for j, (_, said, _) in enumerate(self._sayings):
             ends, (low, width) = said.bounds(), self.rescaled(j)
@@ -84,12 +84,12 @@ class DeclaredColumns:
         return low, high
 
     def variables(self) -> list[tuple[str, list[int]]]:
-        """List the columns of the table by their names for a reader.
+        """List the columns of the table by their labels.
 
         Returns
         -------
         list of (str, list of int)
-            Each name, and the columns of numbers that it became: several for a category.
+            Each label, and the numeric columns that encode the column: several for a category.
         """
         found: dict[str, list[int]] = {}
         for j, (text, said, name) in enumerate(self._sayings):
@@ -122,7 +122,7 @@ class DeclaredColumns:
         column : int
             Counted from 0.
         value : float
-            As the release counts it.
+            In the units of the release.
         digits : int, default=4
             Significant digits of plain numbers.
 
@@ -159,7 +159,7 @@ class DeclaredColumns:
         column : int
             Counted from 0.
         deviation : float
-            As the release counts it.
+            In the units of the release.
 
         Returns
         -------
@@ -170,12 +170,12 @@ class DeclaredColumns:
 
     @property
     def _without_scale(self) -> list[int]:
-        """Columns in which nothing stood out of the noise: numbers that are given for them mean nothing."""
+        """Columns that could not be distinguished from noise: the numbers given for them have no meaning."""
         return list((self.facts.get("details") or {}).get("columns_without_scale") or [])
 
     @property
     def unknown_columns(self) -> dict[str, str]:
-        """The columns of numbers of which nothing is known, by name, and why: in words."""
+        """The names of numeric columns about which nothing is known, each with the reason."""
         shares = self.facts.get("missing_shares") or {}
         return {
             self.feature_names[j]: _NO_CELLS if shares and shares[j] > NEARLY_ALL else _NOTHING_SEEN
@@ -183,7 +183,7 @@ class DeclaredColumns:
         }
 
     def rescaled(self, column: int) -> tuple[float, float]:
-        """Say what 0 and a step of 1 are in the column's own unit, where it was rescaled by public bounds.
+        """Return the values of 0 and of a step of 1 in the column's own unit, if public bounds rescaled it.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class DeclaredColumns:
         Returns
         -------
         (float, float)
-            The lower bound and the width; (0, 1) where it was not rescaled.
+            The lower bound and the width; (0, 1) if it was not rescaled.
         """
         by = self.facts.get("rescaled")
         return (0.0, 1.0) if by is None else (by["lower"][column], by["upper"][column] - by["lower"][column])

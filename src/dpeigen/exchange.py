@@ -1,6 +1,6 @@
 """A release for other programs: a fitted scikit-learn PCA, and an Arrow table that R, Julia and DuckDB read.
 
-Post-processing: costs nothing, and what comes out may be shown to anyone who may see the release.
+This is post-processing: it costs nothing, and the result may be shown to anyone who may see the release.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def to_sklearn(release: Release, mean: ArrayLike | None = None) -> Any:
     """A fitted ``sklearn.decomposition.PCA`` with the released components, variances and centre.
 
     For a release with a ``scale`` it is a fitted Pipeline of a StandardScaler, with the released centre and scale, and
-    a PCA of the divided columns. For a release of declared columns (categories, dates, transforms …) a fitted
-    ColumnTransformer that encodes data frames, a SimpleImputer that fills holes by the released centre and, where
-    columns were rescaled by public bounds, a StandardScaler that does that stand before them.
+    a PCA of the divided columns. For a release of declared columns (categories, dates, transforms …) these are preceded
+    by a fitted ColumnTransformer that encodes data frames, a SimpleImputer that fills missing cells with the released
+    centre and, if public bounds rescaled the columns, a StandardScaler that does so.
 
-    ``mean`` is a public centre for releases that hold none (center="pairs").
+    ``mean`` is a public centre for releases without one (center="pairs").
     """
     from sklearn.decomposition import PCA
     from sklearn.pipeline import Pipeline
@@ -87,7 +87,7 @@ def _scaler(center: Any, scale: Any, n: float | None = None) -> Any:
 
 
 def _encoding(release: Release, center: Any) -> list[tuple[str, Any]]:
-    """Fitted steps from a data frame to numbers without holes."""
+    """Fitted steps from a data frame to numbers without missing cells."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import FunctionTransformer
@@ -123,7 +123,7 @@ def _encoding(release: Release, center: Any) -> list[tuple[str, Any]]:
 
 
 def _encoded(name: str, said: Declared, frame: Any) -> Any:
-    """One column of a data frame as the numbers that it becomes; NaN where a cell does not fit."""
+    """One column of a data frame, encoded as numbers; NaN if a cell does not fit the declaration."""
     from dpeigen.sources.columns import Columns
 
     frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
@@ -146,9 +146,9 @@ def _empty_frame(names: list[str]) -> Any:
 
 
 def to_arrow(release: Release) -> pa.Table:
-    """One line for each column: its name, centre, scale, loading on each component, and row of the covariance.
+    """A table with one row for each column: its name, centre, scale, loadings, and its row of the covariance.
 
-    The schema's metadata holds, under the key ``dpeigen``, JSON with the eigenvalues, the guarantee and the facts.
+    The key ``dpeigen`` of the schema's metadata has JSON with the eigenvalues, the guarantee and the facts.
     """
     import pyarrow as pa
 
@@ -197,7 +197,7 @@ def write_arrow(release: Release, path: str | Path) -> Path:
 
 
 def read_arrow(source: Any) -> Release:
-    """A release from such a table or file. There is no digest here: `load_release` reads the form that has one."""
+    """A release from such a table or file. This format has no digest; the one that `load_release` reads has."""
     import pyarrow.feather as feather
 
     from dpeigen.facts import check_description

@@ -1,7 +1,7 @@
-"""What the description of a release on disk may hold: anyone can write one, with a digest that fits.
+"""Checks of the description of a release on disk: anyone can write one with a matching digest.
 
-The facts that the library computes or formats with must have the type that it writes. Facts that it does not know are
-kept, and shown as text. `ValueError` says which fact is wrong, and shows no more of it than its type.
+Facts that the library computes with or formats must have the type that it writes. Unknown facts are kept and shown as
+text. `ValueError` names the wrong fact and shows only its type.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _date(value: Any, _: int) -> bool:
 
 
 def _columns(value: Any, d: int) -> bool:
-    """Declarations of columns: they must be legal, and become the columns of the release."""
+    """Whether these are legal declarations of columns whose encoding gives the columns of the release."""
     if not isinstance(value, list) or not all(isinstance(each, Mapping) and _text(each.get("name")) for each in value):
         return False
     try:
@@ -109,7 +109,7 @@ def columns_in(listed: list[Mapping[str, Any]]) -> dict[str, Declared]:
 
 
 def features_of(columns: Mapping[str, Declared]) -> list[str]:
-    """The names of the columns of numbers that they become."""
+    """The names of the numeric columns that these columns are encoded as."""
     return [feature for name, said in columns.items() for feature in said.features(name)]
 
 
@@ -142,7 +142,7 @@ def made_now() -> dict[str, str]:
 
 
 def check_about(given: Mapping[str, Any], owner: str) -> dict[str, str]:
-    """Texts about a release that a person wrote; those that are None are left out."""
+    """Check texts that a person wrote about a release; those that are None are left out."""
     for name, value in given.items():
         if value is not None and (not isinstance(value, str) or not value.strip() or len(value) > ABOUT[name]):
             shown = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
@@ -151,7 +151,7 @@ def check_about(given: Mapping[str, Any], owner: str) -> dict[str, str]:
 
 
 def check_description(description: Any, d: int) -> None:
-    """Refuse a description whose known parts are not of their types; ``d`` is the number of columns."""
+    """Refuse a description in which a known fact has a wrong type; ``d`` is the number of columns."""
     if not isinstance(description, Mapping) or _deep(description):
         raise _wrong("description", description)
     kind, facts = description["kind"], description["facts"]
@@ -191,7 +191,7 @@ def _check_details(details: Mapping[str, Any], facts: Mapping[str, Any], d: int)
 
 
 def check_guarantee(said: Any) -> None:
-    """The texts of a guarantee are texts; its numbers are checked by `Guarantee`."""
+    """Check that the texts of a guarantee are strings; `Guarantee` checks its numbers."""
     if not isinstance(said, Mapping):
         raise _wrong("guarantee", said)
     for name in ("mechanism", "reference"):

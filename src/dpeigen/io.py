@@ -1,8 +1,8 @@
-"""Arrays and a description on disk: safetensors + JSON, no pickle, checked on the way in.
+"""Arrays and a description on disk: safetensors and JSON, without pickle, checked when they are read.
 
-A saved folder holds ``release.safetensors`` and ``release.json``. The JSON carries the SHA-256 of the arrays' file
-and of its own content, so that a damaged, truncated or edited file is refused. This shows damage, not authorship:
-whoever can write both files can make a consistent pair. Publish the digest where it cannot be changed.
+A saved folder has ``release.safetensors`` and ``release.json``. The JSON has the SHA-256 of the file of arrays and of
+its own content, so a damaged, truncated or edited file is refused. This detects damage, not forgery: anyone who can
+write both files can make a consistent pair. Publish the digest where it cannot be changed.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _rendered(content: dict[str, Any]) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is there complete or not at all, and still there after a power cut.
+    """Replace a file atomically, and durably in case of a power cut.
 
-    What is half written has a name of its own in the same folder. It must not exist before: a link or a file that
-    somebody put there is neither followed nor written to.
+    The content is first written to a new file in the same folder. This file must not exist before, so that no link or
+    file that somebody put there is followed or overwritten.
     """
     handle, temporary = _fresh_part(path)
     try:
@@ -95,7 +95,7 @@ def _fresh_part(path: Path) -> tuple[int, Path]:
 
 
 def _sync(folder: Path) -> None:
-    """Put the names of a folder's files on the disk, where the system can."""
+    """Write the entries of a folder to the disk, if the system supports it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

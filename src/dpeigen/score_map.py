@@ -1,6 +1,6 @@
-"""A released score map: how rows lie on the plane of two released components. Frozen, complete, safe to publish.
+"""A released score map: the distribution of rows on the plane of two released components. It may be published.
 
-Whatever is computed from a map costs nothing more: that is post-processing.
+Results computed from a map cost nothing more, because this is post-processing.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = ["CLIP", "REACH", "Centroids", "ScoreMap", "load_score_map"]
 
 CLIP = 2.5  # standard deviations: positions are summed inside |x|/2.5σ₁ + |y|/2.5σ₂ ≤ 1
 REACH = 3.0  # standard deviations: half of the window
-_FALSE_ALARM = 0.05  # the chance that any label without rows is taken for one with rows
+_FALSE_ALARM = 0.05  # the probability that any label without rows is shown
 
 
 class Centroids(NamedTuple):
-    """Centres of classes. ``shown`` says which classes stand out of the noise; the others' centres mean little."""
+    """Centres of classes. ``shown``: which classes can be distinguished from noise; other centres mean little."""
 
     labels: tuple[str, ...]
     points: Floats  # classes × 2, in scores
-    errors: Floats  # classes × 2, the deviation of each coordinate by the noise
+    errors: Floats  # classes × 2, the standard deviation of each coordinate due to noise
     counts: Floats  # noisy numbers of rows
     shown: NDArray[np.bool_]
 
@@ -48,13 +48,13 @@ class ScoreMap:
     ----------
     counts : (groups, m, m) noisy counts, unbiased, whole numbers that may be negative; first index along the first
         component. One group of all rows, or one for each label.
-    class_counts, class_sums : noisy number of rows of each label and sum of their clipped positions from the middle of
-        the window, in units of ``clip``.
-    window : (2, 2) low and high end of each axis, in scores. Rows beyond it are in the cells at its edge.
-    clip : (2,) half-lengths of the rhombus that positions were pulled back to before they were summed.
+    class_counts, class_sums : noisy number of rows of each label, and noisy sum of their clipped positions relative to
+        the middle of the window, in units of ``clip``.
+    window : (2, 2) low and high end of each axis, in scores. Rows outside it are counted in the cells at its edge.
+    clip : (2,) half-diagonals of the rhombus that positions were clipped to before they were summed.
     components : (2, d) the released directions.
     labels : public list of labels, or empty.
-    guarantee : what the map cost, without the release that gave the plane (see `total`).
+    guarantee : that of the map, without the release that gave the plane (see `total`).
     facts : public or released facts.
     """
 
@@ -105,28 +105,28 @@ class ScoreMap:
 
     @property
     def column_labels(self) -> list[str]:
-        """The names of the columns for a reader: "sex = f", "height (cm)"."""
+        """The labels of the columns, such as "sex = f" or "height (cm)"."""
         return list(self.facts.get("column_labels") or self.feature_names)
 
     @property
     def told_from_noise(self) -> list[bool]:
-        """Of both components: whether it can be told from noise, or nothing is known of that."""
+        """For both components: whether it can be distinguished from noise; True also if this is not known."""
         return [bool(told) for told in self.facts.get("told_from_noise") or (True, True)]
 
     @property
     def loading_intervals(self) -> Floats | None:
-        """(2, 2, d) low and high ends of the 95% intervals of the loadings; None where the release has none."""
+        """(2, 2, d) low and high ends of the 95% intervals of the loadings; None if the release has none."""
         found = self.facts.get("loading_intervals")
         return None if found is None else np.array(found, dtype=np.float64)
 
     @property
     def n_rows(self) -> float:
-        """Public or released."""
+        """The number of rows, public or released."""
         return float(self.facts["n_rows"])
 
     @property
     def total(self) -> Budget:
-        """What map and release cost together, by basic composition."""
+        """The cost of map and release together, by basic composition."""
         return Budget(self.guarantee.epsilon, self.guarantee.delta) + Budget(*self.facts["release_cost"])
 
     @property
@@ -145,16 +145,16 @@ class ScoreMap:
 
     @property
     def edges(self) -> tuple[Floats, Floats]:
-        """Borders of the cells along both axes, in scores."""
+        """Edges of the cells along both axes, in scores."""
         m = self.counts.shape[-1]
         (low_x, high_x), (low_y, high_y) = self.window
         return np.linspace(low_x, high_x, m + 1), np.linspace(low_y, high_y, m + 1)
 
     @property
     def density(self) -> Floats:
-        """(groups, m, m) rows for each cell: smoothed as the noise asks for, none negative (`dpeigen.stats.smoothing`).
+        """(groups, m, m) rows in each cell: smoothed for the noise, and never negative (`dpeigen.stats.smoothing`).
 
-        Each group adds up to its number of rows: public, or as released.
+        The cells of each group sum to its number of rows, public or released.
         """
         totals = self.class_counts if self.by_class else np.array([self.n_rows])
         variance = float(self.facts["count_deviation"]) ** 2
@@ -164,13 +164,14 @@ class ScoreMap:
     def centroids(self, public: Mapping[str, Sequence[float]] | None = None) -> Centroids:
         """Estimate the centres of the labels.
 
-        They are shrunk to the middle of the map where the noise is larger than they are likely to be. The sum S of n
-        positions with noise of deviation s has, for centres of deviation w about the middle, the best linear estimate
-        S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A label is shown if
-        its noisy count is larger than any of as many labels without rows reaches but for 5%.
+        They are shrunk towards the middle of the map if the noise is larger than their likely size. Let S be the sum of
+        n positions with noise of deviation s, and let centres have deviation w about the middle. The best linear
+        estimate is S·n/(n² + (s/w)²). Here w is 1/2.5 of the clip length: the standard deviation of all rows. A label
+        is shown if its noisy count exceeds a threshold. If no label had any rows, all counts would stay below this
+        threshold with probability 95%.
 
-        With ``public`` facts, centres are shrunk to their regression on those facts instead (`dpeigen.stats.areas`).
-        Where labels have few rows that says much more than their own noise, and it costs nothing.
+        With ``public`` facts, centres are shrunk towards their regression on those facts instead
+        (`dpeigen.stats.areas`). For labels with few rows this is much more accurate, and it costs nothing.
 
         Parameters
         ----------
@@ -180,7 +181,7 @@ class ScoreMap:
         Returns
         -------
         Centroids
-            Labels, points, errors, counts, and which of them stand out of the noise.
+            Labels, points, errors, counts, and which of them can be distinguished from noise.
         """
         noise, count_noise = (float(self.facts[name] or 1) for name in ("sum_deviation", "class_count_deviation"))
         tail = math.log(max(len(self.labels), 1) / (2 * _FALSE_ALARM))  # P(Laplace > b·t) = e^−t/2, for each label
@@ -214,12 +215,12 @@ class ScoreMap:
         return facts
 
     def to_arrow(self) -> Any:
-        """Make an Arrow table with one line for each cell.
+        """Make an Arrow table with one row for each cell.
 
         Returns
         -------
         pyarrow.Table
-            Label (null for all rows), borders of the cell, the noisy count and the smoothed one.
+            Label (null for all rows), edges of the cell, the noisy count and the smoothed one.
         """
         import pyarrow as pa
 
@@ -246,7 +247,7 @@ class ScoreMap:
         path : path
             The folder; it is made if it does not exist.
         overwrite : bool, default=False
-            Replace a release that is there already.
+            Replace an existing release.
 
         Returns
         -------
@@ -264,7 +265,7 @@ class ScoreMap:
         return io.write_folder(path, {name: getattr(self, name) for name in self._ARRAYS}, description)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies are made by the constructor: checked again, and read-only again.
+        # The constructor makes copies, so that they are checked and read-only too.
         values = [getattr(self, f.name) for f in fields(self)]
         return type(self), (*values[:-1], dict(self.facts))
 

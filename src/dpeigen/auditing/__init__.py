@@ -1,8 +1,8 @@
-"""Audits of every mechanism of the library, end to end: what ``dpeigen audit`` runs.
+"""End-to-end audits of every mechanism of the library, for ``dpeigen audit``.
 
-`targets` are the mechanisms, each a function from rows to released numbers with the claim it makes; `pairs` are bad
-neighbours and a search for worse ones; `claims` turns counts into a lower bound on ε; `exact` computes losses where
-the density is known; `faults` are broken mechanisms that an audit must catch; `runner` does the work, in time.
+`targets` are the mechanisms, each a function from rows to released numbers with its claim. `pairs` has bad neighbours
+and a search for worse ones. `claims` turns counts into a lower bound on ε. `exact` computes losses from known
+densities. `faults` are broken mechanisms that an audit must detect. `runner` runs the audits within a time limit.
 """
 
 from dpeigen.auditing.claims import Claim, Finding

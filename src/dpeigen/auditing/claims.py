@@ -1,13 +1,13 @@
-"""What a release claims, and what an event that was counted says about it.
+"""The claim of a release, and lower bounds on ε from the counts of an event.
 
 A claim is a list of spends: a whole privacy profile δ(ε), not one point. An event with probability ≥ p on one data set
 and ≤ q on its neighbour refutes the profile if p > e^ε·q + δ(ε) for some ε. Two lower bounds on the real ε follow:
 
-- ``plain`` = ln((p − δ)/q): whatever the mechanism is. No number of runs shows much of a Gaussian's ε this way, since
-  its worst events have a probability near δ.
-- ``fitted``: the claim scaled by t (ε₀ → tε₀, μ → tμ, ρ → t²ρ), t the largest that the event refutes, priced at the
-  stated δ. For Gaussian spends t·μ = Φ⁻¹(p) − Φ⁻¹(q). It is a bound if the loss has the stated form, and it is above
-  the stated ε exactly if the event refutes what is stated: as a test it needs no assumption.
+- ``plain`` = ln((p − δ)/q): for any mechanism. For Gaussian noise it stays far below ε with any number of runs, since
+  the worst events have a probability near δ.
+- ``fitted``: the ε, at the stated δ, of the claim scaled by t (ε₀ → tε₀, μ → tμ, ρ → t²ρ), where t is the largest
+  factor that the event refutes. For Gaussian spends t·μ = Φ⁻¹(p) − Φ⁻¹(q). It is a bound if the loss has the stated
+  form. It is above the stated ε exactly if the event refutes the claim, so as a test it needs no assumption.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Finding:
     plain : float
         From the definition of (ε, δ)-DP alone.
     fitted : float
-        From the form of the mechanism's shares, which is sharper.
+        From the form of the mechanism's shares, which is tighter.
     refuted : bool
-        Whether what is stated cannot be true.
+        Whether the claim is refuted.
     """
 
     plain: float
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is stated: a budget, and the shares that compose to it.
+    """A claim: a budget, and the shares that compose to it.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Claim:
     spends: tuple[Spend, ...]
 
     def judge(self, p: float, q: float) -> Finding:
-        """Say what an event with two probabilities says about the claim.
+        """Judge the claim by the probabilities of an event.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Claim:
         if factor <= 0:
             return True
         scaled = self._scaled(factor)
-        # Where every part is pure (or a bare (ε, δ)) only the end of the profile is claimed by all of its mechanisms.
+        # If every part is pure (or a bare (ε, δ)), the mechanisms together claim only the end of the profile.
         if not any(isinstance(s.cost, GaussianCost | ConcentratedCost) for s in scaled):
             epsilon = math.fsum(s.cost.epsilon for s in scaled if isinstance(s.cost, PureCost | ApproximateCost))
             delta = math.fsum(s.cost.delta for s in scaled if isinstance(s.cost, ApproximateCost))

@@ -15,7 +15,7 @@ STOCK = 512  # integers drawn at a time
 
 
 class BufferedRandomness(SystemRandomness):
-    """The system's generator, asked for many integers at a time: the same law, and a call costs more than a number."""
+    """The system's generator, called for many integers at a time: the same distribution, with fewer slow calls."""
 
     seeded = True  # it has a state, so its draws keep to one thread
 

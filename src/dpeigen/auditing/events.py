@@ -1,11 +1,11 @@
-"""Black-box audits and exact privacy losses: how the tests check what the proofs promise.
+"""Black-box audits and exact privacy losses, with which tests check the guarantees.
 
-`audit` runs a mechanism many times on two neighbouring data sets, searches an event in the first half of the
-runs and estimates its two probabilities p, q from the second half. Whatever the event found, the bounds
+`audit` runs a mechanism many times on two neighbouring data sets, searches for an event in the first half of the
+runs and estimates its two probabilities p, q from the second half. Whichever event is found, the bounds
 
     ε ≥ ln((p_low − δ)/q_high)   and, for μ-Gaussian DP,   μ ≥ Φ⁻¹(p_low) − Φ⁻¹(q_high)
 
-each hold with the stated confidence: the Clopper-Pearson bounds (α/2 each) are exact and see fresh runs only
+each hold with the stated confidence: the Clopper-Pearson bounds (α/2 each) are exact and use fresh runs only
 (Jagielski, Ullman, Oprea 2020; Nasr et al. 2023). An audit can prove a mechanism wrong, never right. It draws
 no random numbers of its own; the outputs must be independent between runs.
 
@@ -60,7 +60,7 @@ _Bound = Callable[[Floats, Floats], Floats]
 
 
 def repeat(single: Callable[[Any], ArrayLike]) -> Mechanism:
-    """The mechanism that `audit` takes, from one that answers once per call."""
+    """A mechanism for `audit`, from one that answers once per call."""
 
     def many(data: Any, runs: int) -> Floats:
         return np.stack([np.asarray(single(data), dtype=np.float64).ravel() for _ in range(runs)])
@@ -70,7 +70,7 @@ def repeat(single: Callable[[Any], ArrayLike]) -> Mechanism:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit proved. Of ``trials`` fresh runs on each data set ``hits`` fell into ``event``."""
+    """The result of an audit. In ``trials`` fresh runs on each data set, ``event`` occurred ``hits`` times."""
 
     epsilon_lower: float
     event: str
@@ -105,7 +105,7 @@ def audit(
     """Lower bounds on the privacy loss of ``mechanism`` between two neighbouring data sets.
 
     ``mechanism(data, runs)`` returns ``runs`` independent outputs (wrap a one-answer mechanism in `repeat`).
-    It may map them to whatever separates the data sets best: processing never adds to the privacy loss. The
+    It may map them to a statistic that separates the data sets best: processing never adds to the privacy loss. The
     events are half-lines of each coordinate, of the sum of squares, of the difference of means, and of
     Fisher's discriminant in the coordinates, without and with their squares.
     """
@@ -130,7 +130,7 @@ def audit(
 
 
 def find_events(first: Floats, second: Floats, *, delta: float = 0.0, confidence: float = 0.999) -> tuple[Event, Event]:
-    """The events, seen in these runs, that promise the largest bounds on ε and on μ; to be judged on fresh runs."""
+    """The events with the largest expected bounds on ε and on μ in these runs, to be tested on fresh runs."""
     alpha, bounds, samples = (1 - confidence) / 2, _bounds(delta), [first, second]
     candidates = [_best(name, score, samples, bounds, alpha) for name, score in scores(first, second)]
     by_epsilon, by_mu = (max(events, key=lambda e: e.value) for events in zip(*candidates, strict=True))
@@ -166,7 +166,7 @@ def _clopper_pearson(hits: NDArray[np.int64], trials: int, alpha: float) -> tupl
 
 @dataclass(frozen=True)
 class Event:
-    """A half-line of a score, and which of the two data sets makes it likelier."""
+    """A half-line of a score, and on which of the two data sets it is more probable."""
 
     name: str
     score: _Score
@@ -180,7 +180,7 @@ class Event:
         return reached if self.above else len(sample) - reached
 
     def probabilities(self, hits: tuple[int, int], trials: int, confidence: float) -> tuple[float, float]:
-        """Bounds, right together with this confidence: the likelier probability at least, the other at most."""
+        """A lower bound on the larger probability and an upper bound on the other, jointly with this confidence."""
         lower, upper = _clopper_pearson(np.array(hits), trials, (1 - confidence) / 2)
         return float(lower[self.likelier]), float(upper[1 - self.likelier])
 
@@ -189,7 +189,7 @@ class Event:
 
 
 def scores(first: Floats, second: Floats) -> list[tuple[str, _Score]]:
-    """Functions of an output whose half-lines are tried."""
+    """Scores of an output whose half-lines are tried as events."""
     pooled = np.concatenate([first, second])
     centre, scale = pooled.mean(axis=0), pooled.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)

@@ -1,7 +1,7 @@
-"""Privacy losses computed, not sampled, where the density of a mechanism is known.
+"""Privacy losses that are computed, not sampled, for mechanisms with a known density.
 
 Each check takes the scale that the library would use for a budget and returns the exact ε of the worst neighbours at
-that δ, which must not exceed what is stated (and comes close to it, or the mechanism wastes noise).
+that δ. It must not exceed the stated ε (and should be close to it, otherwise the mechanism adds too much noise).
 
 - Gaussian: the hockey-stick divergence of N(0, σ²) and N(Δ, σ²) by quadrature.
 - Discrete Laplace: masses on the integers.
@@ -38,7 +38,7 @@ _DELTA = 1e-6
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """The largest loss found between the worst neighbours, beside what is stated."""
+    """The largest loss found between the worst neighbours, and the stated one."""
 
     name: str
     stated: float
@@ -51,7 +51,7 @@ class ExactLoss:
 
 
 def gaussian(epsilon: float, factor: float = 1.0) -> ExactLoss:
-    """Isotropic noise for a change of length √2; ``factor`` scales the noise, to see the check fail."""
+    """Isotropic noise for a change of length √2; ``factor`` scales the noise, to test that the check can fail."""
     shift = math.sqrt(2)
     sigma = factor * gaussian_sigma(epsilon, _DELTA, shift)
 

@@ -1,6 +1,6 @@
-"""Broken mechanisms that claim what the right ones claim: an audit that misses one has no teeth.
+"""Broken mechanisms with the claims of the correct ones, all of which an audit must detect.
 
-Each is a mistake that has been made: in print, in a library, or in a first draft.
+Each is a mistake that has been made in a paper, in a library, or in a first draft.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Fault:
     """What is wrong, and the target that it makes."""
 
     what: str
-    epsilon: float  # what is stated: where few runs show most
-    runs: int  # that are enough to show it
+    epsilon: float  # the stated ε, at which few runs are enough
+    runs: int  # the number of runs that is enough to detect it
     make: Callable[[float], Target]
 
 
@@ -59,7 +59,7 @@ class Weaker(Randomness):
 
 
 class Restarted(SeededRandomness):
-    """A generator that starts again at every draw: what is added to one number is added to the next one too."""
+    """A generator that restarts at every draw: the same noise is added to every number."""
 
     def __init__(self, right: Randomness) -> None:
         self._seed = [int(w) for w in np.frombuffer(right.token(), dtype=np.uint32)]
@@ -87,7 +87,7 @@ class _TriangleLaw(GaussianLaw):
 
 
 class OneTriangle(Gaussian):
-    """Noise on the upper triangle only, and the mean with the noiseless lower one taken to make it symmetric."""
+    """Noise on the upper triangle only; the matrix is made symmetric by averaging with the noiseless lower one."""
 
     law = _TriangleLaw()
 
@@ -104,7 +104,7 @@ def _propose_inverted(beta: Floats, count: int, rng: Randomness) -> tuple[Floats
 
 @contextmanager
 def inverted_bingham() -> Iterator[None]:
-    """Draws of directions with the wrong acceptance, for as long as this lasts."""
+    """A context in which directions are drawn with the wrong acceptance probability."""
     right = sphere._propose
     sphere._propose = _propose_inverted
     try:

@@ -1,7 +1,7 @@
-"""Targets beside the methods: the score map, a mean and a scale without bounds, shuffled reports, whole estimators.
+"""Further targets: the score map, a mean and a scale without bounds, shuffled reports, and whole estimators.
 
-The estimators are audited from the user's call to the release that is saved, with the choice of "auto", the target's
-public scale of a regression, and rows that are no numbers.
+The estimators are audited from the user's call to the saved release, with the choice of "auto", the public scale of the
+target of a regression, and rows that are not numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def mean_target(name: str, epsilon: float, kind: Kind) -> Target:
 
 
 def top_eigenvalue_target(name: str, epsilon: float, kind: Kind) -> Target:
-    """A scale without a bound; that nothing stands out is an answer too."""
+    """A scale without a bound; the answer may be that nothing can be distinguished from noise."""
     budget = Budget(epsilon, kind.delta)
     n = 4 * groups_needed(budget)
 
@@ -77,7 +77,7 @@ def top_eigenvalue_target(name: str, epsilon: float, kind: Kind) -> Target:
 
 
 def shuffled_target(name: str, epsilon: float, kind: Kind) -> Target:
-    """Reports in a random order, seen by sums and counts; ε is a report's own, claimed is the shuffled one."""
+    """Reports in a random order, observed as sums and counts; ε is that of a report, the claim is the shuffled one."""
     from dpeigen.local.server import LocalAggregator
 
     made = LocalRandomizer(kind.d, epsilon=epsilon, delta=0.0, seeded_test=True)

@@ -1,7 +1,7 @@
-"""What a target of an audit is, and how a method is made one.
+"""Targets of audits, and how they are made from methods.
 
-A target runs one release, from rows to released numbers, and says what it claims. What an adversary looks at is
-everything that the release shows, as a vector of numbers; nothing else.
+A target runs one release, from rows to released numbers, and states its claim. The adversary sees everything in the
+release, as a vector of numbers, and nothing else.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = [
 ]
 
 DELTA = 1e-6
-_SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: as few as the method agrees to
+_SIZES = (40, 120, 240, 600, 1500, 6000, 12_000, 30_000)  # rows: the smallest number that the method accepts
 VISITS = 5  # rows of a person
-SIGNAL, NOISE = 1.0, 0.1  # of the spiked model, whose claim is about data from it
+SIGNAL, NOISE = 1.0, 0.1  # of the spiked model, for the claim that assumes it
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Target:
     name : str
         The mechanism.
     claim : Claim
-        What is stated.
+        The stated guarantee.
     n_rows, n_features : int
         The size of the data sets.
     relation : Relation
         What neighbours are.
     run : function
-        Makes one release of a data set and returns what it shows.
+        Makes one release of a data set and returns its numbers.
     facts : dict
         Public facts that the attack may use.
     model : bool
-        Whether the guarantee rests on a model of the rows.
+        Whether the guarantee assumes a model of the rows.
     local : bool
         Whether it is about single reports.
     """
@@ -87,11 +87,11 @@ class Kind:
     delta: float = DELTA
     d: int = 2
     options: dict[str, Any] = field(default_factory=dict)
-    cost: int = 1  # how many releases of a plain method one release takes the time of
+    cost: int = 1  # the time of one release, in releases of a plain method
 
 
 def shown(estimate: Estimate, task: Task) -> Floats:
-    """Everything that a release shows, as numbers of moderate size: a bijection, so that nothing is lost or added."""
+    """Everything in a release, as numbers of moderate size: a bijection, so that nothing is lost or added."""
     upper = np.triu_indices(task.n_features)
     projector = estimate.components.T @ estimate.components
     parts = [estimate.covariance[upper], projector[upper], estimate.eigenvalues[:2], [estimate.noise_variance]]
@@ -111,7 +111,7 @@ def shown(estimate: Estimate, task: Task) -> Floats:
 
 
 def make_task(d: int, n: int, budget: Budget, **options: Any) -> Task:
-    """A task with the public facts of an audit: unit ball, no centre, replacement, unless told otherwise."""
+    """A task with the public facts of an audit: unit ball, no centre, replacement, unless options say otherwise."""
     relation = options.pop("relation", Relation.REPLACE)
     given = {
         "n_components": 1,
@@ -125,7 +125,7 @@ def make_task(d: int, n: int, budget: Budget, **options: Any) -> Task:
 
 
 def method_target(name: str, method: Method, budget: Budget, d: int, **options: Any) -> Target:
-    """A target from a method, with as few rows as the method agrees to."""
+    """A target from a method, with the smallest number of rows that the method accepts."""
     for n in _SIZES:
         task = make_task(d, n, budget, **options)
         try:
@@ -164,7 +164,7 @@ def people_target(name: str, epsilon: float, kind: Kind, source: type[UnitsByPla
 
 
 def model_rows(n: int, d: int, seed: int = 0) -> Floats:
-    """Rows of the spiked model that the distributional claim is about."""
+    """Rows of the spiked model that the distributional claim assumes."""
     rng = made_up_generator(seed)
     deviations = np.sqrt([SIGNAL + NOISE, *[NOISE] * (d - 1)])
     return rng.standard_normal((n, d)) * deviations

@@ -1,4 +1,4 @@
-"""Bad neighbouring data sets: a catalogue of those that proofs find worst, and a search from there.
+"""Bad neighbouring data sets: a catalogue of the worst cases in proofs, and a search that starts from them.
 
 Bases: no data at all (zeros), rows spread inside the ball, all in one direction, a tie of the first two eigenvalues,
 rows of all lengths (for counts within a radius), a cluster opposite to the row that changes, a cloud. The row that
@@ -33,7 +33,7 @@ class Pair:
 
 
 def catalogue(target: Target, *, quick: bool = False) -> list[Pair]:
-    """The known bad pairs for a target; with ``quick`` those that are worst for most."""
+    """The known bad pairs for a target; with ``quick`` only those that are worst for most targets."""
     if target.model:
         return _model_pairs(target, 2 if quick else 6)
     bases = _bases(target.n_rows - 1, target.n_features)
@@ -92,7 +92,7 @@ def _changes(d: int, relation: Relation) -> Iterator[tuple[str, Floats, Floats |
 
 
 def _model_pairs(target: Target, count: int) -> list[Pair]:
-    """Data from the model with one row replaced by another from it: what a distributional claim is about."""
+    """Data from the model with one row replaced by another from it, as a distributional claim assumes."""
     pairs = []
     for seed in range(count):
         rows = model_rows(target.n_rows + 1, target.n_features, seed)

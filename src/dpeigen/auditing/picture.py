@@ -1,4 +1,4 @@
-"""What is stated and what was found, side by side."""
+"""A picture of the stated and the audited ε."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit is to do, and what it found."""
+"""The plan of an audit, and its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READINGS = (PIECES // 4, PIECES // 2, PIECES)
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What is fixed before the first draw of an audit.
+    """The settings of an audit, which are fixed before the first draw.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class AuditPlan:
     rounds : int
         Rounds of the search for a bad pair and event, before the fresh runs.
     quick : bool
-        Fewer runs, for a first look.
+        Fewer runs, for a preliminary audit.
     confidence : float
         The probability with which all lower bounds hold together.
     seed : int or None
@@ -94,7 +94,7 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Result:
-    """What was stated and what was found for one mechanism; counts are of fresh runs.
+    """The stated and the audited guarantee of one mechanism; counts are of fresh runs.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Result:
     basis : str
         "worst-case", or a guarantee under a model.
     pair, event : str
-        The neighbouring data sets and the event that told them apart best.
+        The neighbouring data sets and the event that separated them best.
     hits : (int, int)
         How often the event happened on each.
     trials, planned : int
@@ -113,7 +113,7 @@ class Result:
     plain, fitted : float
         Lower bounds on ε, as in `Finding`.
     refuted : bool
-        Whether what is stated cannot be true.
+        Whether the claim is refuted.
     confidence : float
         The probability with which the bounds hold.
     """

@@ -1,14 +1,14 @@
-"""Audits in parallel, resumable, in the time allowed, and with a confidence that stopping early does not spoil.
+"""Audits in parallel, resumable, within a time limit, and with a confidence that remains valid if stopped early.
 
-For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search from the worst of them, with a
-fast generator, since nothing is counted there, and at the largest ε for all; (2) pilot runs on the pair found, which
-choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed beforehand, and so are the counts at
-which an audit may be read (a fourth, a half, all of them): each reading may be wrong with a third of what the
-confidence allows, so that whichever was reached in time is a valid statement. When the time is up, running pieces are
-dropped, not counted.
+For each mechanism, in separate draws: (1) the catalogue of bad neighbours and a search that starts from the worst of
+them, with a fast generator, since nothing is counted there, and at the largest ε for all; (2) pilot runs on the pair
+found, which choose the event; (3) fresh runs, which count it. The number of fresh runs is fixed beforehand, and so are
+the counts at which a result may be read (a quarter, a half, all of them). Each of these readings has a third of the
+allowed error probability, so the last one reached in time is a valid statement. When the time is up, running pieces are
+discarded and not counted.
 
-Every finished piece is a file in the folder, written whole or not at all; a second call with the same plan goes on
-from there. Work goes to processes with one BLAS thread each.
+Every finished piece is a file in the folder, written atomically; a second call with the same plan continues from there.
+The work is done by processes with one BLAS thread each.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
     "work",
 ]
 
-FINALISTS, SLOW = 6, 5  # pairs looked at twice in a search; the cost from which on the catalogue is the short one
+FINALISTS, SLOW = 6, 5  # pairs evaluated twice in a search; the cost from which on the short catalogue is used
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _generator(job: _Job) -> Randomness:
 
 
 def _releases(target: Target, rows: Floats, count: int, rng: Randomness, deadline: float | None) -> Floats:
-    """What ``count`` releases show."""
+    """The numbers of ``count`` releases."""
     found = []
     for _ in range(count):
         if deadline is not None and time.time() > deadline:
@@ -91,7 +91,7 @@ def _releases(target: Target, rows: Floats, count: int, rng: Randomness, deadlin
 
 
 def work(job: _Job) -> dict[str, Any] | Floats:
-    """One piece, in a process of its own."""
+    """One piece, in a separate process."""
     target, rng = find_target(job.name, job.epsilon), _generator(job)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -102,7 +102,7 @@ def work(job: _Job) -> dict[str, Any] | Floats:
 
 
 def _search(target: Target, job: _Job, rng: Randomness) -> Pair:
-    """The pair that runs tell apart best: a short look at many, a long one at those that may be in front by chance."""
+    """The pair that runs separate best: few runs of many pairs, then more runs of the best, which may be chance."""
 
     def apart(pair: Pair, runs: int) -> float:
         first, second = (_releases(target, rows, runs, rng, job.deadline) for rows in (pair.first, pair.second))
@@ -125,7 +125,7 @@ def _first(found: tuple[float, Pair]) -> float:
 
 
 def separation(first: Floats, second: Floats) -> float:
-    """How well two samples can be told apart: standardised differences of scores that the other half of them chose."""
+    """How well two samples can be separated: standardised differences of scores that the other half of them chose."""
     half = len(first) // 2
     best = 0.0
     for fit, test in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
@@ -137,7 +137,7 @@ def separation(first: Floats, second: Floats) -> float:
 
 
 def _choose(target: Target, first: Floats, second: Floats, confidence: float) -> Event:
-    """Of the best events of the pilot the one that would show the larger ε if it were counted in fresh runs."""
+    """Of the best events of the pilot, the one with the larger expected bound on ε in fresh runs."""
     events = find_events(first, second, delta=target.claim.budget.delta, confidence=confidence)
     return max(events, key=lambda event: _judge(target, event, first, second, confidence).epsilon)
 
@@ -148,7 +148,7 @@ def _judge(target: Target, event: Event, first: Floats, second: Floats, confiden
 
 
 class _Audit:
-    """One mechanism at one ε: what is on disk, what is to be done next, what can be said."""
+    """One mechanism at one ε: finished pieces on disk, the next pieces, and the result so far."""
 
     def __init__(self, name: str, epsilon: float, plan: AuditPlan, folder: Path) -> None:
         self.name, self.epsilon, self.plan = name, epsilon, plan
@@ -159,7 +159,7 @@ class _Audit:
         self.above: _Audit | None = None  # the same mechanism at a larger ε
 
     def ready(self) -> bool:
-        """Whether the search may begin: where a larger ε is audited too, its search comes first and serves for both."""
+        """Whether the search may begin: if a larger ε is audited too, its search comes first and is used for both."""
         return self.above is None or (self.above.folder / "search.npz").exists()
 
     def found(self) -> Pair | None:
@@ -167,7 +167,7 @@ class _Audit:
         return self.pair() if (self.folder / "search.npz").exists() else None
 
     def jobs(self, stage: int, deadline: float | None) -> list[_Job]:
-        """What is missing of a stage: 0 the search, 1 the pilot, then the fresh runs up to each reading."""
+        """The missing pieces of a stage: 0 the search, 1 the pilot, then the fresh runs up to each reading."""
         piece = self.runs // PIECES
         if stage == 0:
             count = max(40, min(200, self.runs // (16 if self.plan.quick else 8)))
@@ -185,7 +185,7 @@ class _Audit:
         return [job for job in wanted if not (self.folder / job.file).exists()]
 
     def save(self, job: _Job, value: Any) -> None:
-        """A piece on disk: whole, or not at all."""
+        """Write a piece to the disk, atomically."""
         file = BytesIO()
         if isinstance(value, dict):
             np.savez(file, **value)
@@ -202,7 +202,7 @@ class _Audit:
         return np.concatenate([np.load(file, allow_pickle=False) for file in files])
 
     def result(self, reached: int) -> Result | None:
-        """What can be said after so many stages; nothing before the first reading."""
+        """The result after this many stages; None before the first reading."""
         if reached < 3:
             return None
         target = find_target(self.name, self.epsilon)
@@ -246,9 +246,9 @@ def run_audits(
     plan : AuditPlan
         What to attack, and how often.
     folder : Path
-        Where readings are kept, so that a run that was interrupted goes on.
+        Where finished pieces are kept, so that an interrupted run can continue.
     minutes : float or None, default=None
-        Stop after so many; None: when all is done.
+        Stop after this time; None: when all is done.
     workers : int, default=2
         Processes.
     progress : function of str
@@ -286,7 +286,7 @@ def run_audits(
 
 
 def _fix(plan: AuditPlan, folder: Path) -> None:
-    """The plan on disk; another plan in the same folder is refused, because its pieces are not ours."""
+    """Write the plan to the disk; refuse a folder with another plan, because its pieces do not belong to this one."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(plan), sort_keys=True)
     file = folder / "plan.json"

@@ -1,8 +1,8 @@
-"""The order in which the pieces of many audits are worked off, so that no process waits while there is work.
+"""The order in which the pieces of many audits are done, so that no process waits while there is work.
 
-An audit has stages, and the pieces of a stage can be made side by side. A search is one long piece: while it runs, the
-other processes work on the following audits. Every audit gets its first reading before any gets its second, so that
-little time still says something about each of them.
+An audit has stages, and the pieces of a stage can run in parallel. A search is one long piece: while it runs, the other
+processes work on the following audits. Every audit gets its first reading before any gets its second, so that there is
+a result for each of them even if the time is short.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LateError(Exception):
 
 
 class Staged(Protocol):
-    """One audit as the schedule sees it."""
+    """The interface of an audit for the schedule."""
 
     def ready(self) -> bool:
         """Whether the first stage may begin.
@@ -29,7 +29,7 @@ class Staged(Protocol):
         Returns
         -------
         bool
-            False while it needs what another audit has not found yet.
+            False while it needs a result of another audit that is not finished.
         """
 
     def jobs(self, stage: int, deadline: float | None) -> list[Any]:
@@ -40,12 +40,12 @@ class Staged(Protocol):
         stage : int
             From 0.
         deadline : float or None
-            The time at which a piece is given up, in seconds as of `time.time`.
+            The time at which a piece is abandoned, in seconds as of `time.time`.
 
         Returns
         -------
         list
-            What `Processes` is to work on.
+            Pieces for `Processes`.
         """
 
     def save(self, job: Any, value: Any) -> None:
@@ -56,7 +56,7 @@ class Staged(Protocol):
         job : object
             The piece.
         value : object
-            What came out.
+            Its result.
         """
 
 
@@ -68,7 +68,7 @@ class Processes:
     workers : int
         How many.
     work : function
-        What is done with a piece.
+        The function that is called with a piece.
     """
 
     def __init__(self, workers: int, work: Callable[[Any], Any]) -> None:
@@ -95,7 +95,7 @@ class Processes:
 
 
 class _Course:
-    """How far one audit is: the stage it is in, the pieces of it that wait, and the number being worked on."""
+    """The progress of one audit: its stage, the pieces that wait, and the number in progress."""
 
     def __init__(self, audit: Staged, stages: int, deadline: float | None) -> None:
         self._audit, self._stages, self._deadline = audit, stages, deadline
@@ -119,7 +119,7 @@ class _Course:
         self._advance()
 
     def _advance(self) -> None:
-        """Go to the first stage of which something is missing."""
+        """Go to the first stage with missing pieces."""
         while not self.late and not self._flying and not self._waiting and self.stage < self._stages:
             if self._waiting is not None:
                 self.stage, self._waiting = self.stage + 1, None

@@ -111,7 +111,7 @@ def _local(name: str, epsilon: float, kind: Kind) -> Target:
             made._rng = rng
         return server.read(made.report(rows[-1])).steps.astype(np.float64)
 
-    # The μ of the Gaussian report is the one of its (ε, δ), discrete noise included.
+    # The μ of the Gaussian report is that of its (ε, δ), including discrete noise.
     cost: Cost = GaussianCost(gaussian_mu(epsilon, kind.delta)) if kind.delta else PureCost(epsilon)
     return Target(
         name, Claim(budget, (Spend("report", "", cost),)), 1, kind.d, Relation.REPLACE, run, local=True

@@ -1,4 +1,4 @@
-"""The report of an audit: what was run, when, with which version, and what was found; as JSON and as a page to keep."""
+"""The report of an audit: what was run, when, with which version, and the results; as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AuditReport:
     results : sequence of Result
         Audits, one for each mechanism and ε.
     losses : sequence of ExactLoss
-        Losses that were computed, not sampled.
+        Exact losses, from known densities.
     missing : sequence of str
         Audits without a first reading when the time was up.
     minutes : float
@@ -62,12 +62,12 @@ class AuditReport:
 
     @property
     def false_alarm(self) -> float:
-        """The largest probability that any right mechanism is called wrong: a sum over all claims."""
+        """The largest probability that any correct mechanism is refuted: a sum over all claims."""
         return min(1.0, math.fsum(1 - r.confidence for r in self.results))
 
     @property
     def refuted(self) -> list[str]:
-        """The names of all that was refuted."""
+        """The names of all refuted mechanisms."""
         return [f"{r.name}, ε = {r.epsilon:g}" for r in self.results if r.refuted] + [
             f"{x.name}, ε = {x.stated:g} (exact)" for x in self.losses if x.refuted
         ]

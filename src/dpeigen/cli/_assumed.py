@@ -27,7 +27,7 @@ def bound_of(bound: str | None, lower: float | None, upper: float | None) -> Any
 
 
 def like_of(path: Path | None, columns: int | None, given: dict[str, Any]) -> tuple[Source | None, int]:
-    """The public table that rows are like, and the number of columns."""
+    """The public table that the rows are assumed to resemble, and the number of columns."""
     if path is None:
         for name, value in {**given, **given["reading"]}.items():
             if name != "reading" and value:

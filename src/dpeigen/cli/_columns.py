@@ -1,4 +1,4 @@
-"""What is declared about columns, by a file of settings and by options: one `Declared` for each. Options override."""
+"""Declarations of columns from a settings file and from options: one `Declared` for each. Options override the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["chosen", "declared_bounds", "open_columns", "pairs", "with_label", "
 def open_columns(
     path: Path, given: Mapping[str, Any], study: Study, unit: str | None = None
 ) -> tuple[Source, dict[str, Declared]]:
-    """The source, and what the file of settings and the options declare about its columns."""
+    """The source, and the declarations of its columns in the settings file and the options."""
     from dpeigen.sources import open_source
 
     reading, known = reading_of(given["reading"], study), dict(study.columns or {})
@@ -42,7 +42,7 @@ def open_columns(
 def with_options(
     known: Mapping[str, Declared], given: Mapping[str, Any], names: list[str] | None = None
 ) -> dict[str, Declared]:
-    """The declarations with those of options; ``names``: the columns used, where they are listed."""
+    """The declarations with those of options; ``names``: the columns used, if they are listed."""
     found = dict(known)
     for name, changes in _options(given).items():
         if names is not None and name not in names:
@@ -55,7 +55,7 @@ def with_options(
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What options say about each column, as a file of settings would."""
+    """The declarations of each column by options, in the format of a settings file."""
     found: dict[str, dict[str, Any]] = {}
     for option, key in (("category", "categories"), ("ordinal", "levels")):
         for name, text in pairs(option, given.get(option)).items():
@@ -124,9 +124,9 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def declared_bounds(known: Mapping[str, Declared], study: Study) -> tuple[list[float], list[float]] | None:
-    """Bounds of all columns of numbers from their declarations; None where they have none.
+    """Bounds of all numeric columns from their declarations; None if they have none.
 
-    Where numbers beyond limits are missing cells, or are transformed, other columns need no limits.
+    If numbers beyond limits are missing cells, or are transformed, other columns need no limits.
     """
     asked = any(_bounds_rows(said) for said in known.values())
     limited = any(said.lower is not None for said in known.values())
@@ -151,7 +151,7 @@ def _bounds_rows(said: Declared) -> bool:
 
 
 def chosen(columns: Mapping[str, Declared], features: list[str]) -> dict[str, Declared]:
-    """The declarations of the columns that these columns of numbers come from; others are numbers."""
+    """The declarations of the columns that these numeric columns encode; columns without one are numbers."""
     owners = {feature: name for name, said in columns.items() for feature in said.features(name)}
     names = dict.fromkeys(owners.get(feature, feature) for feature in features)
     return {name: columns.get(name, Declared()) for name in names}

@@ -1,7 +1,7 @@
-"""Settings of a study in a TOML file: what is released, which columns are read, and what is public about them.
+"""Settings of a study in a TOML file: what is released, which columns are read, and public facts about them.
 
 Everything in the file is public: it is written by a person (or by `dpeigen init` from the names and types of columns),
-never from values. A key that is not known is an error, because a misspelt bound would be no bound.
+never from values. An unknown key is an error, because otherwise a misspelt bound would be ignored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Study:
 
 
 def read_study(path: Path | None) -> Study:
-    """The checked content; nothing where there is no file."""
+    """The checked content; empty if there is no file."""
     if path is None:
         return Study({}, None)
     try:
@@ -99,7 +99,7 @@ def read_study(path: Path | None) -> Study:
 
 
 def _ledger(given: Any, path: Path) -> str:
-    """A URL as it is, and a path from beside the file, wherever the command is run."""
+    """A URL unchanged, or a path relative to the settings file, in whatever folder the command is run."""
     from dpeigen.privacy.ledger.places import is_url
 
     if not isinstance(given, str):

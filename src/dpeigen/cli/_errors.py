@@ -1,7 +1,7 @@
-"""How the commands fail: one line on standard error, an exit code that says whose move it is, and no value of the data.
+"""Errors of the commands: one line on standard error without values of the data, and an exit code.
 
 0: done · 2: the call must be changed · 3: the data cannot be read · 4: the ledger refuses · 5: a release was made and
-paid for, but not everything could be written where it was asked for; or noise was drawn and no release came of it ·
+paid for, but not everything could be written to the requested place; or noise was drawn and no release was made ·
 130, 143: stopped by Ctrl-C or SIGTERM · 1: a bug.
 """
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 USAGE, UNREADABLE, REFUSED, UNWRITTEN, BUG = 2, 3, 4, 5, 1
-STOPPED = 128  # and the number of the signal
+STOPPED = 128  # plus the number of the signal
 EXIT_CODES = (
     "Exit codes: 0 success; 2 wrong options or settings, nothing was spent; 3 the data cannot be read, nothing was "
     "spent; 4 the ledger refuses, nothing was spent; 5 a release was made and its budget is spent, but not everything "
@@ -48,12 +48,12 @@ class UnreadableError(Exception):
 
 
 def tell(message: object) -> None:
-    """One line on standard error, without control characters: names from a file may hold what moves a terminal."""
+    """One line on standard error, without control characters, which names in a file may contain."""
     typer.echo("dpeigen: " + clean(" ".join(str(message).split())), err=True)
 
 
 def say_if_unrecorded(ledger: object) -> None:
-    """A release without a ledger is nobody's to add up: say so."""
+    """Say that a release without a ledger is not added to any total."""
     if ledger is None:
         tell(
             "no ledger records this release, so the total cost of releases of this data set is not kept. Create a "
@@ -62,7 +62,7 @@ def say_if_unrecorded(ledger: object) -> None:
 
 
 def fail(code: int, message: object) -> NoReturn:
-    """Print one line and leave."""
+    """Print one line and exit."""
     tell(message)
     raise typer.Exit(code)
 
@@ -94,13 +94,13 @@ def one_line_errors() -> Iterator[None]:
     except OSError as error:
         fail(USAGE, f"{error.filename}: {error.strerror}" if error.strerror else error)
     except Exception as error:
-        # The message is not shown: it was written by code that does not know it may be looking at private data.
+        # The message is not shown: it may contain values of the data.
         fail(BUG, f"unexpected {type(error).__name__}; this is a bug: please report the command")
 
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """What the library warns of about its guarantee, as one line each; other packages' warnings may quote values."""
+    """Warnings of the library about its guarantee, one line each; those of other packages may quote values."""
     from dpeigen.methods.foreseen import OnlyNoiseWarning
     from dpeigen.privacy.guarantee import UnitWarning, WeakBudgetWarning
     from dpeigen.privacy.ledger import UnverifiedServerWarning

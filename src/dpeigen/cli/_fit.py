@@ -1,6 +1,6 @@
-"""From options and a file of settings to an estimator and a source, for `pca`, `covariance` and `ridge`.
+"""From options and a settings file to an estimator and a source, for `pca`, `covariance` and `ridge`.
 
-An option overrides the file of ``--config``, and that the default. Nothing but the schema is looked at here.
+An option overrides the file of ``--config``, which overrides the default. Only the schema of the table is read here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Fit:
     estimator: Any
     source: Source
     target: str | None
-    units: Box | None  # what every column was rescaled by, if it was
+    units: Box | None  # the bounds that rescaled every column, if any
     counts: bool  # whether a release has to read the rows once more, to count them
     about: dict[str, str]  # texts for the card
 
@@ -56,11 +56,11 @@ class Fit:
         return plan
 
     def release(self) -> None:
-        """Pay and compute; the release goes to whoever keeps it."""
+        """Pay and compute; the keeper gets the release."""
         self.estimator.fit(*self._data())
 
     def completed(self, release: Release) -> Release:
-        """The release with what the columns were rescaled by, and the texts for its card."""
+        """The release with the bounds that rescaled its columns, and the texts for its card."""
         from dataclasses import replace
 
         release = release.describe(**self.about) if self.about else release
@@ -70,7 +70,7 @@ class Fit:
 
     @cached_property
     def rescaled(self) -> dict[str, list[float]] | None:
-        """The bounds that every column was rescaled by, if it was, in the order of the release: the target last."""
+        """The bounds that rescaled every column, if any, in the order of the release: the target last."""
         if self.units is None:
             return None
         box = dict(zip(self.source.feature_names or (), zip(*self.units, strict=True), strict=True))
@@ -81,7 +81,7 @@ class Fit:
 
 
 def prepare(command: str, given: Mapping[str, Any]) -> Fit:
-    """Everything that can be refused without opening rows is refused here, except what the estimators check."""
+    """Refuse everything that can be refused without reading rows, except what the estimators check."""
     from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
     from dpeigen.privacy.ledger import ledger_for
 
@@ -144,7 +144,7 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
 
 
 def _older_name(given: Mapping[str, Any], study: Study) -> dict[str, str]:
-    """What ``on_bad_row`` says, as an option or in the file, where ``missing`` is not given with it."""
+    """The value of ``on_bad_row``, as an option or in the file, if ``missing`` is not given with it."""
     if given.get("on_bad_row") is not None:
         return {"on_bad_row": given["on_bad_row"]} | ({} if given.get("missing") else {"missing": "refuse"})
     older = None if given.get("missing") else study.settings.get("on_bad_row")
@@ -179,7 +179,7 @@ def _open(given: Mapping[str, Any], study: Study, unit: str | None) -> tuple[Sou
 
 
 def _number_of_components(given: Any) -> Any:
-    """The number in a text; a share such as "0.95" becomes a number too, so that its refusal says what to give."""
+    """The number in a text; a share such as "0.95" becomes a number too, so that the refusal has a remedy."""
     for kind in (int, float):
         with contextlib.suppress(TypeError, ValueError):
             return kind(given) if isinstance(given, str) else given
@@ -195,7 +195,7 @@ def _bound(value: Any) -> Any:
 
 
 def _deviations(value: Any, d: int, units: Box | None) -> list[float] | str | None:
-    """Public deviations of the d columns, "private" or None; in units of the bounds where columns are rescaled."""
+    """Public deviations of the d columns, "private" or None; in units of the bounds if columns are rescaled."""
     if value is None or value in ("private", "none"):
         return None if value == "none" else value
     must = f"'private', 'none', or positive numbers, one for each of the {d} columns used"
@@ -209,7 +209,7 @@ def _deviations(value: Any, d: int, units: Box | None) -> list[float] | str | No
 
 
 def _whole(box: Box, d: int) -> Box:
-    """One number stands for all columns."""
+    """The bounds of d columns; a single number applies to all of them."""
     lower, upper = (side * d if len(side) == 1 else side for side in box)
     return lower, upper
 
@@ -226,7 +226,7 @@ def _without(box: Box, target: int) -> tuple[Box, tuple[float, float]]:
 
 
 def rescaled_source(source: Source, box: Box, names: list[str]) -> Source:
-    """Rows with every column brought to [0, 1] by its bounds: a public function of each row alone."""
+    """Rows with every column rescaled to [0, 1] by its bounds: a public function of each row alone."""
     import numpy as np
 
     from dpeigen.methods import check_bound

@@ -1,7 +1,7 @@
-"""What is paid for is kept: in its folder, in another one if that fails, and signals wait until it is saved.
+"""Saving a paid release: in its folder, or in another one if that fails; signals wait until it is saved.
 
-Ctrl-C and SIGTERM stop a command at once until noise was drawn for the rows. From then on the budget is spent, so they
-wait until the release is saved and the ledger knows of it.
+Ctrl-C and SIGTERM stop a command at once if no noise was drawn for the rows yet. After that the budget is spent, so
+they wait until the release is saved and the ledger has committed it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class FolderKeeper(Keeper):
         self.out, self._complete = out, complete
         self.release: Any = None
         self.where: Path | None = None  # None for a release that could only be printed
-        self.signal = 0  # one that waits
+        self.signal = 0  # a signal that waits
 
     @property
     def busy(self) -> bool:
-        """Whether stopping now would lose what is paid for."""
+        """Whether stopping now would lose a paid release."""
         return self.course is not None and self.course.drawn and not self.course.over
 
     def keep(self, release: Any) -> None:
@@ -62,12 +62,12 @@ class FolderKeeper(Keeper):
 
     @property
     def words(self) -> str:
-        """What became of the budget."""
+        """What happened to the budget."""
         return "Nothing was spent." if self.course is None else self.course.words
 
 
 def _save(release: Any, out: Path) -> Path | None:
-    """The folder that was asked for, else a new one beside it, else a temporary one, else standard output."""
+    """Save in the requested folder, else in a new one beside it, else in a temporary one, else on standard output."""
     folders: list[Callable[[], Path]] = [
         lambda: out,
         lambda: Path(tempfile.mkdtemp(prefix=f"{out.name}-", dir=out.absolute().parent)),  # for its owner only

@@ -1,6 +1,6 @@
-"""The options that `pca`, `covariance` and `ridge` share, each written down once.
+"""The options that `pca`, `covariance` and `ridge` share, each defined once.
 
-None means: not given here. Then the file of ``--config`` decides, and after it the default that the help names.
+None: not given. Then the file of ``--config`` decides, and after it the default that the help states.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _BUDGET, _DATA, _OUTPUT, _CARD = "Privacy", "Data", "Output", "Card"
 
 
 def _methods(incomplete: str) -> list[str]:
-    """For the shell's completion."""
+    """Names of methods for the shell's completion."""
     from dpeigen.methods import METHODS
 
     return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]

@@ -1,7 +1,7 @@
-"""The options that say how a file is written, for every command that reads a table; each written down once.
+"""The options for the format of a file, for every command that reads a table; each defined once.
 
-None means: not given here. Then the file of ``--config`` decides, by a setting of the same name, and after it the
-default of `dpeigen.sources.open_source`.
+None: not given. Then the setting of the same name in the file of ``--config`` decides, and after it the default of
+`dpeigen.sources.open_source`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ READING: dict[str, Any] = {
 
 
 def reads_files(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds the options to a command, which gets them as one mapping ``reading``."""
+    """Add the options to a command, which gets them as one mapping ``reading``."""
     return _with_options("reading", {name: kind for name, kind in READING.items() if name not in without})
 
 
 def fits_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds these and all that commands which fit have in common, as one mapping ``fitting``."""
+    """Add these options and all that the fitting commands share, as one mapping ``fitting``."""
     return reads_files()(_with_options("fitting", FITTING)(command))
 
 
@@ -79,7 +79,7 @@ def _default(kind: Any) -> Any:
 
 
 def reading_of(given: Mapping[str, Any], study: Study) -> dict[str, Any]:
-    """What is declared about the file, as keyword arguments of `open_source`."""
+    """The declared format of the file, as keyword arguments of `open_source`."""
     found = {}
     for name in READING:
         value = given.get(name)

@@ -1,8 +1,8 @@
-"""The course of `pca`, `covariance`, `ridge` and `scoremap`: refuse, or plan, or pay, write and show.
+"""The steps of `pca`, `covariance`, `ridge` and `scoremap`: refuse, or plan, or pay, write and show.
 
-What can be refused is refused before a row is read or anything is spent: parameters, the ledger, a folder that cannot
-be written to. Once drawn, a release is saved before the ledger commits and before anything else is tried, and
-elsewhere if its folder fails.
+Everything that can be refused is refused before a row is read or anything is spent: parameters, the ledger, a folder
+that cannot be written to. After noise was drawn, a release is saved before the ledger commits and before anything else
+is tried. If its folder fails, it is saved elsewhere.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RELEASE = ("release.json", "release.safetensors")
 
 
 def run(command: str, given: Mapping[str, Any]) -> None:
-    """One of the commands with its options, by their names."""
+    """Run one of the commands with its options, given by name."""
     with one_line_errors(), one_line_warnings():
         from dpeigen.cli._fit import prepare
 
@@ -52,7 +52,7 @@ def run(command: str, given: Mapping[str, Any]) -> None:
             return
         if out is None:
             fail(USAGE, "Give --out, a folder for the release, or --dry-run to see what would be done.")
-        import dpeigen.report  # (what the card needs is there, or we stop here)
+        import dpeigen.report  # fails here if a package for the card is missing
         from dpeigen.cli._keep import FolderKeeper
 
         pay_and_write(
@@ -78,9 +78,9 @@ def pay_and_write(
     again: str,
     show: Callable[[Any, Path], None],
 ) -> None:
-    """Pay, save, draw, show. From the first noise on, whatever fails, the release is kept and the message names it.
+    """Pay, save, draw, show. After noise was drawn, the release is kept whatever fails, and the message names it.
 
-    ``others`` are the files that ``draw`` writes beside the release; ``again`` says how to draw once more.
+    ``others`` are the files that ``draw`` writes beside the release; ``again`` says how to draw them again.
     """
     from dpeigen.cli._keep import Stopped, signals_wait
 
@@ -91,7 +91,7 @@ def pay_and_write(
             say_if_unrecorded(ledger)
             if keeper.where is not None:
                 wrong += _drawn(keeper, draw, again)
-                with suppress(BrokenPipeError):  # a reader that has seen enough does not undo a release
+                with suppress(BrokenPipeError):  # a closed pipe does not undo a release
                     show(keeper.release, keeper.where)
         except KeyboardInterrupt as stop:
             number = stop.number if isinstance(stop, Stopped) else 2
@@ -109,7 +109,7 @@ def pay_and_write(
 
 
 def _paid(work: Callable[[], object], keeper: FolderKeeper) -> list[str]:
-    """Make the release, which the keeper then holds; what went wrong after it was made."""
+    """Make the release, which the keeper then has; returns what went wrong after it was made."""
     from dpeigen.estimators.course import PaidError, kept_by
     from dpeigen.sources import show_progress
 
@@ -123,7 +123,7 @@ def _paid(work: Callable[[], object], keeper: FolderKeeper) -> list[str]:
     except Exception as error:
         if keeper.release is None and (keeper.course is None or not keeper.course.drawn):
             raise
-        # The message is not shown: it was written by code that does not know it may be looking at private data.
+        # The message is not shown: it may contain values of the data.
         text = f"Unexpected {type(error).__name__} after noise was drawn; this is a bug, please report. {keeper.words}"
         if keeper.release is None:
             fail(UNWRITTEN, text)
@@ -132,7 +132,7 @@ def _paid(work: Callable[[], object], keeper: FolderKeeper) -> list[str]:
 
 
 def _drawn(keeper: FolderKeeper, draw: Callable[[Any, Path], object], again: str) -> list[str]:
-    """Draw, unless a signal waits; what to do if that fails. The release is safe by then."""
+    """Draw, unless a signal waits; returns what to do if that fails. The release is already saved."""
     from dpeigen.cli._show import error_console
 
     folder, why = keeper.where, "stopped by a signal"
@@ -152,7 +152,7 @@ def _drawn(keeper: FolderKeeper, draw: Callable[[Any, Path], object], again: str
 
 @contextmanager
 def _folder(out: Path, n_features: int, others: tuple[str, ...]) -> Iterator[None]:
-    """A folder that can be written to, made before anything is spent and removed again if nothing was released."""
+    """A writable folder, made before anything is spent and removed again if nothing was released."""
     if out.exists() and not out.is_dir():
         fail(USAGE, f"--out {out} is a file. Give the path of a folder.")
     there = [name for name in (*_RELEASE, *others) if (out / name).exists()]
@@ -162,7 +162,7 @@ def _folder(out: Path, n_features: int, others: tuple[str, ...]) -> Iterator[Non
     made = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out) as probe:  # writing is tried: permissions do not tell all
+        with tempfile.TemporaryFile(dir=out) as probe:  # try to write: permissions are not enough to know
             probe.write(b"dpeigen")
     except OSError as error:
         _remove(out, made)
@@ -210,7 +210,7 @@ def _expected(plan: FitPlan) -> list[str]:
 
 
 def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
-    """What a release would do and cost, and what the ledger has left; refuses where the ledger has no room."""
+    """What a release would do and cost, and what the ledger has left; refuses if the ledger has no room."""
     from dpeigen.privacy.ledger import Ledger
 
     plan = fit.plan()

@@ -1,4 +1,4 @@
-"""The ``dpeigen`` command: what exists, and where it lives.
+"""The ``dpeigen`` command and its subcommands.
 
 A failure is one line on standard error without a traceback, because a traceback may show values of the data.
 """

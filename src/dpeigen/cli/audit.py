@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 _QUICK, _USUAL, _FULL = 1000, 4000, 10_000
-_FULL_MINUTES = 50.0  # of --full unless told otherwise; with start and end it is done within the hour
+_FULL_MINUTES = 50.0  # the default of --full; with start and end the audit takes less than an hour
 
 
 def audit(

@@ -69,7 +69,7 @@ LOCAL_PEOPLE = 3000
 
 @dataclass
 class Tour:
-    """What the steps hand on to each other."""
+    """State that the steps share."""
 
     console: Console
     out: Path
@@ -120,7 +120,7 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the releases and the
 
 
 def _ledger(out: Path) -> Ledger:
-    """A ledger of this run's own: the table is public, so forgetting the last run's harms nobody."""
+    """A new ledger for this run: the table is public, so replacing the ledger of the last run harms nobody."""
     from dpeigen import Ledger
 
     out.mkdir(parents=True, exist_ok=True)

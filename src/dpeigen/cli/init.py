@@ -1,9 +1,8 @@
-"""``dpeigen init FILE``: a commented file of settings for a table, from the names and types of its columns.
+"""``dpeigen init FILE``: a commented settings file for a table, from the names and types of its columns.
 
-No value is read: names and types come from the schema, and of a CSV file, which states no types, only the header line.
-That line also says what separates fields, and whether it is in UTF-8. What it cannot say (a decimal comma) is left
-for a person too.
-Bounds and categories are left for a person to fill in, from what is public about the study.
+No value is read: names and types come from the schema. A CSV file states no types, so only its header line is read.
+That line also shows the separator of fields, and whether it is in UTF-8. Other facts about the file (a decimal comma),
+bounds and categories must be filled in by a person, from what is public about the study.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def init(
 
 
 def look_at_header(file: Path, given: dict[str, Any]) -> list[str]:
-    """Adds what the header line says about how the file is written, and says so."""
+    """Add what the header line shows about the format of the file; returns messages about it."""
     from dpeigen.sources.csv_rows import header_text, likely_encoding, likely_separator, names_in
     from dpeigen.sources.layout import PLAIN, Layout
 

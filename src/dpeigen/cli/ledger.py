@@ -110,7 +110,7 @@ def _facts(ledger: Ledger) -> dict[str, Any]:
 
 
 def _why(entry: Mapping[str, Any]) -> str:
-    """How an entry ended whose end rests on somebody's word."""
+    """How an entry was closed that did not end with a commit, and the recorded reason."""
     how = "by hand" if entry["by_hand"] else "after the start" if entry["started"] else "before a reservation"
     return f" ({how}): {entry['reason'] or 'no reason was recorded'}"
 
@@ -196,7 +196,7 @@ def export(
 
 
 def _cell(value: Any) -> Any:
-    """Text that no spreadsheet takes for a formula."""
+    """Text that a spreadsheet does not interpret as a formula."""
     return "'" + value if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 

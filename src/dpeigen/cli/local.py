@@ -1,4 +1,4 @@
-"""``dpeigen local``: randomise rows where they are, aggregate reports, and run or use the ingestion service."""
+"""``dpeigen local``: randomise rows on the client, aggregate reports, and run or use the ingestion service."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def randomize(
 
 
 def _reports(client: LocalRandomizer, source: Any, site: bool) -> Iterator[bytes]:
-    """Reports of all rows in random order, over all files: the place of a report does not name its row."""
+    """Reports of all rows in random order, over all files: the position of a report does not reveal its row."""
     import numpy as np
 
     from dpeigen.privacy import randomness
@@ -151,7 +151,7 @@ def _reports(client: LocalRandomizer, source: Any, site: bool) -> Iterator[bytes
 
 @contextmanager
 def _all_or_nothing(folder: Path) -> Iterator[list[Path]]:
-    """Files of a folder that are removed again if not all could be made: half of them would cost as much as all."""
+    """Files of a folder that are removed if not all could be made: a part of them costs as much as all."""
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
@@ -227,7 +227,7 @@ def aggregate(
 
 
 def _resumed(state: Path, asked: LocalAggregator) -> LocalAggregator:
-    """The sum so far, if it is of the same kind as the one that is asked for."""
+    """The sum so far, if its settings are those of the requested one."""
     from dpeigen.local.server import LocalAggregator
 
     found = LocalAggregator.load(state)

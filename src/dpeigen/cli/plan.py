@@ -231,7 +231,7 @@ def _plan_local(
 
 @contextlib.contextmanager
 def _progress(steps: int) -> Iterator[Callable[[str], None]]:
-    """A bar on standard error; nothing where that is not a terminal."""
+    """A progress bar on standard error; nothing if that is not a terminal."""
     from rich.progress import Progress
 
     from dpeigen.cli._show import error_console
@@ -247,7 +247,7 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def _attempt(search: Callable[..., float], *facts: Any) -> float | None:
-    """What a search finds, or None where nothing is enough."""
+    """The result of a search, or None if nothing is enough."""
     from dpeigen.planner import OutOfReachError
 
     try:
@@ -323,7 +323,7 @@ def _read(like: int | None) -> str:
 
 
 def _options(method: Method) -> str:
-    """Those that are not the method's own defaults."""
+    """The options that are not the method's defaults."""
     from dataclasses import fields
 
     own = type(method)()

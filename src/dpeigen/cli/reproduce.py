@@ -3,8 +3,8 @@
 Each is a folder ``papers/<key>/`` with a ``run.py`` whose ``main(quick, out)`` prints its results and returns whether
 they agree with its ``expected.json``. The exit code is 0 if they do and 1 if they do not.
 
-``--list`` shows every table and figure that a folder's ``contents.json`` names, with its state. The state is worked out
-from what was recorded, not declared; no code of the folder is run for it.
+``--list`` shows every table and figure that a folder's ``contents.json`` names, with its state. The state is computed
+from recorded results, not declared; no code of the folder is run for it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def reproduce(
 def find_papers(named: Path | None = None) -> Path:
     """The folder that was named (an argument, or ``DPEIGEN_PAPERS``), or ``papers`` of the package's own source.
 
-    What is found there is run. So nothing is looked for in the working folder or above it: whoever can write there
+    The code found there is run. So the working folder and its parents are not searched: anyone who can write there
     could have their own code run.
     """
     given = named or (Path(os.environ["DPEIGEN_PAPERS"]) if os.environ.get("DPEIGEN_PAPERS") else None)

@@ -1,4 +1,4 @@
-"""Who holds the rows: the one door between data and methods."""
+"""The curator holds the rows. Methods reach the data only through it."""
 
 from dpeigen.curator.account import Curator
 from dpeigen.curator.costs import NotPaidForError

@@ -1,9 +1,9 @@
-"""What every curator shares: the account of declared shares, from which each question is paid before it is answered.
+"""The base class of all curators: an account of declared shares, from which each question is paid before its answer.
 
-A method declares what each purpose may cost. `measure` checks that the purpose was declared and that its share still
-covers the cost, and records the spend; only then a subclass answers. So whatever a method does between questions, the
-recorded spends are what its release costs. Subclasses: `DataCurator` over rows (`curator.curator`), and those over
-assumed populations (`curator.rehearsal`, `planner.simulated`).
+A method declares a share of the budget for each purpose. `measure` checks that the purpose was declared and that the
+rest of its share covers the cost, and records the spend. Only then does a subclass answer. So the recorded spends are
+the cost of the release, whatever a method does between questions. Subclasses: `DataCurator` over rows
+(`curator.curator`), and curators over assumed populations (`curator.rehearsal`, `planner.simulated`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Curator(ABC):
 
     Parameters
     ----------
-    relation : what neighbouring tables are.
-    shares : what each purpose may cost, as the method declares it.
-    budget : what all of it may cost together; shares that are worth more are refused.
+    relation : the neighbouring relation.
+    shares : the share of each purpose, as the method declares it.
+    budget : the most that all shares may cost together; shares that compose to more are refused.
     """
 
-    known_terms: float | None = None  # what sums over rows are divided by, where it was released beforehand
+    known_terms: float | None = None  # the divisor of sums over rows, if it was released beforehand
 
     def __init__(self, relation: Relation, shares: Mapping[Purpose, Cost], budget: Budget) -> None:
         self._relation, self._budget = relation, budget
@@ -47,31 +47,31 @@ class Curator(ABC):
 
     @property
     def relation(self) -> Relation:
-        """What neighbouring tables are; noise follows from it, so nobody changes it."""
+        """The neighbouring relation. It is read-only, because the noise depends on it."""
         return self._relation
 
     @property
     def budget(self) -> Budget:
-        """What all of it may cost together."""
+        """The most that all measurements may cost together."""
         return self._budget
 
     def _declare(self, shares: Mapping[Purpose, Cost]) -> None:
-        """An account of its own."""
+        """Open a new account with these shares."""
         self.shares, self._prefix = dict(shares), ""
         self._left: dict[Purpose, Cost | None] = dict(shares)
         self._spent: list[Spend] = []  # shared with the parts
-        self._number, self._latest = 0, [0]  # of this part, and of the last that was made; the latter is shared
-        self._divided = [False]  # whether the rows were cut into parts with accounts of their own; shared
+        self._number, self._latest = 0, [0]  # of this part, and of the last part made (shared with all parts)
+        self._divided = [False]  # whether the rows were cut into parts with their own accounts; shared
         self._check_budget(shares)
 
     def measure(self, question: Question[Answer], *, purpose: Purpose, cost: Cost) -> Answer:
-        """The noisy answer to a question. Its chance of failure, if it has one, is paid under the purpose's threshold.
+        """The noisy answer to a question. Its probability of failure, if any, is paid under `Purpose.threshold`.
 
         Raises
         ------
         NotPaidForError
-            If the purpose is not among the declared shares, or what is left of its share does not cover the cost, or
-            a part was made since.
+            If the purpose was not declared, if the rest of its share does not cover the cost, or if a part of this
+            curator was made in the meantime.
         """
         self._pay(purpose, cost)
         self._spent.append(Spend(self._prefix + purpose.value, question.mechanism(cost), cost))
@@ -84,9 +84,8 @@ class Curator(ABC):
     def part(self: C, shares: Mapping[Purpose, Cost], prefix: str = "") -> C:
         """The same curator with other shares, for a method inside a method.
 
-        Everything spent so far and the new shares must compose to no more than the budget. What other curators of the
-        same rows had left counts no more: from now on only the new part may spend. ``prefix`` goes before the purposes
-        in the record.
+        Everything spent so far and the new shares must compose to no more than the budget. From now on only the new
+        part may spend; what was left of earlier shares is lost. ``prefix`` is put before the purposes in the record.
         """
         if self._divided[0]:
             raise NotPaidForError("These rows were cut into parts, each with the whole budget: only those may spend.")
@@ -98,7 +97,7 @@ class Curator(ABC):
         return other
 
     def left(self, *purposes: Purpose) -> Cost | None:
-        """What is left of the shares of these purposes, together; None for nothing. They are of one kind."""
+        """The rest of the shares of these purposes, added up; None if nothing is left. Costs must be of one kind."""
         found: Cost | None = None
         for purpose in purposes:
             rest = self._left.get(purpose)
@@ -107,19 +106,19 @@ class Curator(ABC):
         return found
 
     def sample(self: C, share: float, view: RowView) -> tuple[C, float]:  # noqa: ARG002
-        """The same curator with the same account, of a random part of its rows; and how large a part that is.
+        """A curator of a random sample of the rows, with the same account; and the fraction of rows sampled.
 
-        A secret coin is drawn for each row, whatever is in it, so one row is one row of the part or of the rest. Costs
-        are those of asking all rows. The part may be all of them. Rows that ``view`` refuses are refused here. Of
-        people with many rows a few may be taken, drawn at random, which share the person's weight as all of them would.
+        Each row is sampled by its own secret coin, independently of its values, so one row stays one row: it is either
+        in the sample or not. Costs are the same as for all rows. The sample may be all rows. Rows that ``view`` refuses
+        are refused here. If people have many rows, a few of each may be drawn at random to share the person's weight.
         """
         return self, 1.0
 
     def apart(self: C, *parts: tuple[int, Mapping[Purpose, Cost]], shuffled: bool = False) -> list[C]:
-        """Curators of disjoint rows: of the next so many each, as the rows lie or in a secret random order.
+        """Curators of disjoint blocks of rows with the given sizes, in stored order or in a secret random order.
 
-        Each may spend the whole budget: a row is in one of them, and what is asked of the others depends on it through
-        releases only (parallel composition). From now on only they may spend.
+        Each may spend the whole budget: a row is in one block only, and questions to the other blocks depend on it
+        only through releases (parallel composition). From now on only these curators may spend.
         """
         if self.relation is not Relation.REPLACE:
             raise AssertionError("one row more or less would move rows from one part to the next")
@@ -134,55 +133,55 @@ class Curator(ABC):
         return found
 
     def in_batches(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> None:
-        """Let a stream ask batch after batch: disjoint rows in a random order, each batch for the whole cost.
+        """Let a stream ask batch after batch of disjoint rows, in a random order. Every batch may spend the whole cost.
 
         The cost is an (ε, δ). It is the budget of every batch, whatever else the curator may spend.
         """
         budget = worth(cost)
         place = self._pay_for(stream, purpose, cost)
         self._run(stream, budget)
-        self._spent[place] = replace(self._spent[place], mechanism=stream.mechanism)  # which may be known by now only
+        self._spent[place] = replace(self._spent[place], mechanism=stream.mechanism)  # may not have been known before
 
     def divided(self: C, by: Floats) -> C:  # noqa: ARG002
         """The same curator, of rows whose columns are divided by public or released numbers.
 
-        An assumed population stays as it is: what is assumed of the rows is assumed of the divided ones.
+        An assumed population does not change: its assumptions are about the rows after division.
         """
         return self
 
     def counting(self: C, rows: int) -> C:  # noqa: ARG002
-        """The same curator; of people each of whose rows counts alike, a person counts as so many at most."""
+        """The same curator, where at most this many rows of a person count (if every row has equal weight)."""
         return self
 
     @abstractmethod
     def seen(self: C, view: RowView) -> C:
-        """The same curator, its rows being the images of rows (or pairs) in a random order: one row, one image."""
+        """The same curator, with rows replaced by their images (or those of pairs) in a random order: one per row."""
 
     @abstractmethod
     def first(self: C, rows: int) -> C:
-        """The same curator, of its first so many rows, which are in a random order."""
+        """The same curator, of only its first ``rows`` rows, which are in a random order."""
 
     @abstractmethod
     def random_start(self, shape: tuple[int, int]) -> Floats:
-        """Standard normal numbers that have nothing to do with the rows: a place to start from."""
+        """Standard normal numbers, independent of the rows, as a starting point."""
 
     @abstractmethod
     def _cut(self: C, rows: Sequence[int], *, shuffled: bool) -> list[C]:
-        """Copies of this curator with so many rows each."""
+        """Copies of this curator, with these numbers of rows."""
 
     @abstractmethod
     def _run(self, stream: BatchStream, budget: Budget) -> None:
-        """Batches for a stream that is paid for, each with the budget that was."""
+        """Run a stream that is paid for; each batch has this budget."""
 
     def _pay_for(self, stream: BatchStream, purpose: Purpose, cost: Cost) -> int:
-        """The place of a stream's spend in the record. It is there before a batch is, so that nothing is paid twice."""
+        """Record a stream's spend before its first batch, and return its index in the record."""
         self._pay(purpose, cost)
         self._spent.append(Spend(self._prefix + purpose.value, stream.mechanism, cost))
         return len(self._spent) - 1
 
     @property
     def split(self) -> tuple[Spend, ...]:
-        """What was spent, by purpose, in the order of the first measurement for each."""
+        """The spends, added up by purpose, in the order of the first measurement of each."""
         totals: dict[tuple[str, str], Cost] = {}
         for spend in self._spent:
             key = (spend.purpose, spend.mechanism)

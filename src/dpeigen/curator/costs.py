@@ -1,4 +1,4 @@
-"""Arithmetic of shares: what covers what, what is left, and what two measurements cost together."""
+"""Arithmetic of shares: whether a share covers a cost, what is left of it, and the sum of two costs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dpeigen.privacy.budget import pure_epsilon
 
 __all__ = ["NotPaidForError", "covers", "part_of", "rest_of", "sum_of", "worth"]
 
-_SLACK = 1 + 1e-12  # of sums in floating point
+_SLACK = 1 + 1e-12  # for the rounding of sums in floating point
 
 
 class NotPaidForError(RuntimeError):
-    """A method asked for something that it did not declare, or for more than its share. Nothing was measured."""
+    """A method asked for an undeclared purpose, or for more than its share. Nothing was measured."""
 
 
 def covers(left: Cost, cost: Cost) -> bool:
@@ -28,7 +28,7 @@ def covers(left: Cost, cost: Cost) -> bool:
 
 
 def rest_of(left: Cost, cost: Cost) -> Cost | None:
-    """What is left of a share, None for nothing; Gaussian shares compose in squares."""
+    """The rest of a share, or None if nothing is left. Squares of Gaussian shares add up."""
     if isinstance(left, GaussianCost) and isinstance(cost, GaussianCost):
         rest = left.mu**2 - cost.mu**2
         return GaussianCost(math.sqrt(rest)) if rest > left.mu**2 * 1e-15 else None
@@ -42,7 +42,7 @@ def rest_of(left: Cost, cost: Cost) -> Cost | None:
 
 
 def sum_of(first: Cost, second: Cost) -> Cost:
-    """What two measurements for one purpose cost together."""
+    """The cost of two measurements for one purpose together."""
     if isinstance(first, GaussianCost) and isinstance(second, GaussianCost):
         return GaussianCost(math.hypot(first.mu, second.mu))
     if isinstance(first, PureCost) and isinstance(second, PureCost):
@@ -53,7 +53,7 @@ def sum_of(first: Cost, second: Cost) -> Cost:
 
 
 def worth(cost: Cost) -> Budget:
-    """The (ε, δ) that a stream pays with, and nothing more. Other costs say more than one (ε, δ) of a batch proves.
+    """The (ε, δ) of a stream's cost. Other kinds of cost are refused: one (ε, δ) per batch does not prove them.
 
     >>> worth(ApproximateCost(1.0, 1e-6)), worth(PureCost(2.0))
     (Budget(epsilon=1.0, delta=1e-06), Budget(epsilon=2.0, delta=0.0))
@@ -66,8 +66,8 @@ def worth(cost: Cost) -> Budget:
 
 
 def part_of(cost: Cost, parts: int) -> Cost:
-    """One of so many equal parts of a share."""
-    down = 1 - 2.0**-40  # sums of the parts never come to more than the whole
+    """One of ``parts`` equal parts of a share."""
+    down = 1 - 2.0**-40  # rounded down, so that the parts never add up to more than the share
     if isinstance(cost, GaussianCost):
         return GaussianCost(cost.mu / math.sqrt(parts) * down)
     return PureCost(pure_epsilon(cost) / parts * down)

@@ -1,7 +1,7 @@
-"""The curator of rows: the only object that holds rows or exact sums, and the only way from rows to numbers.
+"""The curator of rows: the only object that holds rows or exact sums. Every number about the rows comes from it.
 
-A method asks questions and gets noisy answers. Before anything is read the question is paid for (`curator.account`);
-then the curator draws the noise, reads the rows, and hands out the answer.
+A method asks questions and gets noisy answers. A question is paid for before anything is read (`curator.account`).
+Then the curator draws the noise, reads the rows, and returns the answer.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ __all__ = ["Answer", "C", "Curator", "DataCurator"]
 
 @dataclass
 class _Kept:
-    """The exact statistic of the last pass; questions that read the same are answered from it."""
+    """The exact statistic of the last pass. Questions with the same `reads` are answered from it."""
 
     reads: tuple[Any, ...] = ()
     found: Any = None
 
 
 class DataCurator(Curator):
-    """A curator over the rows of a source. ``hands_out_rows``: whether a method may have them; see `unprotected`.
+    """A curator over the rows of a source. ``hands_out_rows``: whether a method may get the rows; see `unprotected`.
 
-    Where rows belong to people, its rows are one of each person, drawn at random: one person, one row, in every batch,
-    part, pair and histogram. Statistics that can share a person's weight among all their rows get those, and so do
-    lengths where each row counts alike (`stats.together`).
+    If people have several rows, the curator uses one row of each person, drawn at random: one person is then one row in
+    every batch, part, pair and histogram. Statistics that can divide a person's weight among all their rows get all of
+    them, and so do norms if every row has equal weight (`stats.together`).
     """
 
     def __init__(
@@ -66,21 +66,21 @@ class DataCurator(Curator):
     ) -> None:
         super().__init__(relation, shares, budget)
         self.__units: UnitSource | None = None
-        self.__checked = [False]  # whether all rows of all people were looked at; shared with the parts
+        self.__checked = [False]  # whether all rows of all people were checked; shared with the parts
         if isinstance(source, UnitSource):
             source.counted = 1
             source.choose(rng)
             self.__units, source = source, source.one_each()
         self.__source, self.__rng, self.__kept = source, rng, _Kept()
         self.__hands_out_rows = hands_out_rows
-        # Of sources, which are held so that no other has their id; shared with the parts.
+        # Samples by the id of their source. The source is kept, so that no other gets its id. Shared with the parts.
         self.__samples: dict[tuple[int, float], tuple[Source, Source, UnitSource | None]] = {}
 
     def sample(self, share: float, view: RowView) -> tuple[DataCurator, float]:
         enough, key = self.__rows_of_each(share), (id(self.__source), share)
         if share >= 1 and (enough is None or self.__source.in_memory() is None):
             if enough not in (None, 1) and key not in self.__samples:
-                self.__rng.token()  # as `part` draws one: a seed gives the same release wherever the rows lie
+                self.__rng.token()  # `part` draws one too: a seed gives the same release wherever the rows are stored
                 self.__samples[key] = self.__source, self.__source, self.__units
             return self, 1.0
         if key not in self.__samples:
@@ -108,26 +108,26 @@ class DataCurator(Curator):
         return other, share
 
     def __look_at_all(self, view: RowView) -> bool:
-        """Refuse rows that the view refuses; whether all rows were looked at, and had no hole."""
+        """Refuse rows that the view refuses. True if all rows were checked and had no missing cell."""
         if self.__units is not None or not isinstance(view, Frame):
             self.__look(view.image)
             for block in self.__source.blocks() if self.__units is None else ():
                 view.image(block)
             return False
         whole = True
-        for block in self.__source.blocks():  # to the last one: a row that is refused may be in it
+        for block in self.__source.blocks():  # all of them: even the last may have a row to refuse
             whole &= view.look(block)
         return whole
 
     def __mark(self, key: tuple[int, float], rows: NDArray[Any], *, finite: bool, single: bool) -> None:
-        """Rows in memory, and a part of them: whether later passes need not look for holes, and their precision."""
+        """Record for rows in memory, and a sample of them, that no cell is missing, and their precision."""
         before, _, units = self.__samples[key]
         whole, part = (PartSource(known(each, finite=finite, single=single), before) for each in (self.__held(), rows))
         self.__source = whole
         self.__samples[key], self.__samples[id(whole), key[1]] = (before, part, units), (whole, part, units)
 
     def __rows_of_each(self, share: float) -> int | None:
-        """How many rows of a person are enough for a sample; None for all, as where the number of people is private."""
+        """How many rows of each person a sample needs; None for all, e.g. if the number of people is private."""
         people, units = self.__source.n_rows, self.__units
         if not people or units is None or units.max_rows is not None or self.relation is not Relation.REPLACE:
             return None
@@ -140,9 +140,9 @@ class DataCurator(Curator):
         return question.answer(found, drawn(), cost, relation, rng)
 
     def __read(self, question: Question[Any]) -> Any:
-        """The exact statistic. It stays here."""
+        """The exact statistic. It never leaves the curator."""
         if self.__kept.found is None or self.__kept.reads != question.reads:
-            self.__kept = _Kept()  # one statistic at a time is held in memory
+            self.__kept = _Kept()  # frees the last one: only one statistic is held in memory
             statistic, units = question.statistic(), self.__units
             takes = statistic.takes_units or (
                 statistic.takes_capped and units is not None and units.max_rows is not None
@@ -161,13 +161,13 @@ class DataCurator(Curator):
         return self.__kept.found
 
     def __look(self, look: Callable[[Any], Any]) -> None:
-        """Once, at all rows of all people: a row that stands for nobody is refused before anything is drawn too."""
+        """Check all rows of all people once, also those that are not drawn, before any noise is drawn."""
         if self.__units is not None and not self.__checked[0]:
             self.__units.check(look)
             self.__checked[0] = True
 
     def __ordered(self, view: RowView, *, shuffled: bool) -> Source:
-        """The rows as a view needs them: random pairs, or in a random order, unless they are in one already."""
+        """The rows as a view needs them: in random pairs or in random order, unless they already are."""
         if self.__source.in_random_order:
             return self.__source
         if view.rows_per_term == 2:
@@ -186,7 +186,7 @@ class DataCurator(Curator):
         other.__source, other.__kept = mapped(self.__source, divide, names), _Kept()
         if self.__units is not None:
             other.__units = self.__units.mapped(divide, names)
-            other.__units.told = self.__units.finished  # passes are counted where the rows came from
+            other.__units.told = self.__units.finished  # the original source counts the passes
         return other
 
     def counting(self, rows: int) -> DataCurator:
@@ -228,7 +228,7 @@ class DataCurator(Curator):
         return rows
 
     def feed(self, stream: BatchStream, *, purpose: Purpose, cost: Cost) -> Feed:
-        """Pay for a stream whose rows come block by block, in an order that the caller answers for."""
+        """Pay for a stream whose rows come block by block; the caller is responsible for their order."""
         budget = worth(cost)
         self._pay_for(stream, purpose, cost)
         return self.__feed(stream, budget, in_random_order=False)
@@ -243,7 +243,7 @@ class DataCurator(Curator):
     def _run(self, stream: BatchStream, budget: Budget) -> None:
         feed = self.__feed(stream, budget, in_random_order=True)
         self.__look(stream.frame.image)
-        feed.before_spending = self.__source.finished  # from here on a failure costs
+        feed.before_spending = self.__source.finished  # after this, a failure still costs budget
         try:
             for block in shuffled(self.__source, self.__rng):
                 feed.take(block)
@@ -253,10 +253,10 @@ class DataCurator(Curator):
             text = f"Reading stopped after {stream.rows_used} rows, which stay paid for: {error}"
         else:
             return
-        raise ValueError(text)  # of another kind: what was spent is not given back
+        raise ValueError(text)  # not a BadRowsError: that would give the budget back
 
     def unprotected(self) -> tuple[Source, Randomness]:
-        """The rows themselves: for baselines that are not private."""
+        """The rows themselves, for baselines that are not private."""
         if not self.__hands_out_rows:
             raise NotPaidForError("The method did not declare that it holds rows.")
         return self.__source, self.__rng

@@ -1,16 +1,18 @@
-"""Rows that come block by block, cut into batches by their positions; each batch is a curator's.
+"""Rows that come block by block and are cut into batches by position. Each batch has its own curator.
 
-Guarantee: rows are told apart by their positions in the stream alone. A batch takes the next rows, as many as public
-facts and numbers already released say, and what is asked of it gets what was paid. For neighbours that differ in one
-row, all batches before its own are the same; its own is (ε, δ)-DP for every history; all rows after it are the same,
-and what is done to them depends on that batch only through its release. So the whole stream of released numbers is (ε,
-δ)-DP (parallel composition; McSherry 2009). It needs positions that do not move, so neighbours are data sets with one
-row replaced: one row more or less would shift all batches after it. A table is read in a random order over all rows
-(`sources.shuffled`), so there the guarantee does not depend on how the rows lie: the neighbours of a sorted table, in
-which one changed value moves many rows, are compared under orders in which only one position differs. A caller who
-feeds a stream block by block chooses the order, and the release says that one row replaced means in its place.
+Guarantee: if every batch is (ε, δ)-DP for every history, all released numbers of the stream together are (ε, δ)-DP
+under replacement of one row (parallel composition; McSherry 2009).
 
-At most one unfinished batch of rows is held.
+Proof. Rows are assigned to batches by position alone: a batch takes the next rows, and its size depends on public facts
+and released numbers. Take neighbours that differ in one row. All batches before the one with that row are the same.
+That batch is (ε, δ)-DP for every history. All rows after it are the same, and what is done with them depends on it only
+through its release. Positions must not move, so the relation is replacement: adding or removing a row would shift all
+later batches.
+
+A table is read in a random order over all rows (`sources.shuffled`), so its guarantee does not depend on the order in
+which rows are stored. In a sorted table one changed value can move many rows; such neighbours are compared under orders
+in which only one position differs. A caller who feeds a stream block by block chooses the order, and the release says
+that a row is replaced at its position. At most one unfinished batch of rows is held.
 """
 
 from __future__ import annotations
@@ -28,50 +30,50 @@ __all__ = ["BatchStream", "Feed"]
 
 
 class BatchStream(Protocol):
-    """What asks batch after batch. It holds numbers that are public or released, and no rows."""
+    """Asks questions batch after batch. It holds public or released numbers, and no rows."""
 
     rows_used: int  # rows in finished batches
 
     @property
     def frame(self) -> Frame:
-        """How rows are looked at; says how many columns there are and what is done with bad rows."""
+        """The frame of the rows: how many columns there are, and what is done with bad rows."""
 
     @property
     def ready(self) -> bool:
-        """Whether there is something of everything that a release holds."""
+        """Whether every part of a release has been measured at least once."""
 
     @property
     def mechanism(self) -> str:
         """The names of its mechanisms, for the record."""
 
     def wanted(self) -> int:
-        """Rows of the next batch; public. 0: the stream is complete and uses no more."""
+        """The number of rows of the next batch; public. 0 means that the stream is complete."""
 
     def use(self, batch: Any) -> None:
-        """Ask the curator of one batch."""
+        """Ask questions to the curator of one batch."""
 
 
 class Feed:
-    """Takes in blocks of any size, and lets a stream ask ``batch(rows)``, a curator, whenever a batch is full."""
+    """Takes blocks of any size. Whenever a batch is full, the stream asks its curator, ``batch(rows)``."""
 
     def __init__(self, stream: BatchStream, batch: Callable[[Floats], Any]) -> None:
         self.stream, self._batch = stream, batch
-        self.spent = False  # whether anything was drawn from rows yet
-        self.broken = False  # whether a batch failed after its rows were spent
+        self.spent = False  # whether anything was measured yet
+        self.broken = False  # whether a batch failed after its budget was spent
         self.copied = False
-        self.before_spending: Callable[[], None] | None = None  # called once, before anything is drawn from rows
+        self.before_spending: Callable[[], None] | None = None  # called once, before the first measurement
         self._plain = Frame(stream.frame.n_features)
         self._buffer: Floats = np.empty((0, stream.frame.n_features))
         self._filled = 0
 
     @property
     def pending(self) -> int:
-        """Rows that wait for their batch to fill."""
+        """The number of rows in the unfinished batch."""
         return self._filled
 
     @own_error_state
     def take(self, block: Any) -> None:
-        """Take in rows. A bad row is refused before any of the block is used."""
+        """Add rows. A bad row is refused before any row of its block is used."""
         self.check()
         rows = self._checked(np.asarray(block))
         while len(rows):
@@ -94,7 +96,7 @@ class Feed:
         if not self.spent and self.before_spending is not None:
             self.before_spending()
         self.spent = self.broken = True
-        self.stream.rows_used += len(rows)  # whatever happens next, these rows are spent
+        self.stream.rows_used += len(rows)  # their budget is spent even if the batch fails
         try:
             self.stream.use(self._batch(rows))
         finally:
@@ -102,7 +104,7 @@ class Feed:
         self.broken = False
 
     def check(self) -> None:
-        """Refuse to go on with a copy, and after a batch that failed."""
+        """Refuse to continue a copy of a stream, or a stream in which a batch failed."""
         if self.copied:
             raise RuntimeError(
                 "This is a copy of a stream, and only the stream itself goes on: rows fed to both would be released "
@@ -116,7 +118,7 @@ class Feed:
 
     def _checked(self, block: Any) -> Floats:
         if self.stream.frame.missing != "refuse":
-            rows = self._plain.quick_image(block)  # bad rows are dealt with when they are framed
+            rows = self._plain.quick_image(block)  # bad rows are handled when they are framed
             return self._buffer[:0] if rows is None else rows
         try:
             return self._plain.image(block)
@@ -129,5 +131,5 @@ class Feed:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies and pickles hold no rows, no generator, and cannot go on.
+        # Copies and pickles have no rows and no generator, and cannot continue.
         return {**self.__dict__, "_batch": None, "_buffer": self._buffer[:0].copy(), "_filled": 0, "copied": True}

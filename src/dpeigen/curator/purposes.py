@@ -1,4 +1,4 @@
-"""What a share of the budget is for. Releases and ledgers keep the readable texts; code compares members."""
+"""Purposes: what shares of the budget are spent on. Releases and ledgers store the texts; code compares members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Purpose"]
 
 
 class Purpose(str, Enum):
-    """A purpose that something is measured for."""
+    """What a share of the budget is spent on."""
 
     ROWS = "number of rows"
     RADIUS = "radius"
@@ -54,22 +54,22 @@ class Purpose(str, Enum):
 
     @classmethod
     def look(cls, number: int) -> Purpose:
-        """Of the looks at directions, one after the other; the first is number 1."""
+        """The purpose of the ``number``-th measurement of directions, counted from 1."""
         return cls(f"directions {number}")
 
     @property
     def is_look(self) -> bool:
-        """Whether it is one of several looks at directions."""
+        """Whether it is one of several successive measurements of directions."""
         return self.name.startswith("DIRECTIONS_")
 
     @property
     def is_radius(self) -> bool:
-        """Whether it pays for a radius."""
+        """Whether it is the measurement of a radius."""
         return self.name.endswith("RADIUS")
 
     @property
     def threshold(self) -> Purpose:
-        """What the chance of an empty bin of a histogram for this purpose is paid under."""
+        """The purpose under which the δ of a histogram's threshold is paid: the probability of showing an empty bin."""
         return Purpose(f"threshold of the {self.value}")
 
     def __str__(self) -> str:

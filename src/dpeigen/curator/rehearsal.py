@@ -1,7 +1,7 @@
-"""A curator that has no rows: it checks and records every spend, counts the passes, and answers with made-up numbers.
+"""A curator without rows: it checks and records every spend, counts the passes, and answers with made-up numbers.
 
-What a method asks next depends on public facts and on the steps of its plan, never on values, so a rehearsal asks the
-same questions as a real run: it tells what will be measured, at what cost, in how many passes.
+Which question a method asks next depends on public facts and on its plan, never on values. So a rehearsal asks the
+same questions as a real run. It shows what will be measured, at what cost, and in how many passes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dpeigen.stats.frame import RowView
 __all__ = ["Answer", "Nobody", "Rehearsal"]
 
 Answer = TypeVar("Answer")
-_ROWS = 1000  # where their number is private
+_ROWS = 1000  # assumed if the number of rows is private
 _BATCHES = 500
 
 
 class Nobody:
-    """Rows that are nobody's: of length 1, and the same in every direction."""
+    """Made-up rows of norm 1, uniform over directions."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -66,7 +66,7 @@ class Nobody:
 
 
 class Rehearsal(Curator):
-    """A curator over nobody's rows."""
+    """A curator over made-up rows."""
 
     def __init__(
         self, relation: Relation, shares: Mapping[Purpose, Cost], budget: Budget, n_rows: int | None = None
@@ -98,7 +98,7 @@ class Rehearsal(Curator):
         return [self._of(count) for count in rows]
 
     def _run(self, stream: BatchStream, budget: Budget) -> None:
-        """Batches up to the first release, or some hundred: those that follow are like them."""
+        """Run batches until a release is possible, or `_BATCHES` of them: later batches are alike."""
         for _ in range(_BATCHES):
             rows = 0 if stream.ready else stream.wanted()
             if not rows:

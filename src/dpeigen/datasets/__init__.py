@@ -6,7 +6,7 @@ are checked against a recorded SHA-256 of their content wherever they came from,
 shape, so a result computed here is computed on the same numbers. A set whose public form needs other software to
 read (R's RData, MATLAB's mat) is read from ``DPEIGEN_DATA`` only, and its error says so.
 
-All of them are public, and their own maxima and categories may be looked at. That is not so for private data.
+All of them are public, so their maxima and categories may be read from the data. Private data do not allow this.
 
 >>> breast = load_breast_cancer()
 >>> breast.X.shape, breast.feature_names[0]

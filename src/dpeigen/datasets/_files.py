@@ -1,7 +1,7 @@
 """Finding, fetching and checking the files behind the data sets.
 
-Guarantees: a file with a recorded SHA-256 is used only if its content has it, wherever it lies; a download is kept
-complete or not at all; a failure is one `DatasetError` that says what to do.
+Guarantees: a file with a recorded SHA-256 is used only if its content has this digest, wherever it is; a download is
+saved atomically; a failure is one `DatasetError` with a remedy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TIMEOUT = 60  # seconds
 
 
 class DatasetError(RuntimeError):
-    """A data set is not there, could not be fetched, or is not what it should be."""
+    """A data set is missing, could not be fetched, or has unexpected content."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ def rows_only(raw: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class File:
-    """One file: where it lies below a data folder, where it is public, and the digest of its content."""
+    """One file: its path below a data folder, its public address, and the digest of its content."""
 
     path: str
     url: str | None = None
@@ -70,7 +70,7 @@ class File:
     content: Callable[[bytes], bytes] = bytes
 
     def read(self) -> bytes:
-        """The content, from the first place that has it."""
+        """The content, from the first location that has it."""
         for folder in filter(None, [_data_folder(), cache_folder()]):
             if (folder / self.path).is_file():
                 return self._checked((folder / self.path).read_bytes(), str(folder / self.path))
@@ -131,7 +131,7 @@ def _data_folder() -> Path | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Complete or not at all, also with several processes at once."""
+    """Write a file atomically, also with several processes at once."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")

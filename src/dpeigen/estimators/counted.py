@@ -1,6 +1,6 @@
-"""``n_components="private"`` after a whole covariance: as many components as stand out of the noise, and at least one.
+"""``n_components="private"`` with a whole covariance: the components that are distinguishable from noise, at least one.
 
-Post-processing of the release, by the rule that `Release.resolved` is: so tables, plots and the number agree.
+Post-processing of the release, by the rule of `Release.resolved`, so that tables, plots and the number agree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["counted"]
 
 
 def counted(release: Release, method: Method) -> Release:
-    """The release with as many components as are resolved, where they are counted in a released covariance."""
+    """The release with as many components as are resolved, if they are counted in a released covariance."""
     free = isinstance(method, PrivateRank) and method.inner.whole and method.rule == "edge"
     if not free or release.measured is None:
         return release

@@ -1,9 +1,10 @@
-"""The course of a paid release, in one place: reserve, start, measure, keep, commit.
+"""The steps of a paid release: reserve, start, measure, keep, commit.
 
-A release is kept before the ledger hears that it was made. Keeping means: it is on the estimator, and whoever asked for
-it by `kept_by` (the command line) has saved it. So a process that dies in between leaves a reservation that counts as
-spent, and perhaps a saved release; never a release that is paid for and lost because the ledger could not be reached.
-A reservation is given back only while nothing was drawn for these rows, that is, before a pass over them was finished.
+A release is kept before it is committed in the ledger. To keep it means that it is stored on the estimator, and that
+the caller of `kept_by` (the command line) has saved it. If a process dies in between, there is a reservation that
+counts as spent, and perhaps a saved release. A release that was paid for is never lost because the ledger cannot be
+reached. A reservation is returned only if nothing was drawn for these rows, that is, before a pass over them was
+finished.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ LEDGER_FAILS = (LedgerUnavailableError, DamagedLedgerError, RepeatedReleaseError
 
 
 class PaidError(ValueError):
-    """Something failed when the budget counted as spent.
+    """Something failed after the budget counted as spent.
 
     Parameters
     ----------
     message : str
         What failed, without values of the data.
     release : Release, ScoreMap or None
-        What was made, if anything was: it is paid for, and may be used.
+        The result, if there is one: it is paid for, and may be used.
     """
 
     def __init__(self, message: str, release: Any = None) -> None:
@@ -41,12 +42,12 @@ class PaidError(ValueError):
 
 
 class Keeper:
-    """Keeps releases before they are committed, and can ask how far one has come."""
+    """Keeps releases before they are committed, and can query their state."""
 
     course: PaidCourse | None = None
 
     def keep(self, release: Any) -> None:
-        """Save a release; must not raise for what can be dealt with otherwise."""
+        """Save a release; must not raise errors that can be handled otherwise."""
 
 
 _keeper: ContextVar[Keeper | None] = ContextVar("keeper", default=None)
@@ -54,7 +55,7 @@ _keeper: ContextVar[Keeper | None] = ContextVar("keeper", default=None)
 
 @contextmanager
 def kept_by(keeper: Keeper) -> Iterator[None]:
-    """Releases of estimators fitted in this context go to the keeper before they are committed."""
+    """Give releases of estimators fitted in this context to the keeper before they are committed."""
     token = _keeper.set(keeper)
     try:
         yield
@@ -63,12 +64,12 @@ def kept_by(keeper: Keeper) -> Iterator[None]:
 
 
 class PaidCourse:
-    """One release on its way."""
+    """The steps of one release."""
 
     def __init__(self, source: Source, ledger: Ledger | None) -> None:
         self._source, self._ledger, self._before = source, ledger, source.passes
         self.ticket = ""
-        self.over = False  # kept, and committed if there is a ledger that can be reached
+        self.over = False  # whether it is kept, and committed if there is a ledger that can be reached
         self._state = "none"  # of the reservation: none, asked for, open, returned, stuck, committed
         self._keeper = _keeper.get()
         if self._keeper is not None:
@@ -80,7 +81,7 @@ class PaidCourse:
         return self._source.passes > self._before
 
     def reserve(self, *arguments: Any, **options: Any) -> None:
-        """Set the cost aside and say that noise is about to be drawn: a second attempt is a second release."""
+        """Reserve the cost, and record that noise is about to be drawn: a second attempt is a second release."""
         if self._ledger is None:
             return
         self._state = "asked for"
@@ -95,8 +96,8 @@ class PaidCourse:
     def release(self, draw: Callable[[], D], describe: Callable[[D], T], finish: Callable[[T], T]) -> T:
         """Draw, describe, finish, keep, commit.
 
-        ``draw`` reads rows and draws noise. ``describe`` makes a release of what was drawn and changes nothing else, so
-        it is called again if it was interrupted. What cannot be described or finished is kept as far as it has come.
+        ``draw`` reads rows and draws noise. ``describe`` makes a release of the draws and has no other effect, so it is
+        called again if it was interrupted. If a release cannot be described or finished, its latest form is kept.
         """
         drawn = self._measured(draw)
         done: Any = drawn
@@ -112,7 +113,7 @@ class PaidCourse:
         return self.deliver(done, failed)
 
     def _measured(self, draw: Callable[[], D]) -> D:
-        """What the call reads and draws. Gives the reservation back if it fails while nothing was drawn."""
+        """The result of ``draw``. Returns the reservation if it fails before anything was drawn."""
         try:
             return draw()
         except KeyboardInterrupt as stop:
@@ -129,11 +130,11 @@ class PaidCourse:
                 if self._state != "stuck":
                     raise
                 text = "The rows could not be read."
-        # Of another kind than errors that cost nothing, and without them as its context.
+        # Another type than errors that cost nothing, and without them as context.
         raise PaidError(text if self._ledger is None else f"{text} {self.words}")
 
     def deliver(self, done: Any, failed: str) -> Any:
-        """Keep what was made, and commit; ``failed`` says what went wrong before."""
+        """Keep the result, and commit; ``failed``: what went wrong before."""
         if self._keeper is not None:
             self._keeper.keep(done)
         try:
@@ -158,7 +159,7 @@ class PaidCourse:
 
     @property
     def words(self) -> str:
-        """What became of the reservation, as a sentence for the caller."""
+        """The state of the reservation, as a sentence for the caller."""
         if self._ledger is None or self._state == "none":
             return "The budget is spent." if self.drawn else "Nothing was spent."
         place, name = self._ledger.place, f"The reservation {self.ticket!r}"
@@ -177,7 +178,7 @@ class PaidCourse:
 
 
 def withdrawal(why: BaseException) -> str:
-    """Why a reservation is given back, for the ledger's record: the kind of refusal, and no value."""
+    """Why a reservation is returned, for the ledger's record: the kind of refusal, without values."""
     return "interrupted before anything was drawn" if isinstance(why, KeyboardInterrupt) else refusal(why)
 
 

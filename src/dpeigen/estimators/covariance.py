@@ -43,15 +43,15 @@ class PrivateCovariance(PrivateEstimator):
     center : None, array, "private" or "pairs", default="private"
         As for `PrivatePCA`. None: second moments about 0.
     relation : {"replace", "add_remove"}, default="replace"
-        What neighbouring data sets are. Under "replace" the number of rows is public.
+        The neighbouring relation. Under "replace" the number of rows is public.
     shrink : bool, default=True
         Remove the known inflation of the noisy eigenvalues; costs nothing. False: only project onto positive
-        semi-definite matrices of feasible trace. For the methods that add noise to a whole matrix ("gaussian",
-        "laplace", "matrix-laplace"); the others have no such inflation.
+        semi-definite matrices of feasible trace. It applies to the methods that add noise to a whole matrix
+        ("gaussian", "laplace", "matrix-laplace"); the others have no such inflation.
     ledger : path, postgresql:// URL or Ledger, default=None
-        Where the budget of the data set is kept.
+        The ledger that keeps the budget of the data set.
     random_state : int, Generator or None, default=None
-        For tests and papers only: a seeded release is not private, and says so.
+        For tests and papers only: a seeded release is not private, and is marked as such.
     scale : None, array or "private", default=None
         What columns are divided by, as for `PrivatePCA`.
     robust : bool, default=False
@@ -65,7 +65,7 @@ class PrivateCovariance(PrivateEstimator):
     missing : {"refuse", "correct", "drop"}, default="refuse"
         What to do with missing or unreadable cells, as for `PrivatePCA`.
     columns : dict, "schema" or None, default=None
-        What is declared about the columns, as for `PrivatePCA`.
+        Declarations of the columns, as for `PrivatePCA`.
     on_bad_row : str, default=None
         Deprecated: use ``missing``.
 
@@ -74,7 +74,7 @@ class PrivateCovariance(PrivateEstimator):
     covariance_ : (d, d) positive semi-definite.
     precision_ : (d, d) its pseudo-inverse.
     correlation_ : (d, d) the correlation matrix that follows from it.
-    scale_ : (d,) what columns were divided by, or None: with ``scale`` the two matrices are those of divided columns.
+    scale_ : (d,) the divisors of the columns, or None: with ``scale`` the two matrices are those of divided columns.
     location_ : (d,) the private or public centre, or None with center="pairs".
     n_features_in_, feature_names_in_ : public facts.
     guarantee_, release_ : the guarantee, and everything that was taken from the data.
@@ -135,11 +135,11 @@ class PrivateCovariance(PrivateEstimator):
         Parameters
         ----------
         X : array, data frame, Arrow table, path of a file, Dask or Spark table, or source
-            n rows and d columns: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+            n rows and d columns: anything that `dpeigen.sources.open_source` accepts, or a source that it made.
         y : None
-            Not used; it is there for scikit-learn's pipelines.
+            Not used; it exists for scikit-learn's pipelines.
         unit : array of n ids, str or None, default=None
-            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            The id of each row's unit: ids in the order of the rows, or the name of a column of X. None: the ``unit``
             parameter.
 
         Returns
@@ -150,8 +150,7 @@ class PrivateCovariance(PrivateEstimator):
         Raises
         ------
         ValueError
-            A parameter is out of range, rows cannot be used, or rows × ε are too few to say anything. Nothing was
-            spent.
+            A parameter is out of range, rows cannot be used, or rows × ε is too small for a result. Nothing was spent.
         BudgetExceededError
             The ledger has no room for the cost. Nothing was spent.
         PaidError
@@ -259,19 +258,19 @@ class PrivateCovariance(PrivateEstimator):
 
     @own_error_state
     def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Compute the mean Gaussian log-likelihood of rows. Of private rows it is private data.
+        """Compute the mean Gaussian log-likelihood of rows. For private rows the result is private data.
 
         Parameters
         ----------
         X_test : array or table with n rows and d columns
             Rows in the data's own units.
         y : None
-            Not used; it is there for scikit-learn's pipelines.
+            Not used; it exists for scikit-learn's pipelines.
 
         Returns
         -------
         float
-            The log-likelihood of one row on average, in the data's own units.
+            The average log-likelihood per row, in the data's own units.
         """
         centered = by_blocks(X_test, self._centered)
         units = 0.0 if self.scale_ is None else float(np.log(self.scale_).sum())

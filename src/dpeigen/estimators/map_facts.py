@@ -1,4 +1,4 @@
-"""What is said about a score map: its guarantee, and the public facts that go with the released counts and sums."""
+"""The description of a score map: its guarantee, and the public facts that go with the released counts and sums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILLED = "A missing or unreadable cell was replaced by the released centre of i
 def map_guarantee(
     release: Release, task: MapTask, split: tuple[Spend, ...], missing: str, *, seeded: bool
 ) -> Guarantee:
-    """That of the map alone, with notes on the release that gave the plane."""
+    """The guarantee of the map alone, with notes on the release that defines the plane."""
     notes: tuple[str, ...] = ("The plane comes from a release of the same rows, whose cost adds to this one.",)
     if not release.guarantee.is_private:
         notes += ("That release is not private, so the two together are not.",)
@@ -52,7 +52,7 @@ def described_map(
     labels: Sequence[Any],
     guarantee: Guarantee,
 ) -> ScoreMap:
-    """The map as it is published: noisy counts and sums, and facts that are public or from the release."""
+    """The published map: noisy counts and sums, and facts that are public or from the release."""
     scales, first = task.scales(), release.guarantee
     return ScoreMap(
         counts=estimate.counts.astype(np.float64),
@@ -94,6 +94,6 @@ def _loading_intervals(release: Release, axes: list[int]) -> list[Any] | None:
 
 
 def _laplace_deviation(scale: float) -> float:
-    """Of discrete Laplace noise."""
+    """The standard deviation of discrete Laplace noise."""
     rate = np.exp(-1 / scale)
     return float(np.sqrt(2 * rate) / (1 - rate))

@@ -22,7 +22,7 @@ class MissingCells:
     on_bad_row: str | None
 
     def _missing(self, *, warn: bool = False) -> Missing:
-        """The checked parameter, or what its older name says; ``warn`` of that."""
+        """The checked parameter, or the value of its older name; ``warn``: whether to warn about that."""
         owner = type(self).__name__
         if self.on_bad_row is None:
             return check_choice("missing", self.missing, ["refuse", "correct", "drop"], owner)  # type: ignore[return-value]
@@ -37,7 +37,7 @@ class MissingCells:
         return found
 
     def _filled(self, X: Any, dtype: Any, center: Floats | None) -> Floats:
-        """New rows. With missing="correct" cells that are not finite are put at the released centre of their column."""
+        """New rows. With missing="correct", cells that are not finite get the released centre of their column."""
         correct = self._missing() == "correct"
         me: Any = self
         found = encoded(me.release_, X, list(getattr(me, "feature_names_in_", ())))

@@ -1,4 +1,4 @@
-"""The parameter ``columns`` of the estimators: which columns are categories, what a release says of them, new rows.
+"""The parameter ``columns`` of the estimators: declared columns, what a release says about them, and new rows.
 
 All of it is public: declarations, and functions of single rows.
 """
@@ -26,7 +26,7 @@ class MixedColumns:
     """For estimators of tables whose columns are not all numbers."""
 
     def _open_declared(self, X: Any) -> Source | None:
-        """A source of the declared columns, or None for what is left to be read as an array."""
+        """A source of the declared columns, or None if X is to be read as an array."""
         columns = getattr(self, "columns", None)
         source = open_if_known(X, columns)
         if columns is not None and (source is None or source.feature_names is None):
@@ -37,7 +37,7 @@ class MixedColumns:
     def _indicators(
         self, source: Source, scale: Floats | str | None, center: Floats | str | None, owner: str
     ) -> tuple[tuple[int, float], ...]:
-        """Columns that are indicators of categories, for scale="private", and the number that stands for 1 in them."""
+        """Indicator columns of categories, for scale="private", and the value that stands for 1 in them."""
         flags = {
             flag
             for name, said in (source.schema or {}).items()
@@ -53,12 +53,12 @@ class MixedColumns:
         return tuple((j, float(units[j])) for j, name in enumerate(source.feature_names or ()) if name in flags)
 
     def _column_units(self, d: int, owner: str) -> Floats:  # noqa: ARG002
-        """What columns were multiplied by before a method sees them."""
+        """The factors of columns before a method sees them."""
         return np.ones(d)
 
 
 def columns_fact(source: Source) -> dict[str, Any]:
-    """What columns were declared to be, where they are not all plain numbers."""
+    """The declarations of the columns, if they are not all plain numbers."""
     if source.schema is None:
         return {}
     listed = [{"name": name, **said.to_dict()} for name, said in source.schema.items()]
@@ -67,9 +67,9 @@ def columns_fact(source: Source) -> dict[str, Any]:
 
 
 def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
-    """New rows of a table with the columns that the release was made of, as the numbers that these became.
+    """New rows of a table with the columns of the release, as the numbers that these become.
 
-    None for anything else, such as rows that are numbers already.
+    None for anything else, such as rows of numbers.
     """
     declared = {
         name: said for name, said in (release.columns or {}).items() if set(said.features(name)) <= set(features)
@@ -88,7 +88,7 @@ def encoded(release: Release, X: Any, features: list[str]) -> Floats | None:
 
 
 def warn_of_ids(names: list[str]) -> None:
-    """Warn where the name of a column, which is public, looks like an id."""
+    """Warn if the (public) name of a column looks like an id."""
     for name in names:
         if looks_like_id(name):
             warnings.warn(

@@ -55,11 +55,11 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         None or 0 if the data are centred already; a public centre; "private" to estimate one from the budget; "pairs"
         to use differences of random disjoint pairs of rows, which need no centre (then ``mean_`` is None).
     relation : {"replace", "add_remove"}, default="replace"
-        What neighbouring data sets are. Under "replace" the number of rows is public.
+        The neighbouring relation. Under "replace" the number of rows is public.
     ledger : path, postgresql:// URL or Ledger, default=None
-        Where the budget of the data set is kept.
+        The ledger that keeps the budget of the data set.
     random_state : int, Generator or None, default=None
-        For tests and papers only: a seeded release is not private, and says so.
+        For tests and papers only: a seeded release is not private, and is marked as such.
     scale : None, array or "private", default=None
         What columns are divided by. None: nothing, so columns with large numbers dominate the components. "private":
         their released standard deviations, at no cost beyond that of the covariance. An array: public standard
@@ -84,15 +84,15 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     missing : {"refuse", "correct", "drop"}, default="refuse"
         What to do with cells that are NaN, infinite, or not what their column is declared to be. "refuse": stop before
         anything is spent. "correct": treat them as missing, use the other cells of the row, and correct the results for
-        the shares of missing cells, which are estimated from the budget and released; valid if whether a cell is
-        missing does not depend on any value. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace".
-        "drop": replace a row that has such a cell by the centre that rows are measured from.
+        the fractions of missing cells, which are estimated from the budget and released. It is valid if missingness
+        does not depend on any value. For "auto", "whitened", "gaussian", "laplace" and "matrix-laplace".
+        "drop": replace a row that has such a cell by the centre of the frame.
     columns : dict, "schema" or None, default=None
-        The columns of X to use, and what is declared about each: categories, ordinal scales, dates, limits, transforms,
-        units of measure (`dpeigen.sources.open_source`). "schema": all columns by their own types; it says that these
-        types, and the lists of categories in them, are public. With ``scale="private"`` indicators of categories are
-        divided by the square root of their released frequency (factor analysis of mixed data), so that a variable
-        counts once however many categories it has. None: all columns, as numbers.
+        The columns of X to use, and the declaration of each: categories, ordinal scales, dates, limits, transforms,
+        units of measure (`dpeigen.sources.open_source`). "schema": all columns by their own types; you then state that
+        these types, and the lists of categories in them, are public. With ``scale="private"`` indicators of categories
+        are divided by the square root of their released frequency (factor analysis of mixed data), so that the weight
+        of a variable does not depend on its number of categories. None: all columns, as numbers.
     on_bad_row : str, default=None
         Deprecated: use ``missing``; "drop-to-zero" is now "drop".
 
@@ -101,10 +101,10 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     components_ : (k, d) orthonormal rows.
     explained_variance_, explained_variance_ratio_ : (k,) private variances, decreasing.
     mean_ : (d,) the private or public centre, or None.
-    scale_ : (d,) what columns are divided by, public or private standard deviations, or None for the data's own units.
+    scale_ : (d,) the divisors of the columns, public or private standard deviations, or None for the data's own units.
     noise_variance_ : mean variance of the directions left out.
     n_components_, n_features_in_, feature_names_in_ : public facts.
-    n_samples_seen_ : rows that ``partial_fit`` was given so far.
+    n_samples_seen_ : the number of rows in finished batches of ``partial_fit``.
     guarantee_ : `Guarantee`.
     release_ : `Release`, the only thing that the fit took from the data.
 
@@ -166,11 +166,11 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Parameters
         ----------
         X : array, data frame, Arrow table, path of a file, Dask or Spark table, or source
-            n rows and d columns: whatever `dpeigen.sources.open_source` takes, or a source that it made.
+            n rows and d columns: anything that `dpeigen.sources.open_source` accepts, or a source that it made.
         y : None
             Not used; it exists for scikit-learn's pipelines.
         unit : array of n ids, str or None, default=None
-            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            The id of each row's unit: ids in the order of the rows, or the name of a column of X. None: the ``unit``
             parameter.
 
         Returns
@@ -280,7 +280,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Parameters
         ----------
         X : (n, k) array
-            Scores, as `transform` gives them.
+            Scores, as returned by `transform`.
 
         Returns
         -------
@@ -298,7 +298,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Returns
         -------
         (d, d) array
-            The model's covariance, of the divided columns where there is a ``scale_``.
+            The model's covariance; if there is a ``scale_``, that of the divided columns.
         """
         self._check_fitted()
         spikes = (self.components_.T * (self.explained_variance_ - self.noise_variance_)) @ self.components_
@@ -310,7 +310,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
 
 def _instead(n_components: Any) -> str | None:
-    """What to use in place of values that scikit-learn's PCA takes; None for others."""
+    """What to use instead of values that scikit-learn's PCA accepts; None for other values."""
     if n_components is None:
         return "For all components give the number of columns."
     share = isinstance(n_components, float) and 0 < n_components < 1

@@ -1,6 +1,6 @@
-"""Whose rows a stream was fed: all rows of a person must come in one call.
+"""The people whose rows a stream was given: all rows of a person must come in one call.
 
-Only digests of ids are kept, under a random key, in memory; copies and pickles hold none.
+Only digests of ids with a random key are kept, in memory; copies and pickles contain none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def rows_of(source: Source) -> NDArray[Any]:
 
 
 class Roll:
-    """Everyone whose rows were fed so far."""
+    """Everyone whose rows were used so far."""
 
     def __init__(self, rng: Randomness) -> None:
         self._rng, self._key = rng, rng.token()
@@ -34,7 +34,7 @@ class Roll:
         self._new: set[bytes] = set()
 
     def newcomers(self, ids: Any, source: Source) -> Codes:
-        """The numbers of the people of one call; refused if someone was in an earlier one that took rows in."""
+        """The numbers of the people of one call; refuses if someone was in an earlier call whose rows were used."""
         codes, names = told_apart(ids, named=True)
         if source.n_rows is not None and source.n_rows != len(codes):
             raise ValueError(LENGTHS)
@@ -52,7 +52,7 @@ class Roll:
         return with_missing(codes, names)[0]
 
     def one_each(self, source: Source, codes: Codes) -> Source:
-        """One row of each person, drawn at random; people in a random order, which decides whose batch they are in."""
+        """One row of each person, drawn at random; people are in a random order, which decides their batches."""
         units = UnitsByPlace(source, lambda: (codes, int(codes.max(initial=-1)) + 1), "")
         units.choose(self._rng)
         heads = units.one_each()
@@ -60,8 +60,8 @@ class Roll:
         return ArraySource(rows[self._rng.permutation(len(rows))], heads.feature_names)
 
     def take_in(self) -> None:
-        """From now on the newcomers of the last call were there: before any of their rows is used."""
+        """Record the newcomers of the last call, before any of their rows is used."""
         self._digests |= self._new
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_rng": None, "_key": b"", "_digests": set(), "_new": set()}  # a copy cannot go on
+        return {"_rng": None, "_key": b"", "_digests": set(), "_new": set()}  # a copy cannot continue

@@ -1,6 +1,6 @@
-"""What a fit would do, without looking at a row: the method, what it pays for, and how often it reads the data.
+"""What a fit would do, without reading a row: the method, its measurements, and how often it reads the data.
 
-The method asks a curator that has no rows (`curator.rehearsal`), and its questions are recorded.
+The method asks a curator without rows (`curator.rehearsal`), and its questions are recorded.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _DROPPED = (
 )
 
 
-_ROWS = 64  # made up, for methods that hold rows
+_ROWS = 64  # made-up rows, for methods that hold rows
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """The public course of a fit."""
+    """The public steps of a fit."""
 
     method: str
     cost: Budget
     split: tuple[Spend, ...]
     passes: int
-    counting: bool  # whether a fit reads once more, to count the rows
-    guarantee: Guarantee  # that of a fit
-    only_noise: str | None = None  # what to expect where the public facts leave only noise, and what would do
+    counting: bool  # whether a fit reads the data once more, to count the rows
+    guarantee: Guarantee  # of a fit
+    only_noise: str | None = None  # a warning if the result would be only noise, and what would be enough
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -71,14 +71,14 @@ class FitPlan:
 
 
 def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
-    """The plan of a fit by this method, which has been checked against the task."""
+    """The plan of a fit by this method, which has accepted the task."""
     cost = method.price(task)
     if method.holds_rows:
         estimate, passes = _on_made_up_rows(method, task), 1
     else:
         curator = Rehearsal(task.relation, first_shares(method, task), cost, task.n_rows)
         estimate = method.estimate(*with_rows_paid(curator, method, task))
-        # What a release would say of its own columns is not known: no row was looked at.
+        # Notes about columns in which nothing was found are not known: no row was read.
         said = tuple(note for note in estimate.notes if not note.startswith((NOTHING_SEEN, NO_CELLS)))
         estimate, passes = replace(estimate, split=curator.split or estimate.split, notes=said), curator.passes
     return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
@@ -117,7 +117,7 @@ def promise(estimate: Estimate, method: Method, task: Task, cost: Budget) -> Gua
 
 
 def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> tuple[str, ...]:
-    """What is estimated where rows belong to units, and what counts; ``counted``: as it was paid for."""
+    """Notes on the estimand and weights if rows belong to units; ``counted``: the cap that was paid for."""
     if unit == "row":
         return ()
     whose = f"Rows with the same {unit!r} are protected together; a row without one is a unit of its own. "
@@ -144,5 +144,5 @@ def unit_notes(unit: str, max_rows: int | None, counted: int | None = None) -> t
 
 
 def missing_notes(missing: str) -> tuple[str, ...]:
-    """What is assumed of missing cells, or told about them by there being a release at all."""
+    """Notes on what is assumed about missing cells, or revealed about them by the existence of a release."""
     return ({"refuse": _NONE_BAD, "drop": _DROPPED, "correct": ASSUMPTION}[missing],)

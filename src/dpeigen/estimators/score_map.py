@@ -1,4 +1,4 @@
-"""`PrivateScoreMap`: a picture of the rows on the plane of two released components, under differential privacy."""
+"""`PrivateScoreMap`: a map of the rows on the plane of two released components, under differential privacy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PrivateScoreMap(PrivateEstimator):
     by_class : {"centroids", "density"}, default="centroids"
         With labels, the centre of each class on a density of all rows, or a density for each class as well.
     axes : pair of int, default=(0, 1)
-        Which two components.
+        The indices of the two components.
     window : ((x0, x1), (y0, y1)) or None, default=None
         Public window in scores; None: three standard deviations about the centre, from the released variances.
     cells : int or "auto", default="auto"
@@ -62,9 +62,9 @@ class PrivateScoreMap(PrivateEstimator):
     density_share : float or None, default=None
         The share of ε for the density if there are labels; None: a quarter, or half for a density of each class.
     ledger : path, postgresql:// URL or Ledger, default=None
-        Where the budget of the data set is kept.
+        The ledger that keeps the budget of the data set.
     random_state : int, Generator or None, default=None
-        For tests and papers only: a seeded release is not private, and says so.
+        For tests and papers only: a seeded release is not private, and is marked as such.
     unit : str or None, default=None
         The name of the column of ids, as in `PrivatePCA`; None: that of the release. The map must
         protect the same unit as the release. One row of each unit, drawn at random, is on the map.
@@ -124,7 +124,7 @@ class PrivateScoreMap(PrivateEstimator):
 
     @property
     def relation(self) -> Relation:
-        """That of the release: costs under different ones do not add up."""
+        """The neighbouring relation of the release: costs under different relations cannot be added."""
         return self.release.guarantee.relation
 
     @own_error_state
@@ -134,12 +134,12 @@ class PrivateScoreMap(PrivateEstimator):
         Parameters
         ----------
         X : array, data frame, Arrow table, path of a file, or source
-            The table of the release: whatever `dpeigen.sources.open_source` takes, or a source that it made (then with
-            the label's categories declared).
+            The table of the release: anything that `dpeigen.sources.open_source` accepts, or a source that it made
+            (then with the label's categories declared).
         y : (n,) array or None, default=None
             Labels, one for each row, unless the ``label`` parameter names their column.
         unit : array of n ids, str or None, default=None
-            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            The id of each row's unit: ids in the order of the rows, or the name of a column of X. None: the ``unit``
             parameter.
 
         Returns
@@ -165,7 +165,7 @@ class PrivateScoreMap(PrivateEstimator):
         return found
 
     def explain(self, X: Any, y: Any = None, *, unit: Any = None) -> FitPlan:
-        """Say what `fit` would pay for, and how often it would read X. Spends nothing and looks at no value.
+        """Say what `fit` would pay for, and how often it would read X. Spends nothing and reads no value.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class PrivateScoreMap(PrivateEstimator):
         return FitPlan("score-map", Budget(task.epsilon), task.spends(), passes=1, counting=False, guarantee=promise)
 
     def _prepare(self, X: Any, y: Any, unit: Any = None) -> tuple[Source, MapTask]:
-        """Everything that can be refused before a row is read."""
+        """Source and task, with all checks that are possible before a row is read."""
         self._check_parameters(y)
         source, features, classes = self._places(X, y, unit)
         task = self._map_task(features, classes)
@@ -195,7 +195,7 @@ class PrivateScoreMap(PrivateEstimator):
 
     def _check_parameters(self, y: Any) -> None:
         owner = type(self).__name__
-        if not isinstance(self.release, Release):  # the message shows no value: it may be rows
+        if not isinstance(self.release, Release):  # the message contains no value: the argument may be rows
             kind = type(self.release).__name__
             raise TypeError(f"The 'release' parameter of {owner} must be a Release. Got an object of type {kind}.")
         if self.release.mean is None:
@@ -210,7 +210,7 @@ class PrivateScoreMap(PrivateEstimator):
         self._check_labels(y, owner)
 
     def _check_plane(self, owner: str) -> None:
-        """Scores are exact for unit directions and centres of a usual size; a file may hold anything."""
+        """Check directions and centre: scores are exact for unit directions and moderate centres only."""
         components, mean, n = self.release.components, self.release.mean, self.release.facts.get("n_rows")
         scale = np.ones(1) if self.release.scale is None else self.release.scale
         sound = bool(scale.min() > 1 / LARGEST_FACT and scale.max() < LARGEST_FACT)
@@ -243,7 +243,7 @@ class PrivateScoreMap(PrivateEstimator):
             raise ValueError(complain("label", owner, "given with 'labels', or y", self.label, remedy))
 
     def _labels(self) -> list[Any]:
-        """The public list, in Python's own types."""
+        """The public list of labels, in Python's own types."""
         given = [] if self.labels is None else self.labels
         return [value.item() if isinstance(value, np.generic) else value for value in given]
 
@@ -267,7 +267,7 @@ class PrivateScoreMap(PrivateEstimator):
         return source
 
     def _places(self, X: Any, y: Any, unit: Any) -> tuple[Source, tuple[int, ...], tuple[int, ...]]:
-        """A source, and which of its columns are the features and the classes."""
+        """A source, and the indices of its columns that are features and classes."""
         source, labels = self._by_unit(X, unit), self._labels()
         have, width = source.feature_names or [], source.n_features
         if y is not None:
@@ -288,7 +288,7 @@ class PrivateScoreMap(PrivateEstimator):
         return source, features, classes
 
     def _source(self, X: Any, label: str | None) -> Source:
-        """The table as a source: columns by name where table and release have names."""
+        """The table as a source: with columns by name if table and release have names."""
         if isinstance(X, Source):
             self._refuse_unknown_width(X)
             X.check_width()
@@ -303,7 +303,7 @@ class PrivateScoreMap(PrivateEstimator):
         return source
 
     def _columns(self, label: str | None) -> dict[Any, Any] | None:
-        """The columns of the release, as they were declared for it, and that of the labels."""
+        """The columns of the release with their declarations, and the column of labels."""
         names = self.release.facts.get("feature_names")
         found: dict[Any, Any] = dict(self.release.columns or dict.fromkeys(names or ()))
         if label is not None:
@@ -339,7 +339,7 @@ class PrivateScoreMap(PrivateEstimator):
         return MapTask(float(self.epsilon), self.relation, view, by_class, cells, share)
 
     def _window(self, axes: list[int], owner: str) -> tuple[Floats, Floats]:
-        """The window, and the lengths to clip to: 2.5 of its 3 standard deviations."""
+        """The window, and the half-axes for clipping: 2.5 standard deviations if the window has 3."""
         if self.window is None:
             variances = np.maximum(self.release.eigenvalues[axes], self.release.noise_variance)
             half = REACH * np.sqrt(variances)
@@ -369,6 +369,6 @@ class PrivateScoreMap(PrivateEstimator):
 
 
 def _has_names(X: Any) -> bool:
-    """Whether a table or file has named columns; asked of the type, because a lazy table would compute its answer."""
+    """Whether a table or file has named columns; by its type, because a lazy table would run a computation."""
     known = isinstance(X, (str, Path)) or type(X).__module__.split(".")[0] == "pyarrow"
     return known or hasattr(type(X), "columns")

@@ -1,8 +1,8 @@
-"""``partial_fit``: a release made from rows that come block by block and are seen once.
+"""``partial_fit``: a release from rows that come block by block and are used once.
 
-The ledger reserves the whole budget at the first block and commits when the first batch is spent; later batches hold
-other rows, so they cost nothing more. What is saved between blocks holds no rows and nothing that was not released or
-public before. Whoever goes on twice from one saved state and feeds the same rows pays for them twice.
+The ledger reserves the whole budget at the first block and commits it after the first batch. Later batches have other
+rows, so they cost nothing more. A saved state contains no rows, only released and public numbers. If two streams resume
+one saved state and get the same rows, the budget is spent on those rows twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PUBLIC = ("lower", "upper", "point")  # arrays of a task: column bounds and a p
 
 @dataclass
 class Running:
-    """A stream with what is needed to describe its release."""
+    """A stream, with everything that is needed to describe its release."""
 
     stream: Stream
     feed: Feed
@@ -52,10 +52,10 @@ class Running:
     ledger: Ledger | None
     ticket: str
     seeded: bool
-    people: Roll | None = None  # whose rows were fed, where rows belong to units
+    people: Roll | None = None  # the people so far, if rows belong to units
 
     def settle(self) -> None:
-        """Commit the reservation, once something was drawn. What was released is on the estimator by then."""
+        """Commit the reservation after something was drawn. The release is already on the estimator."""
         if self.ledger is None or not self.ticket or not self.feed.spent:
             return
         try:
@@ -90,11 +90,11 @@ class StreamMixin:
     @available_if(_one_pass)  # type: ignore[untyped-decorator]
     @own_error_state
     def partial_fit(self, X: Any, y: Any = None, *, unit: Any = None) -> Any:  # noqa: ARG002
-        """Take in one more block of rows, of any size, and release anew whenever a batch is complete.
+        """Add a block of rows, of any size, and update the release whenever a batch is complete.
 
-        For method="dp-pca" and "oja". Rows are used once, in batches by their positions, in constant memory; only those
-        that wait for their batch to fill are kept. ``release_`` and the fitted attributes exist from the first complete
-        batch on, and hold what was paid for so far: a stream may stop at any time. ``n_samples_seen_`` is the number of
+        For method="dp-pca" and "oja". Rows are used once, in batches by their positions, in constant memory; only the
+        rows of the unfinished batch are kept. ``release_`` and the fitted attributes exist after the first complete
+        batch, and contain what was paid for so far: a stream may stop at any time. ``n_samples_seen_`` is the number of
         rows in finished batches.
 
         Parameters
@@ -102,10 +102,11 @@ class StreamMixin:
         X : array or table with any number of rows
             The next block.
         y : None
-            Not used; it is there for scikit-learn's pipelines.
+            Not used; it exists for scikit-learn's pipelines.
         unit : array of ids, str or None, default=None
-            Whose row each row of this block is. One row of each person is used, drawn at random. All rows of a person
-            must come in one call: someone who was in an earlier one is refused, and nothing of X is used.
+            The id of each row's person, or the name of a column of X. One row of each person is used, drawn at random.
+            All rows of a person must come in one call: if someone was in an earlier call, X is refused, and none of it
+            is used.
 
         Returns
         -------
@@ -126,10 +127,10 @@ class StreamMixin:
         self._stream, taken, stopped = running, 0, False
         try:
             if people is not None and source.read_once:
-                # All rows are looked at before one row of each person is drawn.
+                # All rows are checked before one row of each person is drawn.
                 source = ArraySource(rows_of(source), source.feature_names)
             if (people is not None or isinstance(source, ArraySource)) and running.task.missing == "refuse":
-                for block in source.blocks():  # all of it before any of it is used, and whoever is drawn
+                for block in source.blocks():  # all rows, before any is used, whichever are drawn
                     Frame(running.task.n_features).image(block)
             if people is not None and whose is not None:
                 source = people.one_each(source, whose)
@@ -150,12 +151,12 @@ class StreamMixin:
             if "_stream" in self.__dict__:
                 self.n_samples_seen_ = running.stream.rows_used
                 self._keep_up(running, source)
-        if stopped:  # outside the handler: the text of the first error may say that nothing was spent
+        if stopped:  # outside the handler: the first error may say that nothing was spent
             raise ValueError(_after_bad_rows(running, taken))
         return self
 
     def _keep_up(self, running: Running, source: Source) -> None:
-        """Show what was released so far, then commit it."""
+        """Store what was released so far on the estimator, then commit it."""
         if running.stream.ready and running.feed.spent and not running.feed.broken:
             self._publish(_released(running, source))  # type: ignore[attr-defined]
         running.settle()
@@ -165,7 +166,7 @@ class StreamMixin:
         return Roll(made_up_randomness() if seeded else randomness(None))
 
     def _ids_of(self, X: Any, unit: Any) -> tuple[Any, Any, str]:
-        """X without a column of ids, the ids, and what the unit is called."""
+        """X without its column of ids, the ids, and the name of the unit."""
         me: Any = self
         unit = me.unit if unit is None else unit
         if me.columns is not None:
@@ -188,7 +189,7 @@ class StreamMixin:
         if isinstance(X, (str, Path, Source)) or type(X).__module__.split(".")[0] == "pyarrow":
             known = {name: value for name, value in vars(self).items() if name.endswith("_in_")}
             source: Source = self._open_rows(X)  # type: ignore[attr-defined]
-            if running is not None:  # the first block has said what the columns are
+            if running is not None:  # the columns are known from the first block
                 vars(self).pop("feature_names_in_", None)
                 vars(self).update(known)
                 names = running.names
@@ -203,7 +204,7 @@ class StreamMixin:
         return found
 
     def _start_stream(self, source: Source, *, paid: bool = False, unit: str = "row") -> Running:
-        """A stream at its beginning; ``paid`` if its budget was reserved when it began, before it was saved."""
+        """A new stream; ``paid``: whether its budget was reserved before it was saved."""
         me: Any = self
         owner = type(self).__name__
         k = check_count("n_components", me.n_components, owner, high=source.n_features)
@@ -247,16 +248,16 @@ class StreamMixin:
     def save_stream(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Save a running stream into a folder: safetensors and JSON, only public and released numbers.
 
-        Rows that wait for their batch are not saved. Go on after `resume_stream` with the row that follows the first
-        ``n_samples_seen_``. A state can be resumed once. Rows fed to this stream after it was saved must not be fed to
-        the resumed one.
+        Rows of the unfinished batch are not saved. After `resume_stream`, continue with the row after the first
+        ``n_samples_seen_`` rows. A state can be resumed once. Rows that this stream gets after it was saved must not be
+        given to the resumed one.
 
         Parameters
         ----------
         path : path
             The folder.
         overwrite : bool, default=False
-            Replace what the folder holds.
+            Whether to replace the contents of the folder.
 
         Returns
         -------
@@ -310,9 +311,9 @@ class StreamMixin:
     ) -> Any:
         """The estimator of a stream saved by `save_stream`, ready for the next block.
 
-        The stream's budget was reserved when it began; ``ledger`` is for what the estimator does afterwards. A state is
-        resumed once: two streams that resume it and see the same rows spend the budget on them twice. ``again=True``
-        says that the first one was never fed.
+        The stream's budget was reserved when it began; ``ledger`` is for what the estimator does afterwards. A state
+        can be resumed once: two streams that resume it and get the same rows spend the budget on them twice. With
+        ``again=True`` you state that the first one never got any rows.
         """
         ledger_for(ledger, cls.__name__)
         arrays, description = io.read_folder(path)
@@ -359,7 +360,7 @@ class StreamMixin:
 
 
 def _after_bad_rows(running: Running, taken: int) -> str:
-    """What to say when some rows of a call are bad and the stream has used rows before."""
+    """The message if some rows of a call are bad and the stream has used rows before."""
     if not taken:
         return (
             "X has rows that are not finite numbers. None of its rows were used, and what was released before stays "

@@ -1,6 +1,6 @@
-"""What a fit can see of who calls it: pipelines whose earlier steps learnt from the rows, and searches that fit often.
+"""Warnings about the callers of a fit: pipelines whose earlier steps learnt from the rows, and searches that fit often.
 
-Neither is covered by the guarantee of one fit, and both are easy to write in scikit-learn, so a warning says so.
+Neither is covered by the guarantee of one fit, and both are easy to write in scikit-learn, so there is a warning.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from dpeigen.privacy.randomness import NotPrivateWarning
 
 __all__ = ["RepeatedFitsWarning", "learnt", "look_around"]
 
-# Fitted attributes that follow from the names and the number of columns.
+# Fitted attributes that depend only on the names and the number of columns.
 _OF_COLUMNS = {"n_features_in_", "feature_names_in_", "n_output_features_", "n_features_out_"}
-_said: set[str] = set()  # once in a process is enough
+_said: set[str] = set()  # each warning is given once per process
 
 
 class RepeatedFitsWarning(UserWarning):
-    """Several fits of the same rows spend together, and nothing adds them up."""
+    """The costs of several fits of the same rows add up, and nothing keeps the total."""
 
 
 def look_around(estimator: Any, *, alone: bool) -> None:
-    """Warn of what the call of a fit shows; ``alone``: of repeated fits too, because no ledger adds them up."""
+    """Warn about the callers of a fit; ``alone``: about repeated fits too, because no ledger adds up their costs."""
     owner = type(estimator).__name__
     pipelines: dict[int, list[Any]] = {}
     search = False
     frame: Any = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        # Names of a frame are looked at in scikit-learn only: a frame keeps what was looked at, rows included.
+        # Only scikit-learn's frames are inspected: reading f_locals makes a frame keep its variables, including rows.
         caller = frame.f_locals.get("self") if module == "sklearn.pipeline" else None
         if caller is not None and hasattr(caller, "steps"):
-            # The innermost call knows how far the pipeline is: the last step is fitted by another than the others.
+            # The innermost call knows the current step: the last step is fitted by another function than the others.
             until = frame.f_locals.get("step_idx", -1) if frame.f_code.co_name == "_fit" else -1
             pipelines.setdefault(id(caller), list(caller.steps[:until]))
         search = search or module.startswith("sklearn.model_selection")
@@ -61,20 +61,20 @@ def look_around(estimator: Any, *, alone: bool) -> None:
 
 
 def learnt(step: Any) -> bool:
-    """Whether a fitted step of scikit-learn, or one inside it, holds what it learnt from rows."""
+    """Whether a fitted step of scikit-learn, or one inside it, contains anything learnt from rows."""
     inside = _inside(step)
     if inside is not None:
         return any(learnt(part) for part in inside)
     if hasattr(step, "release_") or type(step).__module__ == "sklearn.random_projection":
-        return False  # paid for, or drawn without looking
+        return False  # paid for, or drawn independently of the rows
     listed = getattr(step, "categories", "auto")
-    declared = not isinstance(listed, str)  # of encoders: the lists were given
+    declared = not isinstance(listed, str)  # for encoders: whether the lists were given
     fitted = [name for name in getattr(step, "__dict__", {}) if name.endswith("_") and not name.startswith("_")]
     return not declared and not _OF_COLUMNS.issuperset(fitted)
 
 
 def _inside(step: Any) -> Iterable[Any] | None:
-    """The steps that a pipeline, a union or a transformer of columns is made of."""
+    """The steps of a pipeline, a union or a column transformer."""
     for name in ("steps", "transformer_list", "transformers_"):
         found = getattr(step, name, None)
         if isinstance(found, list):

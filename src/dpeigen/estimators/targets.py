@@ -1,4 +1,4 @@
-"""The target of a regression beside its features: its numbers, public bounds, and what columns are multiplied by."""
+"""The target of a regression: its numbers, public bounds, and the factors of the columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["column_factors", "joint_box", "target_numbers"]
 
 
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
-    """What features and target are multiplied by, from half-widths of public bounds (`estimators.ridge`).
+    """The factors of features and target, from half-widths of public bounds (`estimators.ridge`).
 
-    A method that weighs columns gets all half-widths as 1, and gives the target its length (`methods.joint_lengths`).
+    For a method that weights columns, all half-widths become 1, and the method scales the target
+    (`methods.joint_lengths`).
     """
     length = 1.0 if weighted else quiet_length(len(features)) ** 0.5
     return np.append(1 / features, length / target)
@@ -43,8 +44,8 @@ def joint_box(bound: Any, target_bounds: Any, d: int, owner: str) -> Box:
 
 
 def target_numbers(y: Any) -> Floats:
-    """y as one column of numbers, NaN where an entry is none; no error quotes an entry."""
-    if isinstance(y, (list, tuple)):  # NumPy would take their type from the entries
+    """y as one column of numbers, NaN for entries that are not numbers; errors contain no entry."""
+    if isinstance(y, (list, tuple)):  # NumPy would derive a type from the entries
         return numbers_of([_item(entry) for entry in y])
     try:
         column = column_or_1d(y, warn=True)
@@ -58,11 +59,11 @@ def target_numbers(y: Any) -> Floats:
         return numbers_of(column.tolist())
     if column.dtype.kind not in "fiub":
         raise ValueError("y must hold real numbers.")
-    with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
+    with np.errstate(over="ignore"):  # a longer type than double may become infinite, so a bad row
         return np.asarray(column, dtype=np.float64)
 
 
 def _item(entry: Any) -> Any:
-    """An entry of y; of a container that holds one, that one."""
+    """An entry of y; for a container of one entry, that entry."""
     one = isinstance(entry, (list, tuple)) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
     return entry[0] if one and len(entry) == 1 else entry

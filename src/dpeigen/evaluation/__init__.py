@@ -1,6 +1,6 @@
-"""Distances between a release and a truth one is allowed to know, and `compare`, which measures methods side by side.
+"""Distances between a release and a known truth, and `compare`, which compares the errors of methods.
 
-Computed on private truth these numbers are private data; use public or synthetic data. `compare` insists on it.
+Errors computed on private data are private data; use public or synthetic data. `compare` requires it.
 
 >>> import numpy as np
 >>> sin_theta(np.eye(3)[:1], np.eye(3)[:2])

@@ -1,7 +1,7 @@
 """One cell of a comparison: a method, an ε and a repetition, fitted and measured against the truth.
 
-A cell draws from a stream of its own (`derived_generator`), named by the seed, the method, ε and the repetition. Its
-numbers therefore do not depend on which cells were run before it, in which process, or on how many there are.
+A cell has its own random stream (`derived_generator`), given by the seed, the method, ε and the repetition. So its
+results do not depend on which cells were run before it, in which process, or on how many there are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FLOOR = "non-private"  # the label of the answer without privacy
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run once. The floor has no ε."""
+    """One run. The error without privacy has no ε."""
 
     label: str
     epsilon: float | None
@@ -45,7 +45,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Work:
-    """All that a cell needs to know; the same for every cell."""
+    """The settings that all cells share."""
 
     data: Floats | Synthetic
     methods: dict[str, str | Method]
@@ -55,7 +55,7 @@ class Work:
     center: Any
     relation: str
     seed: int
-    truth: Floats  # covariance, about the centre where that is public
+    truth: Floats  # the covariance, or the second moment about a public centre
 
     def rows(self, repetition: int) -> Floats:
         if isinstance(self.data, Synthetic):
@@ -65,12 +65,12 @@ class Work:
 
 @lru_cache(maxsize=1)
 def _drawn(data: Synthetic, seed: int, repetition: int) -> Floats:
-    """Cells come by repetition: the same rows are used by all methods."""
+    """The rows of a repetition, which all methods share; cells are ordered by repetition."""
     return data.draw(seed, repetition)
 
 
 def second_moment(rows: Floats, center: Any, weights: Floats | None = None) -> Floats:
-    """What the estimators estimate: the covariance, or the second moment about a public centre; weights sum to 1."""
+    """The estimand: the covariance, or the second moment about a public centre; weights sum to 1."""
     if isinstance(center, str):
         origin = rows.mean(axis=0) if weights is None else weights @ rows
     else:
@@ -80,7 +80,7 @@ def second_moment(rows: Floats, center: Any, weights: Floats | None = None) -> F
 
 
 def run_cell(work: Work, cell: Cell) -> Result:
-    """Fit and measure. A refusal or a failure is a result with a reason."""
+    """Fit and measure the errors. A refusal or a failure is a result with a reason."""
     with single_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seeded release is not private, or a guarantee not worst-case
         if cell.epsilon is None:

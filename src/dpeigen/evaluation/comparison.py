@@ -27,7 +27,7 @@ OUT_FORMATS = (".parquet", ".feather", ".csv")
 
 
 def check_file(path: str | Path) -> Path:
-    """A path that tells its format by its ending."""
+    """Check that the ending of a path is that of a known format."""
     found = Path(path)
     if found.suffix not in OUT_FORMATS:
         raise ValueError(complain("out", "compare", f"a file ending in one of {', '.join(OUT_FORMATS)}", str(path)))
@@ -36,7 +36,7 @@ def check_file(path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found.
+    """The results of `compare`.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Comparison:
         chose), the basis of its guarantee, the ε and δ it really spends, whether it was "done", "refused" or "failed"
         and why, and the errors.
     setting : dict
-        Everything else that the numbers depend on.
+        Everything else that the results depend on.
     """
 
     table: pa.Table = field(repr=False)
@@ -58,9 +58,9 @@ class Comparison:
         Parameters
         ----------
         results : dict of Cell to Result
-            What was found.
+            The results.
         setting : dict
-            What it depends on.
+            Everything else that they depend on.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those that were measured: whole covariances have no angles."""
+        """The metrics that were measured: whole covariances have no angles."""
         return METRICS if self.setting["n_components"] is not None else ("relative_frobenius",)
 
     def summary(self) -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ class Comparison:
         return found
 
     def save(self, path: str | Path) -> Path:
-        """Write the table, whole or not at all.
+        """Write the table, atomically.
 
         Parameters
         ----------

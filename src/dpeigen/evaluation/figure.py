@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart; markers and dashes tell what comes after.
+# Okabe and Ito's palette, which colour-blind readers can distinguish; further methods differ by markers and dashes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", ":")
 _GREY = "#595959"
-_LEAST = 1e-12  # what a logarithmic axis can show
+_LEAST = 1e-12  # the smallest value on a logarithmic axis
 _TITLES = {
     "sin_theta": "sine of the largest principal angle",
     "projection_distance": "distance of projectors (Frobenius)",
@@ -59,7 +59,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _values(entry: dict[str, Any], metric: str) -> tuple[float, float, float]:
-    """Median and quartiles of an error: what is shown falls as methods get better."""
+    """Median and quartiles of an error; smaller is better for every metric shown."""
     middle, (low, high) = entry[metric]["median"], entry[metric]["quartiles"]
     if metric == "captured_variance":
         low, middle, high = 1 - high, 1 - middle, 1 - low

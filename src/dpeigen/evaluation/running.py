@@ -1,7 +1,7 @@
 """`compare`: methods × ε × repetitions on public or synthetic data, with exact errors against the truth.
 
-Guarantee: none is needed and none is given. An error against the truth is a function of the rows without noise, so the
-data must be public or made up; `compare` refuses what is not declared so. All noise is seeded.
+Guarantee: none. An error against the truth is a function of the rows without noise, so the data must be public or made
+up; `compare` refuses data that are not declared so. All noise is seeded.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def compare(
     Parameters
     ----------
     data : Synthetic or table
-        A public table: whatever `dpeigen.sources.open_source` takes, as long as it fits in memory.
+        A public table: anything that `dpeigen.sources.open_source` accepts, if it fits in memory.
     epsilons : list of float
         Privacy losses.
     n_components : int, default=None
         Number of components; None compares whole covariances.
     methods : str, Method, list or dict
-        Names or instances; a dictionary gives them labels of your own.
+        Names or instances; a dictionary gives them your own labels.
     repetitions : int, default=20
         Fits for each method and ε. On synthetic data each draws new rows, the same for all methods.
     public : bool, default=False
-        Must be True for a table. The errors say things about its rows that no budget pays for.
+        Must be True for a table. The errors reveal facts about its rows that no budget pays for.
     delta : float, default=0.0
         As for `PrivatePCA`, the same for all methods.
     bound : float, (lower, upper), "private" or None, default=None
@@ -76,7 +76,7 @@ def compare(
         The same seed gives the same table of results, whatever ``workers`` is. None draws one.
     out : path, default=None
         A ``.parquet``, ``.feather`` or ``.csv`` file for the results. Finished cells are kept beside it in a file whose
-        name ends in ``.cells``; the same call goes on from there.
+        name ends in ``.cells``; the same call continues from there.
     workers : int, default=None
         Processes; None: the number of cores.
     progress : function of (int, int), default=None
@@ -134,7 +134,7 @@ def compare(
 
 
 def _public_data(data: Any, public: bool) -> Floats | Synthetic:
-    if type(data) is Synthetic:  # not a kind of it, which might draw real rows
+    if type(data) is Synthetic:  # not a subclass, which might draw real rows
         return data
     if not check_flag("public", public, _OWNER):
         remedy = (
@@ -168,7 +168,7 @@ def _named(methods: str | Method | Sequence[str | Method] | Mapping[str, str | M
 
 
 def _label(method: Any) -> str:
-    """A name, or what tells an instance from the defaults of its class."""
+    """The name of a method, or its repr if it differs from the default instance of its class."""
     if isinstance(method, str) or not isinstance(method, Method):
         return str(method)
     try:
@@ -179,7 +179,7 @@ def _label(method: Any) -> str:
 
 
 def _cells(methods: Mapping[str, Any], epsilons: list[float], repetitions: int) -> list[Cell]:
-    """By repetition, so that rows drawn for one are used by all methods."""
+    """All cells, ordered by repetition, so that all methods use the rows drawn for it."""
     if not epsilons or len(set(epsilons)) < len(epsilons):
         raise ValueError(complain("epsilons", _OWNER, "at least one, and none twice", epsilons))
     kinds = [*((label, epsilon) for label in methods for epsilon in epsilons), (FLOOR, None)]
@@ -197,7 +197,7 @@ def _truth(data: Floats | Synthetic, center: Any, seed: int) -> Floats:
 
 
 def _check_truth(truth: Floats, n_components: int | None) -> None:
-    """Errors must be defined: relative ones need a variance, angles a gap after the last component."""
+    """Check that errors are defined: relative ones need a variance, angles need a gap after the last component."""
     values = np.linalg.eigvalsh(truth)[::-1]
     if not values[0] > 0:
         raise ValueError(complain("data", _OWNER, "of some variance", "none"))
@@ -234,7 +234,7 @@ def _finish(
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Run what is not on disk yet, and put each cell there as soon as it is done."""
+    """Run the cells that are not on disk yet, and write each cell to the disk when it is done."""
     finished = store.results(cells)
     left = [cell for cell in cells if cell not in finished]
     done = len(cells) - len(left)
@@ -248,7 +248,7 @@ def _finish(
 
 
 def _run(work: Work, cells: list[Cell], workers: int | None) -> Iterator[tuple[Cell, Result]]:
-    """Each cell with its result, in whatever order they come."""
+    """Each cell with its result, in the order in which they finish."""
     from joblib import Parallel, cpu_count, delayed
 
     # joblib's processes need no guard in scripts, work in notebooks, share large arrays, and limit BLAS.

@@ -1,7 +1,7 @@
-"""Finished cells on disk: a killed comparison goes on where it stopped, and no cell is there twice.
+"""Finished cells on disk: a killed comparison continues where it stopped, and no cell is stored twice.
 
-An SQLite file beside the results holds the setting and one row for each finished cell, written in a transaction of its
-own. A file from another setting is refused; more methods, more ε and more repetitions are the same setting.
+An SQLite file beside the results has the setting and one row for each finished cell, written in its own transaction. A
+file from another setting is refused; more methods, more ε and more repetitions are the same setting.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OtherSettingError(ValueError):
 
 
 class CellStore:
-    """The finished cells of one setting; in memory where no path is given."""
+    """The finished cells of one setting; in memory if no path is given."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -48,12 +48,12 @@ class CellStore:
         self._db.close()
 
     def seed(self) -> int | None:
-        """The seed of the cells that are there."""
+        """The seed of the stored cells."""
         found = self._db.execute("SELECT value FROM setting WHERE name = 'seed'").fetchone()
         return None if found is None else int(json.loads(found[0]))
 
     def claim(self, setting: Mapping[str, Any], methods: Mapping[str, str]) -> None:
-        """Write the setting, or refuse if the cells that are there belong to another one."""
+        """Write the setting, or refuse if the stored cells belong to another one."""
         self._agree("setting", "name", "value", {"format": _FORMAT, **setting}, whole=True)
         self._agree("methods", "label", "what", methods, whole=False)
 
@@ -75,11 +75,11 @@ class CellStore:
             self._db.execute("COMMIT")
 
     def add(self, cell: Cell, result: Result) -> None:
-        """One finished cell, for good; what is there stays as it is."""
+        """Store one finished cell permanently; an existing cell is not changed."""
         self._db.execute("INSERT OR IGNORE INTO cells VALUES (?, ?)", (_key(cell), json.dumps(result)))
 
     def results(self, cells: Iterable[Cell]) -> dict[Cell, Result]:
-        """Those of these cells that are finished."""
+        """The results of those of these cells that are finished."""
         found = dict(self._db.execute("SELECT cell, result FROM cells").fetchall())
         return {cell: json.loads(found[key]) for cell in cells if (key := _key(cell)) in found}
 

@@ -1,4 +1,4 @@
-"""Made-up rows with a known covariance: nobody's data, so that every error may be looked at.
+"""Made-up rows with a known covariance: they are nobody's data, so errors may be computed.
 
 >>> made = Synthetic.parse("spiked:rows=1000,columns=5,spikes=2,strength=10")
 >>> made.eigenvalues.tolist()
@@ -38,8 +38,8 @@ _WORDS = {"int": "an integer", "float": "a number", "str": "a word", "bool": "tr
 class Synthetic:
     """Rows of a multivariate Gaussian or Student distribution, in a basis drawn once for each seed; outliers if wanted.
 
-    The truth that errors are measured against is that of the rows that are no outliers: their covariance, or, where
-    heavy tails have none, the dispersion matrix of the distribution, whose axes are the same.
+    Errors are measured against the truth for rows that are not outliers: their covariance or, if tails are so heavy
+    that there is none, the dispersion matrix of the distribution, which has the same axes.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ class Synthetic:
     outliers : float, default=0.0
         The share of rows that are outliers, in [0, 0.5).
     kind : {"cluster", "symmetric", "scatter", "ray"}, default="cluster"
-        What outliers are. "cluster": all about one point. "symmetric": about that point and its mirror image.
+        The kind of outliers. "cluster": all about one point. "symmetric": about that point and its mirror image.
         "scatter": in random directions. "ray": in one direction, at random distances up to the given one and beyond.
     distance : float, default=5.0
-        Of outliers from the centre, in roots of the mean squared length of the other rows (of the trace of their
+        Of outliers from the centre, in root mean square lengths of the other rows (roots of the trace of their
         dispersion matrix).
     across : bool, default=True
         The direction of outliers: at right angles to all leading directions, in the last one of the basis, or (False)
@@ -137,7 +137,7 @@ class Synthetic:
 
     @property
     def eigenvalues(self) -> Floats:
-        """Of the covariance, in the order of the basis."""
+        """Eigenvalues of the covariance, in the order of the basis."""
         number = np.arange(1, self.columns + 1)
         if self.spectrum == "power":
             return np.asarray(number**-self.decay, dtype=np.float64)
@@ -161,7 +161,7 @@ class Synthetic:
         return (q * np.sign(np.diag(r))).T
 
     def covariance(self, seed: int) -> Floats:
-        """Return the covariance of the distribution without outliers; its dispersion matrix where it has none.
+        """Return the covariance of the distribution without outliers, or its dispersion matrix if it has none.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Local differential privacy: rows are randomised where they are, and a server that nobody trusts adds reports up.
+"""Local differential privacy: rows are randomised on the client, and an untrusted server adds up the reports.
 
 `LocalRandomizer` needs NumPy only; everything else is loaded when used.
 """

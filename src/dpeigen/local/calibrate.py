@@ -1,7 +1,7 @@
-"""How much noise a report needs: pure mathematics, so that a device can check for itself what it is told.
+"""The noise that a report needs, computed with the standard library: a device can check the server's parameters.
 
 `gaussian_share` solves the analytic Gaussian condition of `privacy.calibration` (Balle and Wang 2018) with `math.erfc`
-instead of SciPy; tests hold the two together. `CapParameters.of` does the same for the pure randomiser of `privunit`.
+instead of SciPy; tests compare the two. `CapParameters.of` does the same for the pure randomiser of `privunit`.
 
 >>> round(math.sqrt(2) / gaussian_share(1.0, 1e-5, 3), 4)  # √2 times the σ for sensitivity 1
 5.2759
@@ -62,7 +62,7 @@ def upper_tail(t: float) -> float:
 
 
 def check_range(epsilon: float, delta: float, owner: str) -> None:
-    """Refuse budgets for which double precision, or common sense, gives out."""
+    """Refuse budgets that are too extreme for double precision or for any use."""
     if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
         raise ValueError(complain("epsilon", owner, f"between {LEAST_EPSILON:g} and {MOST_EPSILON:g}", epsilon))
     if delta and not LEAST_DELTA <= delta <= 0.5:
@@ -73,13 +73,13 @@ def check_range(epsilon: float, delta: float, owner: str) -> None:
 def gaussian_share(epsilon: float, delta: float, coordinates: int, steps: float = 2.0**40) -> float:
     """The μ for which discrete Gaussian noise of scale ≥ steps/μ on this many integers is (ε, δ)-private.
 
-    What discrete noise costs beyond continuous noise, 2η in ε and a factor e^η in δ, is bounded as in
-    `privacy.calibration.discrete_allowance` and taken off first.
+    The additional cost of discrete over continuous noise, 2η in ε and a factor e^η in δ, is bounded as in
+    `privacy.calibration.discrete_allowance` and subtracted first.
     """
     eta = 0.0
     for _ in range(
         2
-    ):  # the second μ is smaller, so its noise is wider and its allowance smaller than what was taken off
+    ):  # the second μ is smaller, so its noise is wider and its allowance smaller than what was subtracted
         target, room = math.log(delta) - eta - _FLOAT_ERROR, epsilon - 2 * eta
         low, high = 1e-12, 4.0 * math.sqrt(MOST_EPSILON)
         for _ in range(200):
@@ -107,7 +107,7 @@ def gaussian_epsilon(mu: float, delta: float, coordinates: int, sigma: float) ->
 
 @dataclass(frozen=True)
 class CapParameters:
-    """The pure randomiser: directions in a cap of height γ are made likelier (see `privunit`).
+    """The pure randomiser: directions in a cap of height γ get a higher probability (see `privunit`).
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class CapParameters:
 
 
 def _highest_cap(coordinates: int) -> float:
-    """Caps are found by trial: none is so small that more than 2^8 trials, or 2^22 numbers, would be expected."""
+    """The height of the smallest cap: at most 2^8 trials, or 2^22 numbers, are expected until a draw is inside it."""
     least, low, high = min(max(2.0**-8, coordinates / 2.0**22), 0.25), 0.0, 3.0
     while high - low > 1e-9:
         middle = (low + high) / 2

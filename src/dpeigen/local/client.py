@@ -1,11 +1,11 @@
-"""`LocalRandomizer`: one row in, one report out. Nobody has to be trusted with the row.
+"""`LocalRandomizer`: makes one report from one row. Nobody else sees the row.
 
 NumPy only: importing this module loads neither SciPy nor scikit-learn nor OpenDP.
 
 Guarantee: (ε, δ)-local differential privacy. For any two rows x, y (or, for `report_rows`, any two tables of a site
 that differ in one row) and any set of reports, the probabilities of the set differ by at most a factor e^ε and δ.
 
-Proof for "gaussian" (δ > 0; after Wang and Xu 2019, with the noise that it takes). The row is clipped to the bound
+Proof for "gaussian" (δ > 0; after Wang and Xu 2019, with the noise that is needed). The row is clipped to the bound
 and put on an integer lattice, ‖z‖ ≤ L = 2^20 (`stats.lattice`). The report is zzᵀ plus exact discrete Gaussian noise,
 σ on the diagonal and σ/√2 off it: isotropic in the isometric coordinates (diagonal, √2·upper triangle). ‖zzᵀ −
 yyᵀ‖²_F = ‖z‖⁴ + ‖y‖⁴ − 2(z·y)² ≤ 2L⁴, so the sensitivity is √2·L² (L² for a single column), and σ is that divided by
@@ -15,8 +15,8 @@ the grid of the report and keeping it in range are functions of the noisy intege
 
 ``constants="published"`` is "gaussian" with the noise that Wang and Xu print, σ₁ = √(2·ln(1.25/δ))/ε on every entry of
 the upper triangle. They derive it from a sensitivity of 1. It is √2 (e₁e₁ᵀ and e₂e₂ᵀ differ by 1 in two entries), so
-the stated ε is not what such reports give. `LocalParameters.real_epsilon` is: the exact ε of μ = √2/σ₁ at the stated δ.
-It stands in the guarantee, and consent is asked for it.
+such reports do not have the stated ε. They have `LocalParameters.real_epsilon`, the exact ε of μ = √2/σ₁ at the stated
+δ. The guarantee states it, and clients consent to it.
 
 Proof for "privunit" (δ = 0): `privunit`.
 
@@ -61,7 +61,7 @@ _OWNER = "LocalRandomizer"
 
 
 class LocalRandomizer:
-    """Randomises rows where they are; what it returns may be shown to anyone.
+    """Randomises rows on the client; the reports that it returns may be shown to anyone.
 
     Parameters
     ----------
@@ -78,18 +78,18 @@ class LocalRandomizer:
         Clip longer rows to the bound, or scale every row to it: only directions are reported, for PCA of data whose
         typical row is much shorter than its longest.
     most_rows : int, default=1
-        Most rows that one report may stand for. More than 1 only if sites report sums: a made-up report weighs as much
-        as the rows that it claims.
+        Most rows that one report may represent. More than 1 only if sites report sums: a false report has the weight of
+        the rows that it claims.
     seeded_test : bool, default=False
-        Whether the study is declared a rehearsal, whose aggregator takes reports that were made with a seed.
+        Whether the study is declared a test, whose aggregator accepts reports that were made with a seed.
     constants : "sharp" or "published", default="sharp"
         "published" adds the noise of Wang and Xu 2019 as printed, for comparisons. It does not give the stated ε:
         `parameters.real_epsilon` and the guarantee say what it gives.
     on_bad_row : "refuse" or "drop-to-zero", default="refuse"
         What to do with a row that is not finite.
     random_state : default=None
-        None for the operating system's generator; anything else is for tests and not private. Its reports say so, and
-        are taken only where the study is declared a seeded test, as the parameters of this randomizer then do.
+        None for the operating system's generator; anything else is for tests and not private. Such reports say so, and
+        are accepted only if the study is declared a seeded test, as the parameters of this randomizer then do.
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class LocalRandomizer:
         parameters : LocalParameters or dict
             What the server publishes.
         at_most : float or (float, float), default=(8.0, 1e-5)
-            The largest (ε, δ), or the largest ε with ``delta_at_most`` beside it. The default keeps out what protects
-            nobody; it is no recommendation. State what was really consented to.
+            The largest (ε, δ), or the largest ε together with ``delta_at_most``. The default only refuses parameters
+            that protect nobody; it is not a recommendation. State the (ε, δ) that was consented to.
         delta_at_most : float, default=1e-5
-            The largest δ, where ``at_most`` is a number.
+            The largest δ, if ``at_most`` is a number.
         **options : options of LocalRandomizer
             ``on_bad_row`` and ``random_state``.
 
@@ -160,7 +160,7 @@ class LocalRandomizer:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one report promises to the owner of the row (needs the whole library)."""
+        """The guarantee of one report for the owner of the row (needs the whole library)."""
         from dpeigen.local.promise import local_guarantee
 
         return local_guarantee(self.parameters, seeded=self._rng.seeded)
@@ -190,8 +190,8 @@ class LocalRandomizer:
     def report_rows(self, X: ArrayLike) -> bytes:
         """Make one report for all rows of a site: their sum with the noise of one row. Their number is public.
 
-        The site sees its rows, and nobody else has to be trusted; the guarantee is for replacing one of them. If one
-        person has rows at several sites, what the sites report composes.
+        Only the site sees its rows. The guarantee is for replacing one of them. If one person has rows at several
+        sites, the guarantees of their reports compose.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class LocalRandomizer:
     def _table(self, table: NDArray[Any], name: str) -> NDArray[np.float64]:
         d = self.n_features
         if table.dtype.kind not in "fiub" or table.ndim != 2 or table.shape[1] != d:
-            # The values are not shown: they are what is protected.
+            # The values are not shown: they are private.
             raise ValueError(complain(name, _OWNER, f"numbers, {d} to a row", f"{table.dtype}, shape {table.shape}"))
         return table.astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""A sum of reports in which lies weigh less: each report is shortened to what honest ones stay below.
+"""A sum of reports that is robust to false ones: each report is shortened to the norm that honest ones stay below.
 
 Post-processing, so it costs no privacy. Let R be the matrix of a report and ‖R‖ its largest absolute eigenvalue. An
 honest R is the sum of at most r rows xxᵀ, which adds up to r·bound² at most, and noise G that is σ times a symmetric
@@ -8,11 +8,12 @@ so that
 
     P(‖R‖ > r·bound² + σ(√(2p) + t)) ≤ 2·exp(−t²/2).
 
-t makes this `CHANCE`. The report of the pure randomiser has at most e^ε times the probability of plain noise, which
-goes into t, and its mean is part of it. A longer report is multiplied by a factor so that it is no longer. A lie that
-puts all it may along one direction, order σ·p in the plain sum, is then of order σ√(2p).
+t is chosen so that this is `CHANCE`. The report of the pure randomiser has at most e^ε times the probability of plain
+noise, which is included in t, and its mean is part of it. A longer report is multiplied by a factor, so that its norm
+is at most the limit. A false report along one direction may have the order σ·p in the plain sum; clipped, it has the
+order σ√(2p).
 
-What is added up are integers again, a function of the one report, so order and splitting do not matter (on machines
+The clipped reports are integers again, each a function of one report, so order and splitting do not matter (on machines
 whose eigenvalues agree to six digits).
 """
 
@@ -29,12 +30,12 @@ from dpeigen.stats.lattice import LEVELS
 
 __all__ = ["CHANCE", "Clip", "longest_honest"]
 
-CHANCE = 1e-3  # that an honest report is shortened, at most
+CHANCE = 1e-3  # the largest probability that an honest report is shortened
 _STEPS = 2.0**20  # of the factor, which is rounded down
 
 
 def longest_honest(parameters: LocalParameters, rows: int) -> float:
-    """What ‖R‖ of an honest report exceeds with probability `CHANCE` at most, in steps."""
+    """The limit that ‖R‖ of an honest report exceeds with probability at most `CHANCE`, in steps."""
     pure = parameters.mechanism == "privunit"
     t = math.sqrt(2 * (math.log(2 / CHANCE) + (parameters.epsilon if pure else 0.0)))
     whole, scale = (0.0, float(SCALE)) if pure else (float(rows * LEVELS**2), parameters.widest + 2.0)

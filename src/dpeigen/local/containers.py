@@ -1,10 +1,10 @@
-"""Files of reports, from anyone: Parquet and Arrow files, whose declared sizes are read before they are unpacked.
+"""Untrusted files of reports: Parquet and Arrow files, whose declared sizes are checked before they are unpacked.
 
-A report is mostly noise, which does not compress. So a file of n reports is not much smaller than n reports, and one
-that declares more rows or more bytes than would fit its size is refused before a byte of it is unpacked. Parquet files
-are read if they are uncompressed or compressed with Snappy, whose ratio is bounded, and in batches that stay small even
-if every value is as long as the file. That pages keep to what the metadata declares is not checked: batches and a limit
-for the sum of all values bound what a file that lies there is known to take. The arrays of Arrow files are validated.
+A report is mostly noise, which does not compress. So a file of n reports is not much smaller than n reports, and a file
+that declares more rows or bytes than fit its size is refused before any of it is unpacked. Parquet files are read if
+they are uncompressed or compressed with Snappy, whose ratio is bounded, and in batches that stay small even if every
+value is as long as the file. It is not checked that pages agree with the declared metadata: small batches and a limit
+on the sum of all values bound the memory that a false declaration is known to cause. Arrays of Arrow files are checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"
 
 
 def reports_in(file: Path) -> Iterator[list[Any]]:
-    """Batches of what the column ``report`` of a file holds; `RefusedReportError` where it may not be read."""
+    """Batches of the column ``report`` of a file; `RefusedReportError` if the file is refused."""
     import pyarrow as pa
 
     read = _parquet if FORMATS[file.suffix.lower()] == "parquet" else _arrow
@@ -38,7 +38,7 @@ def reports_in(file: Path) -> Iterator[list[Any]]:
         for batch in read(file):
             batch.validate(full=True)
             left -= batch.nbytes
-            _check(left >= 0)  # a few values said over and over
+            _check(left >= 0)  # a few values that are repeated many times
             yield batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError):  # names of columns may be no text
         raise RefusedReportError("unreadable file") from None
@@ -50,7 +50,7 @@ def _check(good: bool) -> None:
 
 
 def _check_column(schema: Any, size: int) -> None:
-    """One column of reports, of a plain type: others can stand for far more than they take up."""
+    """Require one column of reports of a plain type: other types can expand to much more than the file's size."""
     import pyarrow.types as kinds
 
     _check(schema.names.count(COLUMN) == 1)
@@ -72,7 +72,7 @@ def _parquet(path: Path) -> Iterator[Any]:
 
 
 def _check_declared(said: Any, size: int) -> int:
-    """Refuse metadata that no file of reports of this size has; how many bytes a byte may become at most."""
+    """Refuse metadata that no file of reports of this size has; returns the largest compression ratio."""
     unpacked, values, snappy = 0, 0, False
     for i in range(said.num_row_groups):
         group = said.row_group(i)
@@ -90,7 +90,7 @@ def _check_declared(said: Any, size: int) -> int:
 
 
 def _arrow(path: Path) -> Iterator[Any]:
-    """The stream inside an Arrow file: what its footer says is not used, so what was checked is what is read."""
+    """The stream inside an Arrow file: its footer is not used, so the checked messages are those that are read."""
     import pyarrow as pa
 
     size = path.stat().st_size
@@ -114,10 +114,11 @@ def _arrow(path: Path) -> Iterator[Any]:
 
 
 def _declared(metadata: bytes, body: Any) -> tuple[int, int]:
-    """Rows of a record batch, and bytes of its buffers when they are unpacked, as the message says (Arrow's format).
+    """Declared rows of a record batch, and bytes of its buffers after decompression (Arrow's format).
 
     A message is a flatbuffer: its third field is the batch, whose fields are the number of rows, the nodes, the
-    places of the buffers in the body, and the compression. A compressed buffer begins with its size, −1 for as it is.
+    positions of the buffers in the body, and the compression. A compressed buffer begins with its size, or −1 if it is
+    stored uncompressed.
     """
     table = struct.unpack_from("<I", metadata)[0]
     batch = _field(metadata, table, 2)
@@ -138,7 +139,7 @@ def _declared(metadata: bytes, body: Any) -> tuple[int, int]:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int:
-    """Where a field of a table stands; 0 if it is not there."""
+    """The position of a field of a table; 0 if the field is absent."""
     vtable = table - struct.unpack_from("<i", metadata, table)[0]
     _check(vtable >= 0)
     if 4 + 2 * number >= struct.unpack_from("<H", metadata, vtable)[0]:

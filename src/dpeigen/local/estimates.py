@@ -1,6 +1,6 @@
-"""What the average of local reports tells: the second moment about 0, its eigenvectors, and sparse ones.
+"""Estimates from the average of local reports: the second moment about 0, its eigenvectors, and sparse ones.
 
-Functions of sums of reports, of numbers of rows and of public parameters: they see no row, so they cost no privacy.
+These are functions of sums of reports, numbers of rows and public parameters. They use no row, so they cost no privacy.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Estimated:
 
 
 def diagonal_of(n_features: int) -> NDArray[np.intp]:
-    """Where the diagonal lies among the entries of a report, which are those of the upper triangle, row by row."""
+    """Indices of the diagonal among the entries of a report, which are those of the upper triangle, row by row."""
     rows, columns = np.triu_indices(n_features)
     return np.flatnonzero(rows == columns)
 
 
 def average(parameters: LocalParameters, total: NDArray[Any], rows: int) -> Floats:
-    """The average of xxᵀ over so many rows, from the sum of their reports in grid steps: symmetric and unbiased."""
+    """The average of xxᵀ over the rows, from the sum of their reports in grid steps: symmetric and unbiased."""
     p = parameters.n_features
     packed = total.astype(np.float64) * (parameters.step / rows)
     if parameters.mechanism == "privunit":

@@ -1,6 +1,6 @@
-"""Who may send to the ingestion service, and how much: the names it answers to, a shared token, rates.
+"""Access control of the ingestion service: accepted host names, a shared token, and rate limits.
 
-All of it is decided from the head of a request and a few numbers in memory, before anything is written or waited for.
+This is decided from the head of a request and a few numbers in memory, before anything is written or waited for.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["CONTENT", "LOOPBACK", "Gate", "RateLimit", "check_token", "host_of",
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 CONTENT = "application/octet-stream"
-_SENDERS = 10_000  # whose rates are remembered
+_SENDERS = 10_000  # the number of senders whose rates are stored
 _SHORTEST, _LONGEST = 16, 512  # characters of a token
 
 
 def check_token(token: str | None, owner: str) -> str | None:
-    """A token that can be sent in a header and is hard to guess; the message does not show it."""
+    """Check that a token can be sent in a header and is hard to guess; the message does not show it."""
     if token is None:
         return None
     good = isinstance(token, str) and token.isascii() and token.isprintable() and " " not in token
@@ -58,11 +58,11 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Gate:
-    """What the head of a request must show. ``hosts`` are the names and addresses that the service answers to.
+    """Checks the head of a request. ``hosts`` are the names and addresses that the service answers to.
 
-    A page of another site that has its own name point to this machine (DNS rebinding) sends that name, which is
-    refused. Where the service listens on all addresses (0.0.0.0 or ::), it answers to every address, but to no name
-    that was not declared.
+    If another site makes its own name point to this machine (DNS rebinding), its requests have that name and are
+    refused. If the service listens on all addresses (0.0.0.0 or ::), it answers to every address, but only to declared
+    names.
     """
 
     def __init__(self, hosts: Iterable[str], token: str | None) -> None:
@@ -77,7 +77,7 @@ class Gate:
         return name in self._hosts or (self._anywhere and _address(name) is not None)
 
     def admits(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request holds the token; compared in a time that does not depend on what was sent."""
+        """Whether the request has the token; compared in a time that does not depend on what was sent."""
         if self._token is None:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -89,7 +89,7 @@ def _digest(token: str) -> bytes:
 
 
 class RateLimit:
-    """A bucket of reports for each sender, filled at a steady rate; the oldest senders are forgotten."""
+    """A token bucket for each sender, filled at a constant rate; the oldest senders are forgotten."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = per_second, burst, clock
@@ -97,10 +97,10 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def wait(self, sender: str, cost: float, others: RateLimit | None = None) -> float:
-        """0 if the sender may send this much now, else the seconds to wait. What it may not send is not counted.
+        """0 if the sender may send this much now, otherwise the seconds to wait. Refused reports are not counted.
 
-        More than a bucket holds is let through when the bucket is full, and leaves a debt that is waited off.
-        ``others`` holds one bucket for all senders together, which must allow it too.
+        A request larger than the bucket is accepted when the bucket is full, and the sender then waits longer.
+        ``others`` has one bucket for all senders together, which must allow it too.
         """
         now = self._clock()
         with self._lock:

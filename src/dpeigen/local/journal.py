@@ -1,12 +1,11 @@
-"""Where the ingestion service keeps reports: on the disk before they are acknowledged, and in Parquet soon after.
+"""Storage of the ingestion service: reports are on the disk before they are acknowledged, and in Parquet soon after.
 
-A folder holds ``parameters.json``, ``batch-N.log`` (reports as they came, each with its length before it; synced
-before a batch is acknowledged) and ``batch-N.parquet`` (the same, once a log is full). A full log is not written to
-again; it becomes a Parquet file when the disk allows, which is tried again until it does. A Parquet file appears
-complete or not at all, and only then is its log removed, so whatever instant the process is killed at, every
-acknowledged report is in exactly one of the two when the folder is opened again: a log that has a Parquet file is
-dropped, and the torn end of a log, which was never acknowledged, is cut off. One process at a time may have the
-folder open.
+A folder has ``parameters.json``, ``batch-N.log`` (reports as they came, each with its length before it; synced before a
+batch is acknowledged) and ``batch-N.parquet`` (the same, once a log is full). A full log is not written to again; it is
+converted to a Parquet file, which is retried until it succeeds. A Parquet file is written atomically, and its log is
+removed only afterwards. So at whatever moment the process is killed, every acknowledged report is in exactly one of the
+two when the folder is opened again: a log that has a Parquet file is removed, and an incomplete report at the end of a
+log, which was never acknowledged, is cut off. Only one process at a time may have the folder open.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def pack(reports: list[bytes]) -> bytes:
 
 
 def unpack(content: bytes, most: int, count: int | None = None) -> tuple[list[bytes], int]:
-    """The (first ``count``) reports of at most ``most`` bytes each, and how many bytes of the content they take up."""
+    """The (first ``count``) reports of at most ``most`` bytes each, and the number of bytes that they take up."""
     found: list[bytes] = []
     at = 0
     while at + _LENGTH.size <= len(content) and (count is None or len(found) < count):
@@ -52,10 +51,10 @@ def unpack(content: bytes, most: int, count: int | None = None) -> tuple[list[by
 
 
 def unfinished(folder: Path, most: int) -> Iterator[tuple[Path, list[bytes]]]:
-    """The whole reports of the logs of a folder, read only: the service may be running.
+    """The complete reports in the logs of a folder, read only: the service may be running.
 
-    Call it before listing Parquet files, and skip logs that have one in the list: a log is removed after its Parquet
-    file is there, so that no report is missed.
+    Call it before listing Parquet files, and skip logs that have one in the list. A log is removed only after its
+    Parquet file exists, so no report is missed.
     """
     contents = {}
     for log in sorted(folder.glob("batch-*.log")):
@@ -86,7 +85,7 @@ class Journal:
     """The folder of one service."""
 
     def __init__(self, folder: str | Path, parameters: LocalParameters, *, reports_per_file: int = 20_000) -> None:
-        import fcntl  # not on Windows: everything but the service does without
+        import fcntl  # not on Windows: only the service needs it
 
         self.folder = Path(folder)
         self._most = check_count("reports_per_file", reports_per_file, "Journal")
@@ -132,7 +131,7 @@ class Journal:
         self._open()
 
     def append(self, reports: list[bytes]) -> None:
-        """Put reports on the disk; they are there when this returns, and if it raises, none of them is."""
+        """Write reports to the disk: all of them when this returns, none of them if it raises."""
         if self._log is None:
             raise OSError("The journal is closed.")
         content = pack(reports)
@@ -150,7 +149,7 @@ class Journal:
             self.rotate()
 
     def _undo(self) -> None:
-        """Take back what was half written; if even that fails, take nothing more."""
+        """Undo a partial write; if that fails too, accept no more reports."""
         log, self._log = self._log, None
         if log is not None:
             log.truncate(self._size)
@@ -159,16 +158,16 @@ class Journal:
             self._log = log
 
     def rotate(self) -> None:
-        """Begin another log and turn the full ones into Parquet; what fails is tried again at the next call.
+        """Begin another log and convert the full ones to Parquet; what fails is tried again at the next call.
 
-        It never raises: the reports are on the disk already, in logs that are read when the folder is opened again.
+        It never raises: the reports are already on the disk, in logs that are read when the folder is opened again.
         """
         old, path = self._log, self._path(self._number)
         if old is None:
             return
         try:
             self._open()
-        except OSError as error:  # the old log is still there and goes on
+        except OSError as error:  # the old log still exists and is used further
             _LOGGER.warning("No new log could be begun, the old one goes on: %s", error)
             return
         self._full.append(path)
@@ -187,7 +186,7 @@ class Journal:
             del self._full[0]
 
     def close(self) -> None:
-        """Finish the logs, as far as the disk allows, and let go of the folder."""
+        """Convert the logs, as far as the disk allows, and release the folder."""
         if getattr(self, "_log", None) is not None:
             assert self._log is not None
             self._log.close()

@@ -1,4 +1,4 @@
-"""`LocalParameters`: what clients and server of a study agree on, and what a client consents to. NumPy only."""
+"""`LocalParameters`: the parameters that clients and server agree on, and the consent of a client. NumPy only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "check_consent",
 ]
 
-MOST_ROWS_OF_A_REPORT = 2**20  # behind one report: sums stay in 64-bit integers
+MOST_ROWS_OF_A_REPORT = 2**20  # sums stay in 64-bit integers
 MOST_FEATURES = 8192
 _REACH = 13.0  # deviations: an honest number is farther out with probability below 1e-37
 _OWNER = "LocalRandomizer"
@@ -50,7 +50,7 @@ REFERENCES = {
 
 @dataclass(frozen=True)
 class LocalParameters:
-    """What clients and server agree on: public, checked on both sides, and enough to make either.
+    """The public parameters of a study: checked on both sides, and enough to make a client or a server.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ class LocalParameters:
     rows : {"clip", "scale"}, default="clip"
         As for `LocalRandomizer`.
     most_rows : int, default=1
-        Most rows that one report may stand for.
+        Most rows that one report may represent.
     seeded_test : bool, default=False
-        Whether reports that were made with a seed are taken.
+        Whether reports that were made with a seed are accepted.
     constants : {"sharp", "published"}, default="sharp"
         As for `LocalRandomizer`.
     """
@@ -80,8 +80,8 @@ class LocalParameters:
     bound: float = 1.0
     mechanism: str = "auto"
     rows: str = "clip"
-    most_rows: int = 1  # behind one report: what one liar can claim to speak for
-    seeded_test: bool = False  # a rehearsal: reports made with a seed are taken, and nothing in it is private
+    most_rows: int = 1  # of one report: the most that a false report can claim
+    seeded_test: bool = False  # a test: reports made with a seed are accepted, and nothing in it is private
     constants: str = "sharp"  # "published": the noise of Wang and Xu as printed, which gives `real_epsilon`
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class LocalParameters:
 
     @property
     def lattice(self) -> Lattice:
-        """The grid that rows are put on."""
+        """The grid that rows are rounded to."""
         return Lattice(Frame(self.n_features), self.bound, "ball" if self.rows == "clip" else "sphere")
 
     @property
@@ -173,7 +173,7 @@ class LocalParameters:
 
     @cached_property
     def real_epsilon(self) -> float:
-        """The ε that a report gives at δ: the stated one, but for published constants what they really give."""
+        """The ε of a report at δ: the stated one, or the real one for published constants."""
         if not self.published:
             return self.epsilon
         return gaussian_epsilon(self.share, self.delta, self.entries, float(self.scale))
@@ -189,23 +189,23 @@ class LocalParameters:
     def noise(self) -> float:
         """Standard deviation of one report in isometric coordinates, in units of the data squared.
 
-        Of the pure randomiser, given the row, it is a little less along it (`privunit`); of published constants, less
+        For the pure randomiser it is slightly smaller along the row (`privunit`); for published constants it is smaller
         on the diagonal.
         """
         return self.widest * self.step
 
     @property
     def step(self) -> float:
-        """What one step of a report (a diagonal entry) is worth in units of the data squared."""
+        """The size of one step of a report (a diagonal entry), in units of the data squared."""
         return self.lattice.step**2 if self.mechanism == "gaussian" else self.bound**2 / (SCALE * self.cap.gain)
 
     def limits(self, rows: int) -> Limits:
-        """Say what the numbers of a report stay within.
+        """Return the limits of the numbers of a report.
 
         Parameters
         ----------
         rows : int
-            How many rows it stands for.
+            How many rows it represents.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class LocalParameters:
         return Limits(_REACH * SCALE, 1.001 * (spread + _REACH) * SCALE, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; ``seeded_test`` only where it is true.
+        """Return plain values for JSON; ``seeded_test`` only if it is true.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class LocalParameters:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the values: what whoever approves a study signs off."""
+        """SHA-256 of the values, which the person who approves a study confirms."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
 

@@ -34,9 +34,9 @@ def fetch_parameters(
     timeout: float = 30.0,
     allow_http: bool = False,
 ) -> LocalParameters:
-    """Ask a service for its parameters, and compute what follows from them anew.
+    """Ask a service for its parameters, and recompute everything that follows from them.
 
-    A randomizer made from the parameters works the noise out by itself.
+    A randomizer made from the parameters computes the noise itself.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def fetch_parameters(
     digest : str, default=None
         That of the parameters that were approved: others are refused.
     at_most : (float, float), default=None
-        The largest (ε, δ) that is consented to; without it and without a digest (8, 1e-5), since whoever answers could
+        The largest (ε, δ) that is consented to; without it and without a digest (8, 1e-5), since the service could
         otherwise ask for reports that hide nothing.
     timeout : float, default=30.0
         In seconds.
@@ -157,7 +157,7 @@ def _send(
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Nobody is sent elsewhere, where another rule would hold for the address and the token would be read."""
+    """Refuses redirects: the rules for the address would not apply there, and the token would be sent there."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -3,9 +3,9 @@
 Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; the Gaussian form of Asi, Feldman, Talwar 2022, whose constants are
 those of the best unbiased randomiser up to a factor that tends to 1 with the dimension.
 
-Let w be an integer vector that stands for the direction to be reported, and D the law of m independent exact discrete
+Let w be an integer vector that represents the direction to be reported, and D the law of m independent exact discrete
 Gaussians of scale S = 2^27. The cap of w is C(w) = {g : ⟨g, w⟩ ≥ γ·S·‖w‖}, q(w) = D(C(w)). With probability p the
-report is g ~ D given C(w), else g ~ D given the complement.
+report is g ~ D given C(w), otherwise g ~ D given the complement.
 
 Guarantee: ε-local differential privacy, exactly, for the integers that are sent. The mass of g is D(g) times p/q(w)
 inside the cap and (1 − p)/(1 − q(w)) outside. If q̲ ≤ q(w) ≤ q̄ for every w, two inputs differ at g by at most the
@@ -21,13 +21,13 @@ w⟩ − ⟨G, w⟩| ≤ ‖w‖₁/2 ≤ √m‖w‖/2, and ⟨G, w⟩ is N(0, 
 last for rounding the threshold up to an integer. The norm of w drops out: the threshold is relative to it.
 
 Everything is computed in integers: scores are exact sums in 64 bits (a draw whose norm could overflow is drawn again,
-whatever w is; probability below e^−1000), and the coin is a comparison of 64-bit words. Draws go on until one is
-found inside the cap and one outside, and only then is one of the two taken: how long it takes says nothing about
-which, and its distribution is that of q(w), the same for all within 1e-4.
+whatever w is; probability below e^−1000), and the coin is a comparison of 64-bit words. Draws continue until there is
+one inside the cap and one outside, and only then is one of the two chosen. So the time does not reveal which was
+chosen, and the distribution of the time depends on q(w) only, which is the same for all w within 1e-4.
 
 A row of norm below the bound has ‖xxᵀ‖ = r < 1 in units of the bound: its direction is sent with sign + with
-probability (1 + r)/2 and − otherwise, which has the right mean. Rounding of signs and of w only changes what is fed
-to the randomiser, so it costs no privacy.
+probability (1 + r)/2 and − otherwise, which has the right mean. Rounding of signs and of w only changes the input of
+the randomiser, so it costs no privacy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The guarantees of local reports as objects: of one report to the owner of its row, and of shuffled ones together."""
+"""The guarantees of local reports: of one report for the owner of its row, and of shuffled reports together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["local_cost", "local_guarantee", "shuffled_guarantee"]
 
 
 def local_cost(parameters: LocalParameters) -> Cost:
-    """What one report really costs."""
+    """The real cost of one report."""
     if parameters.mechanism == "gaussian":
         return GaussianCost(parameters.share)
     return PureCost(parameters.epsilon)
@@ -41,10 +41,10 @@ def local_guarantee(parameters: LocalParameters, *, seeded: bool = False, sites:
 
 
 def shuffled_guarantee(parameters: LocalParameters, n_reports: int, delta: float, *, seeded: bool = False) -> Guarantee:
-    """What everyone but the shuffler learns, if the reports were shuffled: (ε, δ) for one of n reports of single rows.
+    """The guarantee against everyone but the shuffler, if n reports of single rows were shuffled: (ε, δ) for each.
 
     The theorem is for n people who all use the same randomiser. The sum of a site is made by another one (and shows
-    its number of rows), so an aggregate that holds one has no such guarantee.
+    its number of rows), so an aggregate that contains one has no such guarantee.
     """
     epsilon = shuffled_epsilon(local_cost(parameters), n_reports, delta)
     return Guarantee(

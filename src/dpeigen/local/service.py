@@ -4,11 +4,11 @@
     GET  /status       how many reports were taken, and how many refused for which reason
     POST /reports      reports one after the other, each with its length (4 bytes, little-endian) before it
 
-It is not trusted with anything but to keep what it acknowledges: a report that it counts as accepted is on the disk.
-Reports are judged one by one; a request that is not a sequence of reports is refused as a whole. Bodies are limited in
-size while they are read, senders in reports per second, and the study in reports. Only what is good waits for the disk:
-refusals are decided, counted and answered without the journal's lock. It keeps no addresses and writes no log of
-requests.
+It is trusted only to keep what it acknowledges: a report that it counts as accepted is on the disk. Reports are checked
+one by one; a request that is not a sequence of reports is refused as a whole. There are limits on the size of a body,
+which is checked while it is read, on the reports per second of a sender, and on the reports of the study. Only valid
+reports wait for the disk: refusals are decided, counted and answered without the lock of the journal. The service
+stores no addresses and writes no log of requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REPORTS_PER_REQUEST = 500
 
 
 class Ingestion:
-    """What the application does, without the protocol: judge, write, then count."""
+    """The work of the application, without the protocol: check, write, then count."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Ingestion:
             self.aggregate.add_many(reports)
 
     def take(self, reports: list[bytes]) -> dict[str, Any]:
-        """Judge each report; those that are good are on the disk when this returns."""
+        """Check each report; valid ones are on the disk when this returns."""
         refused: Counter[str] = Counter()
         good: dict[bytes, tuple[bytes, Report]] = {}
         for report in reports:
@@ -85,7 +85,7 @@ class Ingestion:
         return float("inf") if self.most is None else max(0, self.most - self.aggregate.n_reports)
 
     def _write(self, good: dict[bytes, tuple[bytes, Report]], refused: Counter[str]) -> int:
-        """Put on the disk what nobody else brought in the meantime, as far as there is room."""
+        """Write the reports that nobody else sent in the meantime, as far as there is room."""
         fresh: list[tuple[bytes, Report]] = []
         room = self._room()
         for report, found in good.values():
@@ -107,7 +107,7 @@ class Ingestion:
             self.aggregate.refused[reason] += 1
 
     def status(self) -> dict[str, Any]:
-        """What may be known while reports come in."""
+        """The public status while reports arrive."""
         known = self.aggregate
         with self._counting:
             return {"reports": known.n_reports, "rows": known.n_rows, "refused": dict(known.refused)}
@@ -133,16 +133,16 @@ def ingestion_app(
     token: str | None = None,
     hosts: Iterable[str] = (),
 ) -> Starlette:
-    """Make the application that takes reports.
+    """Make the application that receives reports.
 
     Parameters
     ----------
     folder : path
         Where reports are kept.
     parameters : LocalParameters
-        What clients are asked to use.
+        The parameters that clients must use.
     approved : str
-        The digest of the parameters that were signed off; others are not served.
+        The digest of the approved parameters; others are not served.
     largest_body : int, default=None
         In bytes; None: 4 MiB, or one report if that is more.
     reports_per_second : float, default=10.0
@@ -154,13 +154,13 @@ def ingestion_app(
     reports_per_file : int, default=20000
         In one Parquet file.
     most_reports : int, default=None
-        Of the study: beyond it nothing is taken.
+        The most reports of the study; further ones are refused.
     seconds_per_body : float, default=30.0
         A body that takes longer is refused.
     token : str, default=None
         Only those who send it as "Authorization: Bearer TOKEN" may report.
     hosts : iterable of str, default=()
-        Names of the service beside those of the own machine: others are refused.
+        Names of the service in addition to those of its machine; others are refused.
 
     Returns
     -------
@@ -259,7 +259,7 @@ class _Protocol:
             return self._answer(503, "The reports could not be written; send them again later.")
 
     async def _read(self, request: Request) -> list[bytes] | JSONResponse:
-        """The reports of a request that may be taken, or the refusal."""
+        """The reports of an accepted request, or the refusal."""
         try:
             body = await asyncio.wait_for(_body(request, self._bytes), self._seconds)
         except (TimeoutError, asyncio.TimeoutError):
@@ -291,7 +291,7 @@ class _Protocol:
 
 
 async def _body(request: Request, most: int) -> bytes | None:
-    """The body, or None as soon as it is longer than it may be."""
+    """The body, or None as soon as it exceeds the limit."""
     claimed = request.headers.get("content-length", "")
     if claimed.isdigit() and int(claimed) > most:
         return None

@@ -1,8 +1,8 @@
 """Sparse components from the average of local reports (Wang and Xu 2019, Algorithm 2): post-processing, so free.
 
-The penalty of Fantope projection and selection has to hold down the noise of p² entries. Theory asks for order τ·√ln
-p, τ the noise of an entry; the constant matters more than the order. One half is the best of 0.35 to 1.2 for the
-error of the subspace over a wide range of noise (papers/wang-2019), because the penalty also shrinks the signal.
+The penalty of Fantope projection and selection must suppress the noise of p² entries. In theory it has the order τ·√ln
+p, where τ is the noise of an entry; the constant matters more than the order. One half is the best of 0.35 to 1.2 for
+the error of the subspace over a wide range of noise (papers/wang-2019), because the penalty also shrinks the signal.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dpeigen.stats.fantope import fantope_admm
 __all__ = ["CONSTANT", "TOLERANCE", "SparseFit", "default_penalty", "sparse_components"]
 
 CONSTANT = 0.5
-TOLERANCE = 2e-3  # of ADMM: far below what the noise leaves of the subspace
+TOLERANCE = 2e-3  # of ADMM: far below the error of the subspace due to noise
 
 
 @dataclass(frozen=True, eq=False)
 class SparseFit:
-    """Components and what is worth knowing about how they were found."""
+    """Components, and details of the computation."""
 
     components: Floats
     details: dict[str, Any]

@@ -20,13 +20,13 @@ __all__ = ["read_state", "replace_file", "report_files", "sync_folder", "write_r
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is complete or not there, and on the disk when this returns."""
+    """Write a file atomically; it is on the disk when this returns."""
     io.replace_file(path, content)
     sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names of files durable, not only their content."""
+    """Write names of files to the disk, not only their content."""
     if os.name == "nt":  # where folders cannot be opened, and need not be
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -37,7 +37,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_reports(path: str | Path, reports: Iterable[bytes]) -> Path:
-    """Write reports as one Parquet file, complete or not at all.
+    """Write reports as one Parquet file, atomically.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A report as bytes: compact, versioned, self-describing, and refused unless every bit of it is as agreed.
+"""A report as bytes: compact, versioned, self-describing, and refused unless it matches the parameters exactly.
 
     offset  size  what
     0       4     "DPEL"
@@ -13,8 +13,8 @@
     56      4·m   m = p(p+1)/2 numbers, float32: the upper triangle row by row, each a whole number of grid units
     end     8     BLAKE2b-64 of all before it
 
-Numbers are little-endian. The grid is public: g follows from the parameters and the number of rows. The checksum shows
-damage, not authorship. Nothing here depends on the row but the m noisy numbers.
+Numbers are little-endian. The grid is public: g follows from the parameters and the number of rows. The checksum
+detects damage, not forgery. Only the m noisy numbers depend on the row.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ REASONS = (
 
 
 class RefusedReportError(ValueError):
-    """A report that is not taken.
+    """A report that is refused.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class RefusedReportError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """What a report says about itself."""
+    """The header of a report."""
 
     mechanism: int
     scaled: bool
@@ -98,10 +98,10 @@ class Header:
 
 @dataclass(frozen=True)
 class Limits:
-    """What honest numbers stay within, in steps: each by ``entry``, the norm in isometric coordinates by ``norm``.
+    """Limits of honest reports, in steps: ``entry`` for each number, ``norm`` for the norm in isometric coordinates.
 
-    Public: they follow from the parameters and the number of rows. An honest report exceeds them with probability
-    below 1e-20.
+    They are public, because they follow from the parameters and the number of rows. An honest report exceeds them with
+    probability below 1e-20.
     """
 
     entry: float
@@ -128,7 +128,7 @@ class Report:
     steps: NDArray[np.int64]
     rows: int
     seeded: bool
-    identity: bytes  # a digest of the whole report: nobody can make another one with the same
+    identity: bytes  # a digest of the whole report: nobody can make another report with the same one
 
 
 def size_of(n_features: int) -> int:
@@ -153,7 +153,7 @@ def encode(steps: NDArray[np.int64], header: Header, limits: Limits, *, rows: in
 
 
 def peek_rows(content: bytes) -> int:
-    """How many rows a report claims, before anything else is believed about it."""
+    """The number of rows that a report claims, before anything else in it is checked."""
     return int.from_bytes(content[12:16], "little")
 
 

@@ -57,6 +57,6 @@ __all__ = [
     "resolve",
 ]
 
-# Baselines that are not private have a package of their own; these names were here before it.
+# Baselines that are not private have their own package; these names were here before it.
 _PAPERS = {"AnalyzeGaussPrinted": "dpeigen.papers", "DataScaledGaussian": "dpeigen.papers"}
 __getattr__, __dir__ = lazy(__name__, _PAPERS)

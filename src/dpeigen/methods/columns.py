@@ -1,12 +1,12 @@
-"""The unit and the place of every column, paid for: z = (x − c)/s, whatever the columns are measured in and from where.
+"""Private standardisation of the columns: z = (x − c)/s, whatever their units and origins.
 
-Guarantee: nothing is read here but answers that are paid for (`questions.columns`, `questions.mean`).
+Guarantee: only answers that are paid for are used (`questions.columns`, `questions.mean`).
 
-1. The scale of every column, wherever it lies (`methods.column_scales`).
-2. Its place, in units of that scale (`methods.places`).
-3. The mean of rows clipped to two scales about that place.
+1. The scale of every column, whatever its location (`methods.column_scales`).
+2. Its location, in units of that scale (`methods.places`).
+3. The mean of rows clipped to two scales about that location.
 
-What follows happens in z. The number of rows that stand out, and with it what is clipped, falls as rows × ε grow.
+Everything that follows uses z. The larger rows × ε, the fewer rows are enough to stand out, and the fewer are clipped.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ __all__ = [
 ]
 
 Weights = dict[Purpose, float]
-REACHED = 2.0  # scales to either side of the centre, where columns are clipped
-_BEYOND = 2.0  # times that, where reaches of columns were asked for: a few rows may lie further out
+REACHED = 2.0  # scales on either side of the centre, to which columns are clipped
+_BEYOND = 2.0  # a factor on that if reaches of columns were measured: a few rows may be further out
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
-_NOISE_OF_PAIRS = 0.01  # noise on a count that is aimed at, as a part of the pairs
+_NOISE_OF_PAIRS = 0.01  # target for the noise on a count, as a fraction of the pairs
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
-_FILLED = 0.3  # of the pairs, in the best fit of a column
-_CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # scales of noise that they have to stand out by
+_FILLED = 0.3  # the fraction of the pairs in the best fit of a column
+_CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # by how many noise scales it must exceed the noise
 _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, beside a main share of 1
-_LEAST_OF_MUCH = 0.06  # least, where single rows count: a column whose place is not found has no variance
-_NOISE_OF_PLACES = 0.05  # noise on a count of the last of four looks that is aimed at, as a part of the rows
-_FOUR_LOOKS = 6.75  # 1.5 for what else is paid for, times 4.5 for three looks after the first
+_LEAST_OF_MUCH = 0.06  # least, if single rows matter: a column without a location has no variance
+_NOISE_OF_PLACES = 0.05  # target for the noise on a count in the last of four measurements, as a fraction of the rows
+_FOUR_LOOKS = 6.75  # 1.5 for the other shares, times 4.5 for three measurements after the first
 
 
 @dataclass(frozen=True)
 class ColumnFrame:
-    """Columns in their own units. ``frame`` has centre, weights and box; ``known`` tells which columns have a scale.
+    """Columns in their own units. ``frame`` has centre, weights and box; ``known``: which columns have a scale.
 
-    ``sizes`` are the counts that scales were found with, and ``reach`` how far out anything stood out in them; None
-    where one scale does for all columns. ``far`` is the size that next to no entry exceeds, where it was asked for
+    ``sizes`` are the counts from which scales were estimated, and ``reach`` the largest sizes found in them; both are
+    None if all columns share one scale. ``far`` is the size that almost no entry exceeds, if it was measured
     (`questions.reaches`).
     """
 
@@ -99,26 +99,26 @@ def column_shares(task: Task) -> tuple[Weights, Weights]:
 
 
 def column_integers(d: int) -> int:
-    """How many integers with noise `ask_columns` draws at most: cells of histograms, and a mean with a count."""
+    """The most noisy integers that `ask_columns` draws: cells of histograms, and a mean with a count."""
     return scale_integers(d) + place_integers(d) + d + 1
 
 
 def scales_share(task: Task) -> float:
-    """For the looks of `ask_scales`, beside a main share of 1."""
+    """The share for the measurements of `ask_scales`, beside a main share of 1."""
     return looks_at_scales(task.budget.is_pure) * _scales_share(task)
 
 
 def own_units(task: Task) -> bool:
-    """Whether every column gets a unit of its own: unless all are said to share one, or a bound says enough.
+    """Whether every column gets its own unit: unless all are declared to share one, or a bound is enough.
 
-    Where rows are too few, a column in which nothing stands out is given as unknown. One unit for all would be that of
-    the largest column, and what came out for the others would be noise of its size.
+    If there are too few rows, a column whose scale is not found is reported as unknown. With one unit for all, it would
+    be that of the largest column, and the results for the others would be noise of that size.
     """
     return not task.same_units and (task.bound is None or shows_columns(task))
 
 
 def shows_columns(task: Task) -> bool:
-    """Whether rows are enough for the scale of a normal column to stand out of the noise, nearly always."""
+    """Whether there are enough rows to find the scale of a normal column nearly always."""
     if task.same_units or task.n_rows is None:
         return True
     clearly = _CLEARLY if not task.budget.is_pure else _CLEARLY_PURE
@@ -126,29 +126,29 @@ def shows_columns(task: Task) -> bool:
 
 
 def rows_for_columns(task: Task) -> float:
-    """How many rows are enough for `ask_columns`: noise on a count is a small part of the pairs then."""
+    """The number of rows that is enough for `ask_columns`, so that noise on a count is a small part of the pairs."""
     return 2 * _noise_of_counts(task) / _precision_of(task.budget, _scales_share(task)) / _NOISE_OF_PAIRS
 
 
 def _looks_for_places(task: Task) -> bool:
-    """Unless columns are told by their public bounds alone, and lie somewhere about their middle."""
+    """Whether locations are measured: unless columns have public bounds and no own units; then the middle is used."""
     return own_units(task) or not isinstance(task.bound, tuple)
 
 
 def _noise_of_counts(task: Task) -> float:
-    """On counts of all columns, if they had the whole budget."""
+    """The noise on counts of all columns, if they had the whole budget."""
     d, budget = task.n_features, task.budget
     return 2 * d / budget.epsilon if budget.is_pure else math.sqrt(2 * d) / gaussian_mu(budget.epsilon, budget.delta)
 
 
 def _precision_of(budget: Budget, share: float) -> float:
-    """How much of the precision of a whole budget a share has, beside a main share of 1."""
+    """The precision of a share, beside a main share of 1, relative to that of the whole budget."""
     fraction = share / (1.5 + share)
     return fraction if budget.is_pure else math.sqrt(fraction)
 
 
 def _scales_share(task: Task) -> float:
-    """Beside a main share of 1: as much as makes the noise on a count a small part of the pairs, within limits."""
+    """The share, beside a main share of 1, that makes the noise on a count a small part of the pairs, within limits."""
     least, most = _SCALES_SHARES
     if task.n_rows is None:
         return math.sqrt(least * most)
@@ -157,7 +157,7 @@ def _scales_share(task: Task) -> float:
 
 
 def places_share(task: Task) -> float:
-    """Beside a main share of 1: as much as shows rows that lie a million scales away, within limits."""
+    """The share, beside a main share of 1, that is enough to find rows a million scales away, within limits."""
     least, *most_of = _PLACES_SHARES
     least = _LEAST_OF_MUCH if single_rows_count(task) else least
     most = most_of[task.budget.is_pure]
@@ -168,7 +168,7 @@ def places_share(task: Task) -> float:
 
 
 def finds_places(task: Task) -> bool:
-    """Whether rows are enough for places to stand out of the noise, all rows of a column being in two cells."""
+    """Whether there are enough rows to find locations, if all rows of a column are in two cells."""
     if task.n_rows is None:
         return True
     noise = _noise_of_counts(task) / _precision_of(task.budget, places_share(task) / 3)
@@ -179,7 +179,7 @@ def finds_places(task: Task) -> bool:
 def ask_columns(
     curator: Curator, task: Task, costs: Mapping[Purpose, Cost], count: float, holes: Holes | None = None
 ) -> ColumnFrame:
-    """The frame of columns in their own units, or in one that they share; ``count`` rows, public or released."""
+    """The frame of columns in their own or a common unit. ``count``: the number of rows, public or released."""
     d = task.n_features
     own, sizes, reach, placed = own_units(task), None, None, np.ones(d, dtype=bool)
     if own:
@@ -216,7 +216,7 @@ def ask_columns(
 
 
 def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool, times: float = 1.0) -> Frame:
-    """Rows in scales from the centre, inside public bounds; a column without a scale is 0."""
+    """The frame of rows in scales from the centre, inside public bounds; a column without a scale is 0."""
     center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
     lower, upper = task.bound if isinstance(task.bound, tuple) else np.array([[-LARGEST_FACT], [LARGEST_FACT]])
     if task.pairs:
@@ -235,7 +235,7 @@ NOTHING_SEEN, NO_CELLS = "Nothing stood out of the noise in column(s)", "Hardly 
 
 
 def unknown_note(columns: list[int], missing: Floats | None = None) -> tuple[str, ...]:
-    """For a release that could not find the scales of these columns; ``missing`` are shares of missing cells."""
+    """A note for a release in which these columns have no scale; ``missing``: fractions of missing cells."""
     empty = [column for column in columns if missing is not None and missing[column] > NEARLY_ALL]
     others = [column for column in columns if column not in empty]
     given = "Their variances and covariances are given as 0, which says nothing about them."

@@ -1,7 +1,7 @@
-"""How much more ε, or how many more rows, a refusal may promise to be enough: values that were tried as they are told.
+"""How much ε, or how many rows, the message of a refusal names as enough.
 
-A function of public facts. What is accepted need not grow evenly with ε: shares of the budget follow it, too. So every
-value is tried in the form in which it is told, and somewhat more as well.
+A function of public facts. Acceptance need not be monotone in ε, because the shares of the budget depend on ε too. So
+every value is tried exactly as it will be printed, and so are somewhat larger values.
 
 >>> more_epsilon(1.0, lambda epsilon: epsilon > 3.21)
 3.4
@@ -16,18 +16,18 @@ from collections.abc import Callable
 
 __all__ = ["more_epsilon", "more_rows", "rounded_up"]
 
-_STEP, _STRIDE = 1.1, 1.25  # up to twice what was given, and beyond
-_MOST = 1e3  # times what was given: more is no remedy
-_BEYOND = (1.0, 1.1, 1.25, 1.6)  # times a value: these are accepted, too
+_STEP, _STRIDE = 1.1, 1.25  # factors up to twice the given value, and beyond
+_MOST = 1e3  # times the given value: more is not a useful remedy
+_BEYOND = (1.0, 1.1, 1.25, 1.6)  # multiples of a value that must be accepted too
 
 
 def more_epsilon(given: float, accepted: Callable[[float], bool]) -> float | None:
-    """The least ε of two digits that is accepted, with what lies somewhat above it; None where none is."""
+    """The smallest ε of two digits that is accepted, like the values somewhat above it; None if there is none."""
     return _least(given, accepted)
 
 
 def more_rows(given: int, accepted: Callable[[int], bool]) -> int | None:
-    """The same for a number of rows."""
+    """The same as `more_epsilon` for a number of rows."""
     found = _least(float(given), lambda rows: accepted(math.ceil(rows)))
     return None if found is None else math.ceil(found)
 
@@ -50,6 +50,6 @@ def _least(given: float, accepted: Callable[[float], bool]) -> float | None:
 
 
 def rounded_up(value: float) -> float:
-    """To two digits, upwards."""
+    """The value rounded up to two digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
     return float(f"{math.ceil(value / step - 1e-9) * step:.2g}")

@@ -1,7 +1,7 @@
-"""Before anything is spent: whether the public facts leave only noise, and what would do instead.
+"""A warning before anything is spent, if the result will be only noise, and what would be enough instead.
 
-A function of public facts alone, by the quick error model (`methods.prediction`). Nothing is said where the number of
-rows is private, where no number of components below that of the columns is asked for, or of methods without a model.
+A function of public facts alone, by the quick error model (`methods.prediction`). There is no warning if the number of
+rows is private, if as many components as columns are asked for, or for methods without an error model.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from dpeigen.methods.wrapped import itself
 
 __all__ = ["OnlyNoiseWarning", "only_noise", "warn_of_noise"]
 
-_LEVEL = 16.0  # of one variance beside the others: standardised tables rarely have a larger one
-_ONLY_NOISE, _WOULD_DO = 0.8, 0.5  # sinΘ of its direction
+_LEVEL = 16.0  # one variance relative to the others; standardised tables rarely have a larger one
+_ONLY_NOISE, _WOULD_DO = 0.8, 0.5  # sinΘ of its direction: above the first is only noise, below the second is enough
 
 
 class OnlyNoiseWarning(UserWarning):
-    """What is about to be released will hold little but noise."""
+    """The release will be little more than noise."""
 
 
 def warn_of_noise(method: Method, task: Task, asked: str | Method) -> None:
-    """Say it, on behalf of an estimator that is about to spend."""
+    """Warn on behalf of an estimator that is about to spend."""
     if text := only_noise(method, task, asked):
         warnings.warn(f"{text} Nothing has been spent yet.", OnlyNoiseWarning, stacklevel=5)
 
 
 def only_noise(method: Method, task: Task, asked: str | Method) -> str | None:
-    """What to say before spending; None where there is hope, or no model.
+    """The warning; None if the result may be useful, or if there is no error model.
 
-    ``asked`` is what the method was chosen by: with more rows or ε, "auto" may choose another one.
+    ``asked`` is the method as the caller gave it: with more rows or ε, "auto" may choose another one.
     """
     if task.n_rows is None or task.n_components is None or task.n_components >= task.n_features:
         return None
@@ -61,7 +61,7 @@ def only_noise(method: Method, task: Task, asked: str | Method) -> str | None:
 
 
 def _error(method: Method, task: Task) -> float | None:
-    """sinΘ of one component that stands out, about; None without a model."""
+    """The approximate sinΘ of one component with a large variance; None without an error model."""
     inner = itself(method)
     try:
         outline = inner.outline(task, task.n_rows or 1)

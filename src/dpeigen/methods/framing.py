@@ -1,7 +1,7 @@
-"""From public facts, or paid-for ones, to the frame and radius that rows are looked at through.
+"""The frame and the radius of the rows, from public facts or paid measurements.
 
-What is asked here (a rough centre, a radius) is paid for by the shares that `framing_shares` gives; everything else is
-a function of public facts.
+The measurements here (a rough centre, a radius) are paid by the shares of `framing_shares`. Everything else is a
+function of public facts.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ __all__ = [
     "location",
 ]
 
-RADIUS_SHARE = 0.1  # of ε, for a private radius, at most
-PAIRED, BARE = 1.1, 1.3  # reluctance to take differences for rows, and directions alone for everything
+RADIUS_SHARE = 0.1  # the largest share of ε for a private radius
+PAIRED, BARE = 1.1, 1.3  # `reluctance` of methods that use differences, and of those that release directions alone
 # Notes of releases that pay for directions alone.
 RELATIVE = "Variances are relative: together they are 1."
 NO_CENTER = "No centre was estimated: differences need none, and scores are measured from the origin."
 
 
 def framing_shares(task: Task, *, paid_radius: bool, center: bool) -> tuple[Weights, Weights]:
-    """(pure, main) shares for what `ask_frame` will ask."""
+    """(pure, main) shares for the questions of `ask_frame`."""
     pure: Weights = {Purpose.RADIUS: radius_share(task, RADIUS_SHARE)} if paid_radius else {}
     main: Weights = {}
     if center:
@@ -64,7 +64,7 @@ def ask_frame(
 ) -> tuple[Frame, float, float | None]:
     """The frame, the radius, and the expected error of a paid centre (else None).
 
-    A radius that is paid for leaves so many rows ``outside``, as a rule as many as balance noise, or else 5% of them.
+    ``outside``: how many rows a paid radius leaves outside. By default it balances clipping and noise, or is 5%.
     """
     frame, radius, center_error = ask_centered_frame(curator, task, costs, weighted=weighted, holes=holes)
     if Purpose.RADIUS in costs:
@@ -85,18 +85,18 @@ def ask_centered_frame(
     holes: Holes | None = None,
     robust: bool = False,
 ) -> tuple[Frame, float | None, float | None]:
-    """The same without paying for a radius of rows: the public one, or None."""
+    """`ask_frame` without paying for a radius: the radius is public, or None."""
     frame, radius = frame_rows(task, weighted=weighted)
     if Purpose.CENTER not in costs:
         return frame, radius, None
     center, error = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
     if isinstance(task.bound, tuple):
-        center = np.clip(center, *task.bound)  # a place that noise made up may lie outside
+        center = np.clip(center, *task.bound)  # noise can move it outside
     return replace(frame, center=center), radius, error
 
 
 def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:
-    """The public frame, and the radius of framed rows (None: still to be paid for or not needed).
+    """The public frame, and the radius of framed rows (None if it must be paid for or is not needed).
 
     With column bounds and ``weighted``, columns of half-width h get weight h^{−1/2}: among all diagonal weights this
     minimises the total noise Σᵢⱼ (noise of entry ij)² in the data's own units, which is (Σ 1/wᵢ²)²·(Σ wᵢ²hᵢ²)² up to
@@ -110,7 +110,7 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
         return frame, task.bound / (math.sqrt(2.0) if task.pairs else 1.0)
     lower, upper = task.bound
     if isinstance(task.center, str):
-        center = lower / 2 + upper / 2  # a public point to measure from; differences do not need it
+        center = lower / 2 + upper / 2  # a public reference point; differences do not need one
     origin = np.zeros(task.n_features) if center is None else center
     half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
     weights = 1 / np.sqrt(half) if weighted and np.ptp(half) > 0 else None
@@ -121,7 +121,7 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
 
 
 def location(frame: Frame, mean: Floats | None, task: Task) -> Floats | None:
-    """The centre in the data's own units: public or paid for; None for pairs, which pay for none."""
+    """The centre in the data's own units, public or paid for; None for pairs, which have none."""
     if task.pairs:
         return None
     origin = np.zeros(frame.n_features) if frame.center is None else frame.center.copy()

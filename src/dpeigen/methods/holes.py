@@ -1,20 +1,20 @@
 """``missing="correct"``: cells may be missing, and covariances and means are corrected for it.
 
-Guarantee: nothing is read here but answers that are paid for (`questions.holes`).
+Guarantee: only answers that are paid for are used (`questions.holes`).
 
-A missing cell becomes z = 0 in the frame: it sits at the centre (`stats.frame`). So sums over rows have only the terms
-of the cells that are there: with p_j the share of rows that have column j and p_ij that of rows that have both i and j,
+A missing cell becomes z = 0 in the frame, that is, the centre (`stats.frame`). So sums over rows contain only present
+cells. Let p_j be the fraction of rows with a cell in column j, and p_ij that of rows with cells in both i and j. Then
 
     mean_j = Σz_j / (n·p_j)        covariance_ij = Σz_i·z_j / (n·p_ij) − mean_i·mean_j
 
-without bias where it does not depend on any value whether a cell is missing ("missing completely at random"). Filling
-with 0 makes no row longer, so every sensitivity holds as it is.
+are unbiased if missingness does not depend on any value ("missing completely at random"). Filling with 0 makes no row
+longer, so all sensitivities stay the same.
 
-Shares of holes r_j and r_ij are paid for, and p_ij = 1 − r_i − r_j + r_ij. There are many r_ij, so they are noisy.
-Where columns miss cells independently, r_ij = r_i·r_j. The differences to that are kept where they stand out of the
-noise, and the others are shrunk together by James and Stein's factor; so are differences of the r_j to their mean.
-Noise on the moment is shrunk before the division. No p is taken to be less than what noise can make of 0: a covariance
-of two columns that are hardly ever seen together comes out too small, not as noise.
+The fractions of missing cells r_j and r_ij are paid for, and p_ij = 1 − r_i − r_j + r_ij. There are many r_ij, so they
+are noisy. If columns miss cells independently, r_ij = r_i·r_j. Differences from that are kept if they clearly exceed
+the noise, and the others are shrunk together by James and Stein's factor; so are differences of the r_j from their
+mean. Noise on the moment is shrunk before the division. Every p is bounded below by the value that noise alone can
+produce. So a covariance of two columns that are rarely present together is too small, but not mere noise.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ __all__ = [
 ]
 
 SHARE = 0.06  # beside a main share of 1
-_CLEAR = 4.0  # deviations by which two columns' holes must differ from independent ones to be taken as they are
-NEARLY_ALL = 0.9  # share of missing cells from which on that is why nothing is known of a column
-_LEAST = 3.0  # deviations of noise: a smaller share of cells that are there is not told from none
+_CLEAR = 4.0  # noise deviations from independence above which the missing cells of two columns are not shrunk
+NEARLY_ALL = 0.9  # a fraction of missing cells that explains why a column has no scale
+_LEAST = 3.0  # noise deviations: a smaller fraction of present cells is not distinguishable from none
 ASSUMPTION = (
     "Cells are assumed to be missing completely at random: whether a cell is missing does not depend on any value. "
     "Means and covariances are corrected for the released shares of missing cells."
@@ -58,20 +58,20 @@ ASSUMPTION = (
 
 @dataclass(frozen=True)
 class Holes:
-    """Released shares of rows (or pairs) that have a cell in a column, and in two columns at once."""
+    """Released fractions of rows (or pairs) with a present cell in a column, and in two columns at once."""
 
     present: Floats  # d
-    both: Floats  # d × d; the diagonal is that of one column
-    shares: Floats  # of missing cells, column by column: between 0 and 1
-    seen: NDArray[np.bool_]  # of a column: whether its cells are told from none
-    deviations: Floats  # d × d, of what noise leaves on ``both``, about
+    both: Floats  # d × d; the diagonal is ``present``
+    shares: Floats  # fractions of missing cells by column, between 0 and 1
+    seen: NDArray[np.bool_]  # whether the present cells of a column are distinguishable from none
+    deviations: Floats  # d × d, approximate noise deviations of ``both``
 
     def mean(self, zero_filled: Floats) -> Floats:
-        """The mean of the cells that are there, from a mean with 0 for the others."""
+        """The mean of the present cells, from a mean with 0 for missing cells."""
         return zero_filled / self.present
 
     def covariance(self, about_mean: Floats, mean: Floats | None) -> Floats:
-        """Of the cells that are there, from the covariance and mean of rows with 0 for the others; not negative."""
+        """The covariance of present cells, from covariance and mean with 0 for missing cells; without negative part."""
         outer = np.zeros_like(about_mean) if mean is None else np.outer(mean, mean)
         alone = np.zeros_like(outer) if mean is None else np.outer(self.mean(mean), self.mean(mean))
         found = (about_mean + outer) / self.both - alone
@@ -84,7 +84,7 @@ class Holes:
 
 
 def known_shares(holes: Holes | None) -> dict[str, Any]:
-    """For intervals."""
+    """The released fractions, as intervals need them."""
     return {} if holes is None else {"present": holes.both, "present_deviations": holes.deviations}
 
 
@@ -94,13 +94,13 @@ def hole_shares(task: Task) -> dict[Purpose, float]:
 
 
 def hole_integers(task: Task) -> int:
-    """How many integers with noise `ask_holes` draws, with a number of rows in each answer."""
+    """The number of noisy integers that `ask_holes` draws, with a number of rows in each answer."""
     d = task.n_features
     return d * (d + 1) // 2 + 2 if task.missing == "correct" else 0
 
 
 def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Holes | None:
-    """Shares of missing cells; None where there may be none."""
+    """Fractions of missing cells; None if no cells may be missing."""
     if Purpose.HOLES not in costs:
         return None
     d, frame = task.n_features, Frame(task.n_features, pairs=task.pairs, missing=task.missing)
@@ -115,14 +115,14 @@ def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Ho
         upper = np.triu_indices(d, 1)
         seen = double.shares - together[upper]
         extra = shrunk(seen, double.deviation)
-        doubt = double.deviation * float(np.abs(extra).sum() / max(np.abs(seen).sum(), 1e-300))  # what is not shrunk
+        doubt = double.deviation * float(np.abs(extra).sum() / max(np.abs(seen).sum(), 1e-300))  # left by shrinking
         together[upper] = np.clip(together[upper] + extra, *_possible(shares, upper))
         unsure = min(0.5, _LEAST * double.deviation) if extra.any() else least
     present = np.maximum(1 - shares, least)
     both = np.triu(1 - shares[:, None] - shares + together, 1)
     both = np.maximum(both + both.T, unsure)
     np.fill_diagonal(both, present)
-    own = 1 - np.sqrt(1 - shares) if task.pairs else shares  # a pair has a hole where one of its rows has one
+    own = 1 - np.sqrt(1 - shares) if task.pairs else shares  # a cell of a pair is missing if it is in either row
     single_part = single.deviation * np.sqrt((1 - shares[:, None]) ** 2 + (1 - shares) ** 2)
     deviations = np.hypot(single_part, doubt)
     np.fill_diagonal(deviations, single.deviation)
@@ -130,7 +130,7 @@ def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Ho
 
 
 def shrunk(extra: Floats, deviation: float) -> Floats:
-    """Noisy numbers that may all be 0: those that stand out as they are, the others shrunk towards it together."""
+    """Noisy numbers that may all be 0: clear ones are kept, and the others are shrunk towards 0 together."""
     clear = np.abs(extra) > _CLEAR * deviation
     rest = extra[~clear]
     size = float(rest @ rest)
@@ -139,6 +139,6 @@ def shrunk(extra: Floats, deviation: float) -> Floats:
 
 
 def _possible(shares: Floats, upper: tuple[NDArray[np.intp], ...]) -> tuple[Floats, Floats]:
-    """The least and the largest share of rows with two holes."""
+    """The smallest and the largest possible fraction of rows in which both cells are missing."""
     first, second = shares[upper[0]], shares[upper[1]]
     return np.maximum(first + second - 1, 0.0), np.minimum(first, second)

@@ -1,15 +1,16 @@
-"""A private centre: where the rows lie, whatever their origin; then their mean about that place.
+"""A private centre: first a rough location of the rows, wherever they are, then their mean about it.
 
-Guarantee: the composition of its spends, for every data set. Where no bound is public: one scale of all columns from
-differences of rows, and the place of every column by noisy counts in units of it (`methods.places`), neither of which
-depends on where the rows lie; a radius about that place (`questions.radius`), and the mean of the rows clipped to it
-(`questions.mean`). Where rows are too few for places to stand out of the noise, a first radius and mean about the
-origin take their part (after Biswas, Dong, Kamath, Ullman 2020): the error then grows with the distance from it. With a
-public bound the mean alone may be enough.
+Guarantee: the composition of its spends, for every data set. If no bound is public, four things are measured: one scale
+for all columns, from differences of rows; the location of every column, by noisy counts in units of that scale
+(`methods.places`); a radius about that location (`questions.radius`); and the mean of the rows clipped to it
+(`questions.mean`). The error of the first two does not depend on where the rows are. If there are too few rows to find
+locations, a first radius and mean about the origin replace them (after Biswas, Dong, Kamath, Ullman 2020); the error
+then grows with the distance from the origin. With a public bound the mean alone may be enough.
 
-Robust: the scale is the median of differences, the radius holds half of the rows, and beyond 1.25 times it rows count
-ever less in the mean (`winsorized_redescending`), so that a minority of outliers has no part in the centre if it is far
-away. A row adds at most 1 to that sum in units of the cutoff (`stats.generalised`): the sensitivity is that of a mean.
+Robust version: the scale is the median of differences, and the radius holds half of the rows. Beyond 1.25 times that
+radius, rows have decreasing weight in the mean (`winsorized_redescending`), so a minority of far outliers does not
+affect the centre. A row adds at most 1 to that sum in units of the cutoff (`stats.generalised`), so the sensitivity is
+that of a mean.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ _ROUNDS = (
     (Purpose.FIRST_CENTER_RADIUS, Purpose.FIRST_CENTER),
     (Purpose.CENTER_RADIUS, Purpose.CENTER),
 )
-_RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε, each: usually, and with few rows
-_CUTOFF = 1.4  # times the length that half of the rows have, at least: rows count less beyond it
-_BEYOND = 0.03  # of normal rows that are as long in all directions: the cutoff leaves no more of these outside
-_CENTER_CUTOFF = 1.25  # the same for a centre: what draws it to a cluster also makes the cluster look nearer
+_RADIUS_SHARE, _MOST_SHARE = 0.04, 0.08  # of ε for a radius: usually, and with few rows
+_CUTOFF = 1.4  # least cutoff, as a multiple of the median norm; rows beyond it have less weight
+_BEYOND = 0.03  # the largest fraction of isotropic normal rows beyond the cutoff
+_CENTER_CUTOFF = 1.25  # smaller for a centre: a centre pulled towards a cluster makes the cluster look nearer
 
 
 def cutoff_factor(d: int) -> float:
-    """How many times as long as half of the rows one must be to count less; public: lengths of few columns spread."""
+    """The cutoff as a multiple of the median norm; public. It is larger for few columns, whose norms vary more."""
     return max(_CUTOFF, math.sqrt(float(chdtri(d, _BEYOND) / chdtri(d, 0.5))))
 
 
 def center_shares(task: Task, *, measured: bool = False, alone: bool = False) -> tuple[Weights, Weights]:
-    """(pure, main) shares for `ask_center`, to be joined to a method's own for `allocate`.
+    """(pure, main) shares for `ask_center`, to be joined with a method's own shares for `allocate`.
 
-    Places (or a first round) and a radius where there is no public bound, and, if ``measured``, also inside one where
-    rows are enough: a bound is mostly far longer than the spread, and the noise of a centre follows it. ``alone``: no
-    direction depends on this centre.
+    Without a public bound, locations (or a first mean) and a radius are paid for. With ``measured`` they are paid for
+    inside a public bound too if there are enough rows: a bound is usually far larger than the spread of the rows, and
+    the noise of a centre is proportional to it. ``alone``: no direction depends on this centre.
     """
     share, part = _center_share(task), 3 if alone else 1
     if isinstance(task.bound, (float, tuple)):
@@ -76,16 +77,16 @@ def center_shares(task: Task, *, measured: bool = False, alone: bool = False) ->
 
 
 def center_integers(d: int) -> int:
-    """How many integers with noise `ask_center` draws at most: places, and means with counts."""
+    """The most noisy integers that `ask_center` draws: locations, and means with counts."""
     return place_integers(d) + 2 * (d + 1)
 
 
 def _center_share(task: Task) -> float:
-    """The weight of a centre beside a main share of 1: less where rows are plenty.
+    """The weight of a centre beside a main share of 1: less if there are many rows.
 
-    A centre that is off by e adds e·eᵀ to a moment. In units of the trace that is about 6d/(n·μ)² (Gaussian) or
-    12·d²/(n·ε)² (pure) over the share for normal rows, several times that for heavy tails, and should stay a fraction
-    of the norm of the moment's own noise, 2√d/(n·μ) or 3d/(n·ε).
+    An error e of the centre adds e·eᵀ to a moment. Relative to the trace that is about 6d/(n·μ)² (Gaussian) or
+    12·d²/(n·ε)² (pure), divided by the share, for normal rows, and several times that for heavy tails. It should be a
+    fraction of the norm of the moment's own noise, 2√d/(n·μ) or 3d/(n·ε).
     """
     d, budget = task.n_features, task.budget
     if task.n_terms is None:
@@ -105,10 +106,10 @@ def ask_center(
     *,
     robust: bool = False,
 ) -> tuple[Floats, float]:
-    """A centre in the data's own units, and the expected length of its noise in framed units.
+    """A centre in the data's own units, and the expected norm of its noise in the frame's units.
 
-    Asks what the `center_shares` pay for. ``radius`` is the public one, if there is one. ``robust``: outliers have
-    little part in it.
+    Asks the questions that `center_shares` pay for. ``radius`` is public, or None. ``robust``: with little influence of
+    outliers.
     """
     if Purpose.PLACES in costs:
         scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0, robust=robust)
@@ -136,7 +137,7 @@ def ask_center(
 
 
 def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> tuple[Floats, float]:
-    """The mean of rows that count less the farther they are beyond a cutoff, and the expected length of its noise."""
+    """The mean of rows whose weight decreases beyond a cutoff, and the expected norm of its noise."""
     question = RadiusHolding(frame, half=True)
     cost = costs[Purpose.CENTER_RADIUS]
     cutoff = _CENTER_CUTOFF * curator.measure(question, purpose=Purpose.CENTER_RADIUS, cost=cost)
@@ -150,5 +151,5 @@ def _about(frame: Frame, center: Floats) -> Frame:
 
 
 def within(radius: float, cap: float | None) -> float:
-    """A paid radius, no longer than the longest row that public bounds allow."""
+    """A paid radius, capped at the norm of the longest row within public bounds."""
     return radius if cap is None else min(radius, cap)

@@ -1,7 +1,7 @@
-"""What those who predict errors have to know of a method: stated by the method, in its own file.
+"""What error predictions need to know about a method. Each method states it in its own file.
 
-An `Outline` is for the quick error model of "auto" (`methods.prediction`): what the error of directions depends on, by
-public facts and the method's own split of the budget. `Planned` is for plans (`planner`), which run the method itself.
+An `Outline` is for the quick error model of "auto" (`methods.prediction`). It says what the error of directions depends
+on, from public facts and the method's shares of the budget. `Planned` is for plans (`planner`), which run the method.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ __all__ = ["Outline", "Planned", "entry_noise", "outline_of_signs"]
 
 @dataclass(frozen=True)
 class Outline:
-    """What the moment of directions is made of, how many terms it averages, and the noise on its entries."""
+    """The kind of moment from which directions come, the number of terms it averages, and the noise on its entries."""
 
-    kind: Literal["moment", "signs", "differences", "stretched"]  # of rows, their signs, of all pairs; stretched signs
+    kind: Literal["moment", "signs", "differences", "stretched"]  # of rows, signs, all pairs, stretched signs
     terms: int
-    noise: float  # deviation of an entry of the mean, in squared radii for moments
-    center: float  # expected length of the centre's noise in radii; 0: nothing is paid for
+    noise: float  # standard deviation on an entry of the mean; for moments in units of the squared radius
+    center: float  # expected norm of the centre's noise in units of the radius; 0 if no centre is paid for
     paid_radius: bool
     paid_center_radius: bool
-    looks: int = 1  # releases of stretched signs
+    looks: int = 1  # number of releases of stretched signs
 
 
 @dataclass(frozen=True)
 class Planned:
     """How plans run a method.
 
-    ``drawn``: on drawn tables, for a method that asks for something that no population knows without rows.
-    ``covariance``: whether its covariance is an estimate of the whole one, and so may be planned for.
-    ``slow``, ``slow_search``: so many times fewer runs; the latter in searches for ε or rows, besides.
-    ``larger``: so many times the usual rows of a drawn table, where a method's course depends on how many there are.
-    ``unseen``: shares whose effect a plan does not see, so that it finds no better ones.
+    ``drawn``: whether it runs on sampled tables, because some of its questions need actual rows.
+    ``covariance``: whether it estimates the whole covariance, so that plans can predict that error.
+    ``slow``, ``slow_search``: factors by which fewer runs are made; the latter also applies in searches for ε or rows.
+    ``larger``: a factor on the rows of a sampled table, if the steps of a method depend on the number of rows.
+    ``unseen``: shares whose effect a plan cannot predict, so it does not optimise them.
     """
 
     drawn: bool = False
@@ -62,19 +62,19 @@ def outline_of_signs(
     centered: bool,
     looks: int = 1,
 ) -> Outline:
-    """Of the mean of signs of rows; ``directions``: what all looks at them cost, ``centered``: about a paid centre."""
+    """The outline for signs. ``directions``: the cost of all their releases; ``centered``: with a paid centre."""
     center = _center_noise(costs[Purpose.CENTER], d, relation) / terms if centered and Purpose.CENTER in costs else 0.0
     noise = entry_noise(directions, d, relation) / terms
     return Outline(kind, terms, noise, center, Purpose.RADIUS in costs, Purpose.CENTER_RADIUS in costs, looks)
 
 
 def entry_noise(cost: Cost, d: int, relation: Relation) -> float:
-    """Of an off-diagonal entry of the noise on a sum of signs."""
+    """The standard deviation of the noise on an off-diagonal entry of a sum of signs."""
     return law_for(cost).deviation(d, cost, relation)
 
 
 def _center_noise(cost: Cost, d: int, relation: Relation) -> float:
-    """The expected length of the noise on a sum of rows in the unit ball."""
+    """The expected norm of the noise on a sum of rows in the unit ball."""
     reach = 2.0 if relation is Relation.REPLACE else 1.0
     if isinstance(cost, GaussianCost):
         return reach * math.sqrt(d) / cost.mu

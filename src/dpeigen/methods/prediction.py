@@ -1,18 +1,18 @@
-"""The quick error model: how far off the directions of a method are likely to be, from public facts and assumptions.
+"""The quick error model: the likely error of the directions of a method, from public facts and assumptions.
 
 Everything here is a function of public facts; it reads no data and spends nothing. Each method states its own `Outline`
-(`Method.outline`), and no method is known here by its name. A `World` is an assumption about the rows: k variances
-``level`` times as large as the d − k others, normal or heavy tails.
+(`Method.outline`), and no method is referred to by its name here. A `World` is an assumption about the rows: k
+variances ``level`` times as large as the d − k others, with normal or heavy tails.
 
-It stands beside the simulated curator (`planner.simulated`), which runs the methods themselves and is more exact, for
-two reasons. The choice of "auto" is made before every fit, over up to six methods in twelve worlds and three numbers of
-rows: formulas take about a tenth of a second for all of it, simulations as long for one run of one method in one world.
-And the planner asks methods, so methods cannot ask the planner. `benchmarks/planner.py` judges the choice.
+The simulated curator (`planner.simulated`) runs the methods themselves and is more accurate. There are two reasons for
+this model besides it. "auto" chooses before every fit, among up to six methods in twelve worlds and three numbers of
+rows: formulas take about a tenth of a second for all of it, a simulation as long for one run of one method in one
+world. And the planner uses methods, so methods cannot use the planner. `benchmarks/planner.py` evaluates the choice.
 
-To first order the noise τ turns a direction by τ/gap in each of the d − k directions that it may turn to, and so do the
-rows themselves, by their sampling error; a centre that is off by e adds e·eᵀ to the moment. The gap of signs is that of
-`stats.signs`; stretched signs follow `stats.refinement`. The error is sinΘ: with noise on k × (d − k) entries about
-(√k + √(d − k)) times that of an entry, put together with its limit of 1.
+To first order the noise τ rotates a direction by τ/gap towards each of the d − k others, and the sampling error of the
+rows has the same effect. A centre that is off by e adds e·eᵀ to the moment. The gap of signs is that of `stats.signs`;
+stretched signs follow `stats.refinement`. The error is sinΘ: for noise on k × (d − k) entries it is about
+(√k + √(d − k)) times that of an entry, combined with its limit of 1.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dpeigen.stats.signs import sign_gap, stretches
 
 __all__ = ["World", "expected_error", "usual_error"]
 
-_USUAL_LEVEL = 3.0  # of leading variances beside the others, in standardised tables
-_PAID_REACH = 1.6  # the squared radius that holds 95% of rows, relative to their mean square
+_USUAL_LEVEL = 3.0  # of leading variances relative to the others, in standardised tables
+_PAID_REACH = 1.6  # the squared radius that contains 95% of rows, relative to their mean square
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class World:
 
 
 def expected_error(outline: Outline, d: int, k: int, world: World) -> float:
-    """sinΘ of the k leading directions, about."""
+    """The approximate sinΘ of the k leading directions."""
     m = d - k
     trace = k * world.level + m
     gap, spread = sign_gap(world.level, k, m)
@@ -70,7 +70,7 @@ def expected_error(outline: Outline, d: int, k: int, world: World) -> float:
 
 
 def usual_error(outline: Outline, d: int, k: int) -> float:
-    """sinΘ where leading variances stand out no more than in most standardised tables: over normal and heavy tails."""
+    """sinΘ for leading variances as in most standardised tables: the geometric mean over normal and heavy tails."""
     errors = [expected_error(outline, d, k, World(_USUAL_LEVEL, heavy)) for heavy in (False, True)]
     return math.sqrt(errors[0] * errors[1])
 
@@ -81,21 +81,21 @@ def _stretched(looks: int, log_noise: int, level: float, d: int, k: int) -> floa
 
 
 def _stretched_spread(level: float, k: int, m: int) -> float:
-    """n times the variance of the angle by which n rows turn a direction, after the stretch that suits the level."""
+    """n times the variance of the angle by which n rows rotate a direction, after the best stretch for the level."""
     factor = float(stretches(np.full(k, level), m)[0])
     alpha = max(level * factor**2, 1.001)
     return sign_gap(alpha, k, m)[1] * ((alpha - 1) / (factor * (level - 1))) ** 2
 
 
 def _kurtosis(outline: Outline, world: World) -> float:
-    """What heavy tails do to the sampling error of a moment of clipped rows."""
+    """The factor of heavy tails on the sampling error of a moment of clipped rows."""
     if not world.heavy:
         return 1.0
     return 2.0 if outline.paid_radius else 1.0 + math.sqrt(world.reach)
 
 
 def _paid_reach(k: int, m: int, world: World) -> float:
-    """The squared radius that holds 95% of rows, relative to their mean square: by the rows' effective dimension."""
+    """The squared radius that contains 95% of rows over their mean square, by the rows' effective dimension."""
     trace, squares = k * world.level + m, k * world.level**2 + m
     effective = trace**2 / squares
     reach = float(chdtri(effective, 0.05)) / effective

@@ -1,17 +1,16 @@
 """``n_components="private"``: the number of components, from a released covariance or from noisy eigenvalues.
 
 Guarantee: that of the method. A method that releases a whole covariance with noise of known size is asked for all of
-it, and the number of eigenvalues that stand out of bulk and noise is post-processing (`stats.spiked.spikes_in_noise`):
-it costs nothing. In units of columns that were asked for (``scale``), it is the number of components in these.
+it. The number of eigenvalues above bulk and noise is then post-processing (`stats.spiked.spikes_in_noise`) and costs
+nothing. If ``scale`` is given, it is the number of components in the units of the scaled columns.
 
-For any other method the number is paid for first, and the guarantee is that of the composition of both. The eigenvalues
-of the second moment of rows clipped to a radius (public, or paid for; about a centre that is public or paid for) are
-released with noise for their real sensitivity (`questions.spectrum`): worst-case, whatever the data are. The number is
-a function of these noisy eigenvalues and public facts (`stats.spiked.count_spikes`); the noise is part of the rule.
-Radius and centre, once released, are facts for the method that follows. It gets the largest ε for which everything
-composes to the budget; the split in the guarantee lists every share. Composition with a number that is itself released
-asks that the method cost the same whatever the number is: `check` compares, and methods that draw directions spend pure
-ε here.
+For any other method the number is paid for first, and the guarantee is the composition of both. The eigenvalues of the
+second moment of clipped rows are released with noise for their worst-case sensitivity (`questions.spectrum`); radius
+and centre are public or paid for. The number is a function of these noisy eigenvalues and public facts
+(`stats.spiked.count_spikes`), which takes the noise into account. The released radius and centre are known to the
+method that follows. It gets the largest ε for which everything composes to the budget; the split in the guarantee lists
+every share. Composition with a number that is itself released requires that the method costs the same for every number:
+`check` compares the costs, and methods that draw directions spend pure ε here.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class PrivateRank(Wrapped):
     Parameters
     ----------
     inner : the method that estimates, once the number is known.
-    rule : "edge", the eigenvalues that stand out of the bulk and the noise, or "ratio", the largest noisy ratio of
-        neighbouring eigenvalues (Cai, Xia and Zha 2024, §7.1).
+    rule : "edge", the eigenvalues above the bulk and the noise, or "ratio", the largest noisy ratio of
+        consecutive eigenvalues (Cai, Xia and Zha 2024, §7.1).
     """
 
     rule: str = "edge"
@@ -75,7 +74,7 @@ class PrivateRank(Wrapped):
         return (*stated, "the released number of components is right") if stated else ()
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """What the number of components costs, by purpose; where it is free, what everything does."""
+        """The cost of the number of components, by purpose; if it costs nothing, the cost of everything."""
         if self.inner.whole:
             return self.inner.shares(_whole(task))
         pure, main = framing_shares(task, paid_radius=not _public_bound(task), center=task.private_center)
@@ -89,7 +88,7 @@ class PrivateRank(Wrapped):
         return costs
 
     def declared(self, task: Task) -> dict[str, Cost]:  # noqa: ARG002
-        return {}  # what a rehearsal asks is all: shares of a whole covariance cost the same however they are divided
+        return {}  # a rehearsal asks everything: a whole covariance costs the same however its share is divided
 
     def price(self, task: Task) -> Budget:
         return self.inner.price(_whole(task)) if self.inner.whole else task.budget
@@ -97,7 +96,7 @@ class PrivateRank(Wrapped):
     def split_is_known(self, task: Task) -> bool:
         if self.inner.whole:
             return self.inner.split_is_known(_whole(task))
-        # The cost of what follows is the same for every number of components, but its shares may not be.
+        # The method's total cost is the same for every number of components, but its shares may differ.
         tasks = (replace(task, n_components=k, private_rank=False) for k in range(1, _most(task) + 1))
         costs = (spends(self.inner.shares(trial)) for trial in tasks)
         first = next(costs)
@@ -185,17 +184,17 @@ class PrivateRank(Wrapped):
         )  # fmt: skip
 
     def _inner_task(self, task: Task, k: int, radius: float, center: Floats | str | None) -> Task:
-        """The task that is left: radius and centre are facts now, and the budget is what composes with the shares."""
+        """The task for the method: with known radius and centre, and the budget that is left after the shares."""
         bound = task.bound if _public_bound(task) or task.bound is None else radius
         fixed = replace(task, n_components=k, private_rank=False, bound=bound, center=center)
-        # How draws compose depends on their number, and so would their cost with δ.
+        # With δ > 0 the cost of draws would depend on their number.
         delta = 0.0 if isinstance(self.inner, SamplingMethod) else task.budget.delta
         asked = "n_components='private'"
         return replace(fixed, budget=left_for(self.inner, fixed, self.shares(task), delta=delta, asked=asked))
 
 
 def _whole(task: Task) -> Task:
-    """The task of a method that releases the whole covariance, of which components are counted."""
+    """The task of a method that releases the whole covariance, from which components are counted."""
     return replace(task, n_components=None)
 
 
@@ -212,7 +211,7 @@ def _any_center(task: Task) -> Floats | str | None:
 
 
 def _profile(costs: list[Spend]) -> tuple[float, ...]:
-    """What the composition of the costs depends on: Gaussian, concentrated and pure totals."""
+    """The totals that determine the composition of the costs: Gaussian, concentrated and pure."""
     mu = math.fsum(s.cost.mu**2 for s in costs if isinstance(s.cost, GaussianCost))
     rho = math.fsum(s.cost.rho for s in costs if isinstance(s.cost, ConcentratedCost))
     pure = sorted(s.cost.epsilon for s in costs if isinstance(s.cost, PureCost))

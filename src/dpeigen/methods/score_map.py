@@ -1,22 +1,22 @@
-"""The score map: how rows lie on the plane of two released components, as counts of cells and as centres of classes.
+"""The score map: the distribution of rows on the plane of two released components, as cell counts and class centres.
 
 Guarantee: ε-DP (δ = 0) for every data set, under replacement and under addition and removal, with exact integer
 statistics and exact discrete Laplace noise. Proof: plane, window, grid and list of classes are functions of a release
-and of public facts. One read gives
+and of public facts. One pass gives
 
-- the counts of the cells, of ℓ1 sensitivity 2 (replace) or 1 (add/remove), because a row is in one cell or in none;
-- with classes, for each the weighted count and the sum of clipped positions, of ℓ1 sensitivity 2(C + L) or C + L,
-  because a row adds to one class or to none (`stats.cells`): many classes cost no more than two;
-- under addition and removal the number of rows, of sensitivity 1.
+- the counts of the cells, with ℓ1 sensitivity 2 (replace) or 1 (add/remove), because a row is in at most one cell;
+- for each class, if there are any, the weighted count and the sum of clipped positions, with ℓ1 sensitivity 2(C + L) or
+  C + L, because a row adds to at most one class (`stats.cells`), however many classes there are;
+- under addition and removal the number of rows, with sensitivity 1.
 
-Each gets discrete Laplace noise of its sensitivity over its share of ε, so each is that much DP, and shares add up.
+Each gets discrete Laplace noise of scale sensitivity/share, so each costs its share of ε, and shares add up.
 
-Why Laplace noise although δ may be had: one row touches at most two cells, so ℓ1 and ℓ2 sensitivity are nearly the
-same, and there Laplace noise of √2·2/ε is below Gaussian noise of √2/μ(ε, δ) for every ε at usual δ.
+Why Laplace noise even if δ > 0 is allowed: one row changes at most two cells, so ℓ1 and ℓ2 sensitivity are nearly the
+same. Then Laplace noise of √2·2/ε is below Gaussian noise of √2/μ(ε, δ) for every ε at usual δ.
 
-Why sums for the classes and not the cells: the centre of a class from cells adds up the noise of all of them; the sum
-of clipped positions has the noise of one number. The rhombus |x|/a + |y|/b ≤ 1 is the unit ball of the ℓ1 norm, whose
-noise Laplace is.
+Why class centres are not computed from cells: that would add up the noise of all cells, while the sum of clipped
+positions has the noise of one number. The rhombus |x|/a + |y|/b ≤ 1 is the unit ball of the ℓ1 norm, for which Laplace
+noise is made.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ __all__ = [
 DENSITY, CLASSES, ROWS = Purpose.DENSITY, Purpose.CLASSES, Purpose.ROWS
 FEWEST_CELLS, MOST_CELLS = 8, 64
 _COUNT_SHARE = 0.05
-_ROWS_PER_CELL = 10.0  # Qardaji, Yang, Li 2013: cells so many that each holds about ten times 1/ε rows
-_USUAL_ROWS = 10_000  # assumed where the number of rows is neither public nor released
+_ROWS_PER_CELL = 10.0  # Qardaji, Yang, Li 2013: as many cells as give about 10/ε rows in each
+_USUAL_ROWS = 10_000  # assumed if the number of rows is neither public nor released
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class MapTask:
     epsilon: float
     relation: Relation
     view: PlaneView
-    by_class: bool  # a density for each class
+    by_class: bool  # whether there is a density for each class
     cells: int
-    density_share: float  # of ε, the rest goes to the classes
+    density_share: float  # of ε; the rest is for the classes
 
     @property
     def groups(self) -> int:
@@ -114,7 +114,7 @@ def cells_for(n_rows: float | None, epsilon: float, relation: Relation, groups: 
 
 
 def estimate_map(curator: Curator, task: MapTask) -> MapEstimate:
-    """Ask for the counts, and for the sums of the classes and the number of rows where they are paid for: one pass."""
+    """Ask for the counts and, if paid for, the sums of the classes and the number of rows, in one pass."""
     costs = task.shares()
     facts = (task.view, task.cells, task.by_class)
     found = curator.measure(CellCounts(*facts), purpose=DENSITY, cost=costs[DENSITY])

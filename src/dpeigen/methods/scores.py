@@ -1,4 +1,4 @@
-"""What the variances along released directions may cost; they are asked for by `questions.squares`."""
+"""The share of the budget for variances along released directions (`questions.squares`)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ __all__ = ["variance_share"]
 
 
 def variance_share(task: Task) -> float:
-    """The weight of the variances beside one of 1 for everything: less where rows are plenty; public.
+    """The weight of the variances beside 1 for everything else: less if there are many rows; public.
 
-    Noise moves a variance by √2·r²/(n·μ) or 2√2·r²/(n·ε) over the share, r² some fifteen times a variance; that is to
-    stay below a tenth of it. A whole covariance needs its variances as much as its directions.
+    Noise changes a variance by √2·r²/(n·μ) or 2√2·r²/(n·ε), divided by the share, where r² is about fifteen times a
+    variance. The change should be below a tenth of the variance. A whole covariance needs variances as much as
+    directions.
     """
     if task.n_components is None or task.n_terms is None:
         return 0.3

@@ -1,13 +1,13 @@
-"""``scale=`` with a robust method: columns are divided by their deviations first, then the method sees the rows.
+"""``scale=`` with a robust method: columns are divided by their deviations before the method sees the rows.
 
-Guarantee: that of the method, for the composition of both. Deviations are public, or paid for by noisy counts of
+Guarantee: the composition of the deviations and the method. Deviations are public, or paid for by noisy counts of
 differences of rows (`methods.column_scales`). Dividing the columns of a row by released numbers is a function of that
-row alone, so what the method guarantees for rows it guarantees for divided rows. It gets the largest ε for which
-everything composes to the budget; the split in the guarantee lists every share.
+row alone, so the method's guarantee for rows holds for divided rows. The method gets the largest ε for which everything
+composes to the budget; the split in the guarantee lists every share.
 
-Why. A covariance is standardised after the fact. Directions of signs are not: those of columns in other units are other
-directions, and a release of a few directions does not tell them. Paid deviations are rough: about those of a normal
-column with the same far end. A column in which nothing stood out is left out and named in a note.
+A covariance can be standardised after the fit. Directions of signs cannot: in other units they are different
+directions, which do not follow from a few released ones. Paid deviations are rough: about those of a normal column with
+the same far end. A column whose scale is not found is left out and named in a note.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Standardised(Wrapped):
         return own | self.inner.declared(self._inner_task(task))
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """What the deviations cost."""
+        """The cost of the deviations."""
         if isinstance(task.scale, np.ndarray):
             return {}
         main = {Purpose.SCALES: scales_share(task), Purpose.REST: 1.0}
@@ -91,7 +91,7 @@ class Standardised(Wrapped):
         found = self.inner.estimate(divided, inner)
         missing = [int(column) for column in np.flatnonzero(~known)]
         if not isinstance(task.scale, np.ndarray) and found.details.get("variances") != "relative":
-            found = standardised(found, replace(task, indicators=()))  # a little more: variances are better known now
+            found = standardised(found, replace(task, indicators=()))  # a small correction with better variances
             if found.scale is not None:
                 deviations = deviations * np.where(known, found.scale, 1.0)
         return replace(
@@ -104,7 +104,7 @@ class Standardised(Wrapped):
         )
 
     def _inner_task(self, task: Task, deviations: Floats | None = None) -> Task:
-        """The task that is left: bounds were in other units, and the budget is what composes with the shares."""
+        """The task for the inner method: without bounds, which were in other units, and with the rest of the budget."""
         bound = task.bound if isinstance(task.bound, str) else None
         fixed = replace(task, scale=None, bound=bound, indicators=())
         if isinstance(task.center, np.ndarray) and deviations is not None:

@@ -1,4 +1,4 @@
-"""The public facts of a fit that methods are told: what is asked for, of which rows and columns, at which price."""
+"""The public facts of a fit that methods get: what is estimated, from which rows and columns, with which budget."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class Task:
     relation: Relation
     bound: float | Box | str | None  # radius, (lower, upper), "private", or None
     center: Floats | str | None  # None, a public centre, "private" or "pairs"
-    n_rows: int | None  # None unless public
+    n_rows: int | None  # None if private
     missing: Missing = "refuse"
     shrink: bool = True
     scale: Floats | str | None = None  # None: the data's own units; public deviations; "private"
-    robust: bool = False  # directions of signs are asked for, not those of the covariance
+    robust: bool = False  # whether directions of signs are asked for instead of those of the covariance
     regression: bool = False  # the last column is regressed on the others
-    same_units: bool = False  # a public statement: all columns are measured in one unit
-    unit: str = "row"  # whom the guarantee protects; n_rows is then the number of these
-    max_rows: int | None = None  # of one unit, where each row counts alike; None: every unit counts one
-    indicators: tuple[tuple[int, float], ...] = ()  # columns of 0 and 1 of categories, and the number that stands for 1
-    private_rank: bool = False  # the number of components is to be paid for; then n_components is 1 until it is known
-    people: float | None = None  # units, where each row counts alike and n_rows is the number of rows over max_rows
+    same_units: bool = False  # a public statement that all columns are measured in one unit
+    unit: str = "row"  # whom the guarantee protects; n_rows is the number of units
+    max_rows: int | None = None  # the most rows of a unit, if rows have equal weight; None: units have equal weight
+    indicators: tuple[tuple[int, float], ...] = ()  # indicator columns of categories, and the value that stands for 1
+    private_rank: bool = False  # whether the number of components is paid for; n_components is 1 until it is known
+    people: float | None = None  # number of units, if rows have equal weight and n_rows is rows divided by max_rows
 
     @property
     def units_per_term(self) -> float:
-        """Units for each term of the sums, at most: more than 1 where each row counts alike."""
+        """The most units per term of the sums: more than 1 if every row has equal weight."""
         known = self.people is not None and self.n_rows is not None
         return max(1.0, self.people / self.n_rows) if known else float(self.max_rows or 1)  # type: ignore[operator]
 
     def row_radius(self, radius: float, view: RowView) -> float:
-        """The length of rows that a radius stands for on average: longer where rows of a unit are clipped together."""
+        """The average norm of rows that corresponds to a radius; larger if the rows of a unit are clipped together."""
         return radius * math.sqrt(self.units_per_term) if view.rows_per_term == 1 else radius
 
     @property
@@ -65,12 +65,12 @@ class Task:
 
     @property
     def n_terms(self) -> int | None:
-        """Terms of the sums: rows, or pairs of rows; None when not public."""
+        """The number of terms of the sums: rows, or pairs of rows; None if it is private."""
         return None if self.n_rows is None else self.n_rows // 2 if self.pairs else self.n_rows
 
 
 def once_a_task(shares: Callable[[Any, Task], dict[Any, Any]]) -> Callable[[Any, Task], dict[Any, Any]]:
-    """The shares of a method, computed once for each task: they follow from public facts, and are asked for often."""
+    """Cache the shares of a method for each task: they depend on public facts only and are asked for often."""
 
     @wraps(shares)
     def known(method: Any, task: Task) -> dict[Any, Any]:

@@ -1,4 +1,4 @@
-"""Methods around a method: something is paid for first, and the inner method gets what is left of the budget."""
+"""Methods that wrap another one: something is paid for first, and the inner method gets the rest of the budget."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TIMES = 40  # steps of bisection
 
 @dataclass(frozen=True)
 class Wrapped(Method):
-    """What all of them have from the method inside."""
+    """The properties that all wrappers take from the inner method."""
 
     inner: Method
 
     needs_bound: ClassVar[bool] = False
-    planned: ClassVar[Planned | None] = None  # numbers of components differ, and so does what errors are about
+    planned: ClassVar[Planned | None] = None  # the number of components varies, so errors are not comparable
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -45,19 +45,19 @@ class Wrapped(Method):
 
 
 def itself(method: Method) -> Method:
-    """The method that finds the directions, where others pay for their number or for units."""
+    """The innermost method, which finds the directions; wrappers pay for their number or for units."""
     return itself(method.inner) if isinstance(method, Wrapped) else method
 
 
 def spends(costs: Mapping[Purpose, Cost]) -> list[Spend]:
-    """Costs as they compose."""
+    """The costs as spends, for composition."""
     return [Spend(purpose.value, "", cost) for purpose, cost in costs.items()]
 
 
 def left_for(method: Method, task: Task, paid: Mapping[Purpose, Cost], *, delta: float, asked: str) -> Budget:
-    """The largest budget of this δ with which a method, and what is paid already, compose to the budget of the task.
+    """The largest budget with this δ for which a method, and what is already paid, compose to the budget of the task.
 
-    ``asked``: the option that something is paid for, for the message where nothing can be left.
+    ``asked``: the option that is paid for first, for the message if nothing is left.
     """
     most, spent = task.budget.epsilon * (1 - 1e-9), spends(paid)
 
@@ -69,7 +69,7 @@ def left_for(method: Method, task: Task, paid: Mapping[Purpose, Cost], *, delta:
     for _ in range(_TIMES):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    if low == 0.0:  # met in `check`, before anything is read
+    if low == 0.0:  # found by `check`, before anything is read
         must = f"of a usual size with {asked}, so that it can be shared"
         raise ValueError(complain("delta", task.owner, must, task.budget.delta, "Use a value well below 1/n."))
     return Budget(low, delta)

@@ -5,9 +5,9 @@ and `covariance_lower_rate`, which are found here too. All have unspecified abso
 the rate and is 1 unless one is given, so these are rates, not errors. Errors are in the Schatten-q norm (``order``; 2:
 Frobenius, ∞: spectral).
 
-What is proven, and for what rows: Theorems 3.2 to 4.3 and Corollary 5.1 for Gaussian ones. Corollary 5.2 is stated for
-a class of sub-Gaussian laws that is empty as printed (the errata); with a constant in the exponent it is not, and the
-rates keep their form. Beyond sub-Gaussian rows (§7.3) the paper proves nothing: it says what is still to be bounded.
+Theorems 3.2 to 4.3 and Corollary 5.1 are proven for Gaussian rows. Corollary 5.2 is stated for a class of sub-Gaussian
+laws that is empty as printed (the errata); with a constant in the exponent it is not, and the rates keep their form.
+Beyond sub-Gaussian rows (§7.3) the paper proves nothing: it states what remains to be bounded.
 
 The arguments mean the same everywhere: ``n`` rows of ``p`` columns, ``rank`` r, ``signal`` λ, ``noise_variance`` σ²,
 ``epsilon`` and ``delta`` the budget. Each returns one number, but for `nuisance_conditions`.
@@ -141,7 +141,7 @@ def rank_condition(
 
 
 def signal_condition(n: int, p: int, epsilon: float, delta: float, constant: float = 1.0) -> float:
-    """§7.2: the λ/σ² from which on the noisy eigenvalues tell λ up to a constant; nε must be above r + ln n too."""
+    """§7.2: the λ/σ² from which on the noisy eigenvalues determine λ up to a constant; also nε must exceed r + ln n."""
     return constant * p * math.sqrt(math.log(2.5 / delta)) / (n * check_epsilon(epsilon, "cai"))
 
 

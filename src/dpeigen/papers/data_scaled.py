@@ -1,8 +1,8 @@
 """``gaussian-data-scaled``: Gaussian noise for rows scaled by the longest of them. NOT private; a baseline of papers.
 
-Guarantee: none. The longest row is read from the data and decides the noise and the scale of the release, and nothing
-pays for it: whoever sees the noise level sees the length of one row. It is DP-Gauss* of Cai, Xia and Zha 2024, and
-stands beside DP-Gauss, which is `Gaussian(constants="published")` with the bound of `stats.spiked.dp_gauss_radius`.
+Guarantee: none. The noise and the scale of the release depend on the longest row, which is read without being paid for:
+the noise level reveals the length of one row. It is DP-Gauss* of Cai, Xia and Zha 2024. Their DP-Gauss is
+`Gaussian(constants="published")` with the bound of `stats.spiked.dp_gauss_radius`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """``oja-printed``: Private Oja (Liu et al. 2022, Algorithm 2) as Cai, Xia and Zha 2024 run it: one pass, one direction.
 
-Guarantee: (ε′, δ)-DP for every data set, δ > 0, one row replaced; ε′ is what the noise gives, not what was asked for.
+Guarantee: (ε′, δ)-DP for every data set, δ > 0, one row replaced; ε′ is the ε of the noise, not the requested one.
 The rows are shuffled. Step t is w ← w + η(clip_β(x(xᵀw)) + 2βα·z), z standard Gaussian, then divided by its length. A
 row is in one step, whose sensitivity is 2β and whose noise is 2βα: it is 1/α-Gaussian DP by itself, and better in a
 random order (`questions.steps` has the proof). The paper's constants are not given, so all of them are parameters:
 
     α = C′·ln(n/δ)/(ε√n),   β = C·λ₁·√d·(Kγ·lnᵃ(nd/ζ) + 1),   η = step/n.
 
-With C = 0.2 and a step of 0.5/n this is the DP-Oja of Cai, Xia and Zha; C = 2 would be their fair choice, they say. The
+With C = 0.2 and a step of 0.5/n this is the DP-Oja of Cai, Xia and Zha; they say that C = 2 would be a fair choice. The
 proof of α is for ε of the order √(ln(n/δ)/n) and below; at ε = 1 the noise is too small, and the guarantee says so. It
-is a baseline: it is told λ and σ², and releases one direction and nothing else. `Oja` is the method to use.
+is a baseline: λ and σ² must be given, and it releases only one direction. `Oja` is the method to use.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class OjaPrinted(Method):
             raise ValueError(complain("center", task.owner, f"public for {owner}", task.center, remedy))
 
     def price(self, task: Task) -> Budget:
-        """The better of what a step gives by itself and what a random order makes of it."""
+        """The smaller of the cost of a step without a random order and with one."""
         delta = task.budget.delta
         return Budget(shuffled_epsilon(GaussianCost(1 / self.alpha(task)), _rows(task), delta) * _UP, delta)
 

@@ -1,8 +1,8 @@
-"""The theorems of Kim and Jung 2025 as functions, as printed; for planning, and to put beside what is measured.
+"""The theorems of Kim and Jung 2025 as functions, as printed; for planning, and to compare with measured errors.
 
 Guarantee: nothing is read or spent here. Everything is a function of public numbers: assumed variances, sizes, budgets.
-"≲" hides a constant; it is 1 here unless ``constant`` is given, so the results are rates and not errors. What can be
-said with every constant spelled out, from a release, is `Release.subspace_error` and `Release.breakdown_bound`.
+"≲" hides a constant; it is 1 here unless ``constant`` is given, so the results are rates and not errors. Bounds with
+explicit constants, computed from a release, are `Release.subspace_error` and `Release.breakdown_bound`.
 
 >>> import numpy as np
 >>> from dpeigen.stats.elliptical import sign_eigenvalues
@@ -60,7 +60,7 @@ class SubspaceRate:
 def theorem_3_2(
     eigenvalues: ArrayLike, m: int, *, bound: float, n: int, epsilon: float, delta: float, failure: float = 0.05
 ) -> SubspaceRate:
-    """u of Theorem 3.2, from the eigenvalues φ of K_g and ‖g‖∞ (``bound``), but for this probability."""
+    """u of Theorem 3.2, from the eigenvalues φ of K_g and ‖g‖∞ (``bound``), with this probability of failure."""
     phi, ratio = _ratio(eigenvalues, m)
     over = check_positive("bound", bound, _OWNER) ** 2 / float(phi[0])
     needed = 16 / 3 * (over + 1) * math.log(2 * len(phi) / failure)
@@ -123,7 +123,7 @@ def remark_3_1(variances: ArrayLike, m: int, *, n: int, epsilon: float) -> dict[
 
 @dataclass(frozen=True)
 class Winsorized:
-    """What Proposition 3.6 says of a winsorising radius, and the numbers it is about."""
+    """The statement of Proposition 3.6 about a winsorising radius, and its numbers."""
 
     least: float  # P(R² ≥ r²/λ_d): what the ratios are at least
     ratios: Floats  # φ_w/(r²·φ_sph), at most 1

@@ -123,7 +123,7 @@ def printed_xi(
 
 
 def oja_clip(n: int, d: int, top: float, spread: Spread, zeta: float = 0.01) -> float:
-    """β of Lemma 3.2 (55): (Kγ·lnᵃ(2nd/ζ) + 1)·λ₁√d, above which no gradient is but for probability ζ."""
+    """β of Lemma 3.2 (55): (Kγ·lnᵃ(2nd/ζ) + 1)·λ₁√d, which any gradient exceeds with probability at most ζ."""
     check_count("n", n, _OWNER)
     return (spread.K * spread.gamma * math.log(2 * n * d / zeta) ** spread.a + 1) * top * math.sqrt(d)
 

@@ -1,12 +1,12 @@
 """The rates of Wang and Xu 2019 (local privacy) as printed: Theorems 1 to 4.
 
-All of them are for the squared subspace distance ‖sin Θ‖²_F = ½‖V̂V̂ᵀ − VVᵀ‖²_F, for rows of norm at most 1, and up to a
-constant that the paper does not give: ``constant`` stands for it. A `Rate` lists the conditions of its theorem that the
-arguments do not meet; the number then says nothing.
+All of them are for the squared subspace distance ‖sin Θ‖²_F = ½‖V̂V̂ᵀ − VVᵀ‖²_F, for rows of norm at most 1, and up to
+a constant that the paper does not give: ``constant`` stands for it. A `Rate` lists the conditions of its theorem that
+the arguments do not meet; the number then says nothing.
 
 The upper bounds do not hold as printed (docs/errata.md): the averaged noise does not shrink with the eigenvalues, so
-the factor λ₁² in the numerator has to be 1, which is ``corrected=True``. What an average of reports is likely to give
-is `planner.plan_local`, which has no unknown constant.
+the factor λ₁² in the numerator has to be 1, which is ``corrected=True``. `planner.plan_local` predicts the error of an
+average of reports, without an unknown constant.
 
 >>> local_upper_rate(100_000, 40, 5, 1.0, 1e-4, [0.1] * 5 + [0.01]).value < 0.3
 True

@@ -1,4 +1,4 @@
-"""Know before you spend: predicted errors, the ε or the rows that reach a target, and splits of a budget.
+"""Plans before anything is spent: predicted errors, the ε or the rows that reach a target, and splits of a budget.
 
 Everything here is computed from public facts, assumptions and public tables; no private data are read and nothing is
 spent.

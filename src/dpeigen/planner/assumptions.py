@@ -1,4 +1,4 @@
-"""What a plan assumes about rows that nobody has looked at: a spectrum, tails, outliers. All of it is public.
+"""What a plan assumes about the rows, without reading them: a spectrum, tails, outliers. All of it is public.
 
 >>> power_law(3, exponent=1.0)
 array([1.        , 0.5       , 0.33333333])
@@ -19,7 +19,7 @@ from dpeigen.release import Release
 
 __all__ = ["SIGNAL", "Rows", "assumed_rows", "from_covariance", "power_law", "spiked"]
 
-SIGNAL = 10.0  # assumed where nothing is said: leading variances stand out by ten times the others
+SIGNAL = 10.0  # the default assumption: leading variances exceed the others by ten times their size
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Rows:
     tails : float or None, default=None
         Degrees of freedom of a multivariate t (its scale matrix has the eigenvalues); None: normal rows.
     contamination : float, default=0.0
-        The share of rows that are outliers, all in one direction.
+        The fraction of rows that are outliers, all in one direction.
     outlier_length : float, default=10.0
-        How long an outlier is, relative to the root mean square length of the other rows.
+        The norm of an outlier, relative to the root mean square norm of the other rows.
     """
 
     eigenvalues: Floats
@@ -63,14 +63,14 @@ class Rows:
 
     @property
     def covariance(self) -> Floats:
-        """Of the rows that are no outliers, in the eigenbasis; heavy tails have more than their scale matrix."""
+        """The covariance of rows without outliers, in the eigenbasis; with heavy tails it exceeds the scale matrix."""
         if self.tails is not None and self.tails <= 2:
             raise ValueError(complain("tails", "Rows", "above 2 for rows that have a covariance", self.tails))
         return np.diag(self.eigenvalues * (1.0 if self.tails is None else self.tails / (self.tails - 2)))
 
     @property
     def variances(self) -> Floats:
-        """Along the principal directions; those of the scale matrix where rows have none."""
+        """Variances along the principal directions; those of the scale matrix if variances are infinite."""
         return self.eigenvalues if self.tails is not None and self.tails <= 2 else np.diag(self.covariance)
 
     def draw(self, count: int, rng: Generator) -> Floats:
@@ -81,7 +81,7 @@ class Rows:
         count : int
             How many rows.
         rng : numpy.random.Generator
-            Where they are drawn from; they are made up, not private.
+            The generator; the rows are made up, not private.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class Rows:
 
     @property
     def outlier(self) -> Floats:
-        """Where outliers are: away from the leading directions, as far as there are others."""
+        """The position of outliers: orthogonal to the leading directions, if there are others."""
         length = self.outlier_length * float(np.sqrt(self.eigenvalues.sum()))
         return np.append(np.zeros(self.n_features - 1), length)
 
@@ -145,7 +145,7 @@ def power_law(n_features: int, exponent: float = 1.0) -> Floats:
 
 
 def from_covariance(source: Release | ArrayLike) -> Floats:
-    """Compute the eigenvalues of a public covariance matrix, or of an earlier release, whose use costs nothing more.
+    """Compute the eigenvalues of a public covariance matrix, or of an earlier release, at no further cost.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def from_covariance(source: Release | ArrayLike) -> Floats:
 
 
 def assumed_rows(spectrum: Any, n_features: int, n_components: int, **options: Any) -> Rows:
-    """`Rows` from what a caller may say; see `plan`."""
+    """`Rows` from the caller's options; see `plan`."""
     if isinstance(spectrum, Rows):
         found = spectrum
     else:

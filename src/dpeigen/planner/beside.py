@@ -1,6 +1,6 @@
-"""A second core: methods, searches and the points of a picture run side by side, where the system can fork.
+"""Parallel execution of methods, searches and the points of a figure, if the system can fork.
 
-A forked process has everything loaded already; a fresh one would take longer to start than most plans take.
+A forked process has all modules loaded; a new one would take longer to start than most plans take.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["InTurn", "beside"]
 
 
 class InTurn(Executor):
-    """One after the other, in this process, when the answer is asked for."""
+    """Runs jobs one after the other, in this process, when their results are asked for."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return _Later(lambda: fn(*args, **kwargs))
@@ -42,13 +42,13 @@ class _Later(Future[Any]):
 
 @contextlib.contextmanager
 def beside(jobs: int) -> Iterator[Executor]:
-    """An executor for so many jobs, each with one BLAS thread. Ask for it before other threads are started."""
+    """An executor for this many jobs, each with one BLAS thread. Create it before other threads are started."""
     workers = min(jobs, cores())
     if workers < 2 or sys.platform != "linux" or multiprocessing.current_process().daemon:
         yield InTurn()
         return
     with single_blas(), warnings.catch_warnings():  # before the fork: in a forked process a limit has no effect
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside the threads of BLAS, which allow for it
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forking while BLAS threads exist, which is safe
         pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
         try:
             pool.submit(os.getpid).result()  # forks

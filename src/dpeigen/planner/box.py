@@ -1,9 +1,9 @@
-"""How assumed rows lie in a box of public column bounds: spreads of columns in proportion to the widths.
+"""Assumed rows in a box of public column bounds: the spreads of columns are proportional to the widths.
 
-A box says more about columns than a radius does. Assumed are rows whose columns have standard deviations in proportion
-to the half-widths, as far as the eigenvalues allow it: by the theorem of Schur and Horn there is a symmetric matrix
-with given eigenvalues and a given diagonal if and only if the eigenvalues majorise the diagonal, and plane rotations
-find one (Chan and Li 1983). Where they do not, the diagonal is the one below it that they do.
+A box says more about columns than a radius does. The columns are assumed to have standard deviations proportional to
+the half-widths, as far as the eigenvalues allow. By the theorem of Schur and Horn there is a symmetric matrix with
+given eigenvalues and a given diagonal if and only if the eigenvalues majorise the diagonal, and plane rotations find
+one (Chan and Li 1983). If they do not, the diagonal is reduced to one that they majorise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RANDOM = (1.0, 0.6, 0.4, 0.25, 0.15, 0.1, 0.05, 0.0)
 
 @dataclass(frozen=True)
 class BoxedAxes:
-    """A box about the centre of the rows, and how their principal directions lie in it."""
+    """A box about the centre of the rows, and the orientation of their principal directions in it."""
 
     turn: Floats  # d × d, orthogonal: a row in the eigenbasis times ``turn.T`` is in the box's columns
     lower: Floats
@@ -33,7 +33,7 @@ class BoxedAxes:
 
     @classmethod
     def of(cls, task: Task, eigenvalues: Floats) -> BoxedAxes | None:
-        """None where there is no box."""
+        """The box of a task; None if there is none."""
         if not isinstance(task.bound, tuple):
             return None
         lower, upper = task.bound
@@ -43,12 +43,12 @@ class BoxedAxes:
 
     @property
     def half(self) -> Floats:
-        """Half-widths from the centre, as `methods.framing` takes them."""
+        """Half-widths from the centre, as `methods.framing` uses them."""
         return np.maximum(np.abs(self.lower), np.abs(self.upper))
 
     @property
     def weights(self) -> Floats | None:
-        """Of columns in weighted frames; None where all are the same."""
+        """Weights of columns in weighted frames; None if all are the same."""
         return 1 / np.sqrt(self.half) if np.ptp(self.half) > 0 else None
 
     def clipped(self, rows: Floats) -> Floats:
@@ -60,12 +60,12 @@ class BoxedAxes:
 
 
 def _turn(eigenvalues: Floats, widths: Floats, rng: Generator) -> Floats:
-    """An orthogonal U for which the diagonal of UΛUᵀ is about in proportion to the widths."""
+    """An orthogonal U for which the diagonal of UΛUᵀ is about proportional to the widths."""
     wanted = _majorised(widths * (eigenvalues.sum() / widths.sum()), eigenvalues)
     d = len(wanted)
     order = np.argsort(-wanted, kind="stable")
     skew = rng.normal(size=(d, d)) * (math.pi / math.sqrt(8 * d))
-    for share in _RANDOM:  # as far from the axes as leaves room for the diagonal that is wanted
+    for share in _RANDOM:  # as random as the wanted diagonal allows
         turn = expm(share * (skew - skew.T)) if share else np.eye(d)
         diagonal = np.einsum("ij,j,ij->i", turn, eigenvalues, turn)
         if _share(wanted, diagonal) >= 1 - 1e-9:
@@ -77,7 +77,7 @@ def _turn(eigenvalues: Floats, widths: Floats, rng: Generator) -> Floats:
         short, long = np.flatnonzero(goals - diagonal > tolerance), np.flatnonzero(diagonal - goals > tolerance)
         if not len(short) or not (long < short[0]).any():
             break
-        j, i = int(short[0]), int(long[long < short[0]][-1])  # so that both goals are between the two values
+        j, i = int(short[0]), int(long[long < short[0]][-1])  # chosen such that both goals are between the two values
         moved = min(diagonal[i] - goals[i], goals[j] - diagonal[j])
         cos, sin = _rotation(diagonal[i], diagonal[j], float((turn[i] * eigenvalues) @ turn[j]), diagonal[i] - moved)
         turn[[i, j]] = cos * turn[i] + sin * turn[j], cos * turn[j] - sin * turn[i]
@@ -97,10 +97,10 @@ def _rotation(a: float, b: float, c: float, goal: float) -> tuple[float, float]:
 
 
 def _majorised(wanted: Floats, eigenvalues: Floats) -> Floats:
-    """A diagonal like the wanted one that the eigenvalues, decreasing and of the same sum, majorise.
+    """A diagonal close to the wanted one that the eigenvalues (decreasing, with the same sum) majorise.
 
-    Sums of its largest entries are those wanted, as far as the eigenvalues reach: the lesser of two concave sequences
-    is concave, so that their differences decrease too.
+    The partial sums of its largest entries are the smaller of the wanted ones and those of the eigenvalues. The minimum
+    of two concave sequences is concave, so its differences decrease too.
     """
     order = np.argsort(-wanted, kind="stable")
     sums = np.minimum(np.cumsum(wanted[order]), np.cumsum(eigenvalues))
@@ -110,7 +110,7 @@ def _majorised(wanted: Floats, eigenvalues: Floats) -> Floats:
 
 
 def _share(wanted: Floats, values: Floats) -> float:
-    """How much of the way from its mean to itself the values majorise the wanted diagonal, of the same sum."""
+    """The largest t ≤ 1 such that the values majorise mean + t·(wanted − mean); both have the same sum."""
     mean = float(wanted.mean())
     excess = np.cumsum(np.sort(wanted)[::-1] - mean)[:-1]
     allowed = np.cumsum(np.sort(values)[::-1] - mean)[:-1]

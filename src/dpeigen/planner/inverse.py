@@ -1,4 +1,4 @@
-"""The other way round: the ε, or the rows, that reach a target error in most runs."""
+"""The inverse problem: the ε, or the number of rows, that reaches a target error in most runs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ __all__ = [
     "search",
 ]
 
-_DEVIATIONS, _QUANTILE = 1.7, 0.95  # above the mean, and of many runs: 95% of runs are below both
+_DEVIATIONS, _QUANTILE = 1.7, 0.95  # deviations above the mean, and quantile of many runs: 95% of runs are below both
 _MANY = 40
-_CAUTION = 0.95  # of the target is aimed at: predictions may be off by a little
+_CAUTION = 0.95  # this fraction of the target is aimed at, because predictions have small errors
 _RUNS = 60, 30, 15  # by columns
 _FEW_RUNS = 5  # far above the target
 _NEAR = 1.5  # times the target: below it, all runs are made
 _LEAST_EPSILON, _MOST_EPSILON = 1e-3, 64.0
 _LEAST_ROWS, _MOST_ROWS = 10, 10**8
-_FINE = 1.05  # a search ends when its interval, or what is left to the target, is this ratio
+_FINE = 1.05  # a search ends when the ratio of its interval, or of error and target, is below this
 _FAR = 10.0  # the largest step from the first value to one on the other side of the target
-_LOST = 0.9  # above this an error says nothing about how far off the target is
+_LOST = 0.9  # above this, an error says nothing about the distance to the target
 _STEPS = 40
-_USUAL_EPSILON, _USUAL_ROWS = 1.0, 10_000  # where a search starts that is given neither
-Error = Callable[[float, bool], float]  # of a value, which may be known to be near the target
+_USUAL_EPSILON, _USUAL_ROWS = 1.0, 10_000  # the start of a search if none is given
+Error = Callable[[float, bool], float]  # the error at a value; the flag says that it is known to be near the target
 
 
 class OutOfReachError(ValueError):
@@ -125,7 +125,7 @@ def check_target(target: float) -> None:
 
 
 def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") -> float:
-    """`needed_epsilon` for a checked problem; its own ε is where the search starts."""
+    """`needed_epsilon` for a checked problem; the search starts at its own ε."""
     check_target(target)
     simulator = Simulator(problem)
 
@@ -136,7 +136,7 @@ def epsilon_for(target: float, problem: Problem, method: str | Method = "auto") 
 
 
 def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> int:
-    """`needed_rows` for a checked problem; its own rows are where the search starts."""
+    """`needed_rows` for a checked problem; the search starts at its own number of rows."""
     check_target(target)
 
     def error(n: float, near: bool) -> float:
@@ -147,7 +147,7 @@ def rows_for(target: float, problem: Problem, method: str | Method = "auto") -> 
 
 
 def _high_error(problem: Problem, simulator: Simulator, method: str | Method, target: float, near: bool) -> float:
-    """What about 95% of runs stay below; from a few runs where that is far above the target. Infinite: refused."""
+    """About the 95% quantile of runs; from a few runs if it is far above the target. Infinite if refused."""
     chosen = explain(problem.task).method if method == "auto" else modelled_method(method)
     try:
         chosen.check(problem.task)
@@ -155,7 +155,7 @@ def _high_error(problem: Problem, simulator: Simulator, method: str | Method, ta
         return math.inf
     if not near:
         few = high_quantile(simulator.errors(chosen, problem.task, _FEW_RUNS))
-        if few > _NEAR * target:  # what is enough is always seen to be by all runs
+        if few > _NEAR * target:  # a value is accepted only after all runs
             return few
     most = by_columns(_RUNS, problem.task.n_features)
     share = problem.runs(chosen) / problem.repetitions / planned(chosen).slow_search
@@ -164,18 +164,19 @@ def _high_error(problem: Problem, simulator: Simulator, method: str | Method, ta
 
 
 def high_quantile(errors: Floats) -> float:
-    """What 95% of runs stay below, about."""
+    """About the 95% quantile of runs."""
     spread = float(errors.mean() + _DEVIATIONS * errors.std(ddof=1))
     return spread if len(errors) < _MANY else max(spread, float(np.quantile(errors, _QUANTILE)))
 
 
 def search(error: Error, start: float, least: float, most: float, name: str, target: float) -> float:
-    """The least value at which the error is at most the target, where it falls along the scale.
+    """The smallest value at which the error is at most the target; the error decreases with the value.
 
-    Between two values the error is nearly a power: the next one to try is where that meets the target, a little below.
+    Between two values the error is nearly a power law. The next value to try is where that reaches slightly below the
+    target.
     """
     goal = _CAUTION * target
-    low, above = 0.0, math.inf  # the largest value seen that is too small, and its error
+    low, above = 0.0, math.inf  # the largest value tried that is too small, and its error
     high, below = math.inf, 0.0  # the smallest that is enough
     middle, near = min(max(start, least), most), False
     for _ in range(_STEPS):

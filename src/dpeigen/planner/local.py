@@ -1,8 +1,8 @@
-"""Plans for local privacy: the error of an average of reports before anyone is asked for one.
+"""Plans for local privacy: the error of an average of reports, predicted before anyone reports.
 
-From public facts and assumptions only. The average of n reports is the second moment of the assumed rows, clipped or
-scaled as the clients would, the error of a sample of n, and the known noise of n reports; its leading directions are
-compared with those of the assumed covariance.
+From public facts and assumptions only. The simulated average of n reports is the sum of three parts: the second moment
+of the assumed rows, clipped or scaled as clients would do; the sampling error of n rows; and the known noise of n
+reports. Its leading directions are compared with those of the assumed covariance.
 
 >>> found = plan_local(200_000, 10, 2, epsilon=2.0, delta=1e-6, spectrum=[9.0, 4.0] + [1.0] * 8)
 >>> [p.method for p in found.predictions][-1]
@@ -39,7 +39,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 
 __all__ = ["LocalPlan", "needed_local_epsilon", "needed_local_rows", "plan_local", "symmetric"]
 
-_POPULATION, _SAMPLE = 40_000, 2000  # drawn rows that stand for the population, and for the error of a sample
+_POPULATION, _SAMPLE = 40_000, 2000  # rows drawn for the population, and for the sampling error
 _RUNS = 60, 40, 16  # by columns
 _MOST_EPSILON, _MOST_ROWS = 50.0, 10**10
 
@@ -95,7 +95,7 @@ class LocalPlan:
 
 @dataclass(frozen=True)
 class _World:
-    """Assumed rows as the reports see them."""
+    """Assumed rows as they enter the reports."""
 
     images: Floats
     moment: Floats
@@ -110,7 +110,7 @@ class _World:
         return cls(images, images.T @ images / len(images), np.eye(rows.n_features)[:k], metric)
 
     def errors(self, n: int, noise: float, runs: int) -> Floats:
-        """``noise``: of one report in isometric coordinates."""
+        """Errors of runs; ``noise``: the deviation of one report in isometric coordinates."""
         p, found, k = len(self.moment), [], len(self.truth)
         for run in range(runs):
             rng = made_up_generator(run + 1)
@@ -160,18 +160,18 @@ def plan_local(
     delta : float, default=0.0
         Of one report. With δ > 0 Gaussian reports, also with published constants, are predicted beside the pure ones.
     bound : float, default=None
-        Public bound that longer rows are clipped to, in the units of the spectrum; None: every row is scaled to length
-        1 (`LocalRandomizer(rows="scale")`).
+        Public bound to which rows are clipped, in the units of the spectrum; None: every row is scaled to norm 1
+        (`LocalRandomizer(rows="scale")`).
     spectrum : as in `plan`, default=None
-        What is assumed of the variances.
+        The assumed variances.
     tails : float, default=None
         Degrees of freedom of a multivariate t; None for normal rows.
     contamination : float, default=0.0
-        The share of outliers.
+        The fraction of outliers.
     metric : str, default=None
         "sin_theta" (None too) or "projection_distance".
     sparsity : int, default=None
-        Columns that the components are assumed to lie on, for the rates of sparse components.
+        The number of columns with non-zero loadings that is assumed for the rates of sparse components.
 
     Returns
     -------

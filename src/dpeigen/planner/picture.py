@@ -31,7 +31,7 @@ METRIC_NAMES = {
 
 
 def wanted(plan: Plan) -> str:
-    """In words."""
+    """What the plan estimates, in words."""
     k = plan.facts["n_components"]
     return "the whole covariance" if k is None else f"{k} component{'s' if k > 1 else ''}"
 
@@ -44,7 +44,7 @@ class Curves:
     plans: tuple[Plan, ...]
 
     def of(self, method: str) -> tuple[list[float], list[float]]:
-        """(ε, error) of a method, where it is allowed."""
+        """(ε, error) of a method, at each ε where it is allowed."""
         pairs = [
             (epsilon, p.error)
             for epsilon, plan in zip(self.epsilons, self.plans, strict=True)
@@ -55,7 +55,7 @@ class Curves:
 
 
 def start_curves(problem: Problem, methods: Any = None, pool: Executor | None = None) -> list[Future[Any]]:
-    """Plans at values of ε about the problem's own, a factor of ten to either side, under way in two parts."""
+    """Start plans, in two parts, at values of ε from a tenth of the problem's own to ten times it."""
     middle = problem.task.budget.epsilon
     grid = [float(epsilon) for epsilon in np.geomspace(middle / 10, middle * 10, _POINTS)]
     pool = InTurn() if pool is None else pool
@@ -63,7 +63,7 @@ def start_curves(problem: Problem, methods: Any = None, pool: Executor | None = 
 
 
 def _plans_at(problem: Problem, epsilons: list[float], methods: Any) -> list[tuple[float, Plan]]:
-    """Where there are methods at these ε; what their runs have in common is made once."""
+    """Plans at those ε that allow some method; what their runs have in common is computed once."""
     found, simulator = [], Simulator(problem)
     for epsilon in epsilons:
         with contextlib.suppress(ValueError):
@@ -73,7 +73,7 @@ def _plans_at(problem: Problem, epsilons: list[float], methods: Any) -> list[tup
 
 
 def curves(parts: list[Future[Any]], progress: Callable[[], None] | None = None) -> Curves:
-    """What `start_curves` has started, when it is done."""
+    """The results of what `start_curves` has started."""
     found = []
     for part in parts:
         if progress:
@@ -84,7 +84,7 @@ def curves(parts: list[Future[Any]], progress: Callable[[], None] | None = None)
 
 
 def draw(lines: Curves, plan: Plan, path: str | Path, target: float | None = None) -> None:
-    """Write the picture; the kind of file follows the name."""
+    """Write the figure; the file type follows from the name."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.8, 5.2), layout="constrained")

@@ -1,4 +1,4 @@
-"""Plans: predicted errors of methods, and the ε or the rows that reach a target. Nothing private is looked at."""
+"""Plans: predicted errors of methods, and the ε or the rows that reach a target. No private data are read."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ __all__ = [
 
 MODELLED = tuple(name for name, method in METHODS.items() if method.planned and method.basis == "worst-case")
 _QUANTILES = (0.05, 0.95)
-_MANY = 40  # runs from which on their own quantiles are the interval
-_PRECISION = 0.035  # relative standard error of a mean error from which on more runs say little
+_MANY = 40  # with at least this many runs, their quantiles are the interval
+_PRECISION = 0.035  # relative standard error of a mean error below which more runs are not needed
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the error of a method is likely to be.
+    """The predicted error of a method.
 
     Attributes
     ----------
@@ -59,26 +59,26 @@ class Prediction:
     low, high : float
         An interval for the error of a single run.
     success : float
-        How often the best attacker is right about one row.
+        The probability with which the best attacker is right about one row.
     epsilon : float
-        The ε that the shares compose to.
+        The ε to which the shares compose.
     runs : int
-        Simulated runs behind it.
+        The number of simulated runs.
     worst : float
         The largest error among these runs.
     assumptions : tuple of str
-        What the guarantee of the method rests on, if anything.
+        The assumptions of the method's guarantee, if there are any.
     """
 
     method: str
-    error: float  # the mean; errors above ``high`` count as that, so that one failure in a hundred runs does not decide
+    error: float  # the mean, with errors above ``high`` set to ``high``, so that rare failures do not dominate
     low: float  # 5% of runs are below
     high: float  # 5% are above
-    success: float  # what the best attack on one row achieves against what this method really spends
+    success: float  # success of the best attack on one row, for the budget that this method actually spends
     epsilon: float
     runs: int  # simulated
     worst: float  # of them
-    assumptions: tuple[str, ...] = ()  # that the guarantee rests on, where it is not worst-case
+    assumptions: tuple[str, ...] = ()  # of the guarantee, if it is not worst-case
 
 
 @dataclass(frozen=True)
@@ -96,26 +96,26 @@ class Plan:
     refused : dict of str to str
         Methods that the facts do not allow, and why.
     choice : Choice
-        What method="auto" would take, which assumes no spectrum, and why.
+        The choice of method="auto", which assumes no spectrum, and its reason.
     floor : float
         The error without privacy, of the same number of rows.
     rate : float or None
-        The minimax rate, whose constant is unknown; None where there is none.
+        The minimax rate, whose constant is unknown; None if there is none.
     success : float
-        How often the best attacker is right about one row.
+        The probability with which the best attacker is right about one row.
     chosen : Prediction or None
-        What "auto" would do, with the options that it would choose.
+        The prediction for the choice of "auto", with the options that it would choose.
     """
 
     facts: Mapping[str, Any]
     metric: str
     predictions: tuple[Prediction, ...]  # best first
     refused: Mapping[str, str]  # methods that the facts do not allow, and why
-    choice: Choice  # what method="auto" would choose, which assumes no spectrum
+    choice: Choice  # the choice of method="auto", which assumes no spectrum
     floor: float  # without privacy
     rate: float | None  # the minimax rate, whose constant is unknown
     success: float  # the best attack that the guarantee itself allows
-    chosen: Prediction | None = None  # what "auto" would do, with the options it would choose
+    chosen: Prediction | None = None  # for the choice of "auto", with the options it would choose
 
     @property
     def best(self) -> Prediction:
@@ -126,7 +126,7 @@ class Plan:
         return next(p for p in self.predictions if p.method == method)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The table for notebooks."""
         headings, rows, last = self._table()
         return _html.box(
             "Plan, from public facts and assumptions only",
@@ -139,7 +139,7 @@ class Plan:
         return f"{table_text(headings, rows)}\n{last}"
 
     def _table(self) -> tuple[list[str], list[list[str]], str]:
-        """Headings, a line for each method, and what to say below."""
+        """Headings, a line for each method, and the text below the table."""
         rows = [
             [p.method, f"{p.error:.3g}", f"{p.low:.3g} to {p.high:.3g}", f"{100 * p.success:.1f}%"]
             for p in self.predictions
@@ -188,24 +188,25 @@ def plan(
     n_components : int or None
         The number of directions wanted; None: the whole covariance.
     methods : list of str or Method, default=None
-        None: all with a worst-case guarantee. "spiked", whose guarantee rests on assumptions about the rows, has to be
-        asked for.
+        None: all with a worst-case guarantee. "spiked", whose guarantee needs assumptions about the rows, must be
+        named.
     progress : function of str, default=None
         Called with a method's name before its runs.
     **facts : public facts and assumptions
-        ``epsilon``, ``delta``, ``bound``, ``center``, ``relation``: as for `dpeigen.PrivatePCA`. Rows are assumed to
-        lie about the centre (None, a public one, or the middle of column bounds) and inside column bounds.
+        ``epsilon``, ``delta``, ``bound``, ``center``, ``relation``: as for `dpeigen.PrivatePCA`. Rows are assumed to be
+        distributed about the centre (None, a public one, or the middle of column bounds) and inside column bounds.
 
         ``spectrum``: None (spiked, ten times the rest), ("spiked", signal), ("power-law", exponent), eigenvalues, a
         public covariance matrix, a `Release`, or `Rows`.
 
         ``tails``: degrees of freedom of a multivariate t; None for normal rows.
 
-        ``contamination``, ``outlier_length``: the share of outliers and their length in root mean square lengths.
+        ``contamination``, ``outlier_length``: the fraction of outliers, and their norm relative to the root mean square
+        norm of the other rows.
 
-        ``like``: a table in place of spectrum, tails and contamination: rows are drawn from it with replacement, and
-        errors are against its own covariance and directions. An array, a data frame or a file. It must be PUBLIC or
-        SYNTHETIC: a plan from private rows is an unpaid look at them.
+        ``like``: a table that replaces spectrum, tails and contamination: rows are drawn from it with replacement, and
+        errors are relative to its own covariance and directions. An array, a data frame or a file. It must be PUBLIC or
+        SYNTHETIC: a plan from private rows would reveal them outside the budget.
 
         ``metric``: "sin_theta", or "projection_distance" (‖P₁ − P₂‖_F/√(2k)); for a covariance "relative_frobenius"
         (‖Ĉ − C‖_F/‖C‖_F), or "relative_operator".
@@ -244,7 +245,7 @@ def plan_problem(
         raise ValueError(f"No method can do this. {'; '.join(f'{name}: {why}' for name, why in refused.items())}")
     choice, listed = explain(task), len(wanted)
     marked = methods is None and repetitions is None
-    if marked and choice.method not in wanted:  # one of them, with options of its own
+    if marked and choice.method not in wanted:  # one of the methods, with its own options
         wanted.append(choice.method)
     runs = [min(problem.runs(method), repetitions or problem.repetitions) for method in wanted]
     parts = [pool.submit(_predicted, simulator, task, *part) for part in zip(wanted, runs, strict=True)]
@@ -285,7 +286,7 @@ def modelled_method(method: str | Method) -> Method:
 
 
 def _interval(errors: Floats, metric: str) -> tuple[float, float]:
-    """Where a run lies with probability 90%: quantiles of many runs, or a prediction from few as if lognormal."""
+    """A 90% prediction interval for a run: quantiles of many runs, or a lognormal prediction from few."""
     if len(errors) >= _MANY:
         low, high = np.quantile(errors, _QUANTILES)
         return float(low), float(high)
@@ -296,14 +297,14 @@ def _interval(errors: Floats, metric: str) -> tuple[float, float]:
 
 
 def _success(method: Method, task: Task) -> float:
-    """The best attack against the shares that the method spends, which is often below that of its (ε, δ)."""
+    """The success of the best attack for the shares that the method spends, often below that of its (ε, δ)."""
     spent = method.price(task)
     spends = [Spend(purpose.value, "", cost) for purpose, cost in method.shares(task).items()]
     return min(best_guess(spent.epsilon, spent.delta), 0.5 + compose_delta(spends, 0.0) / 2)
 
 
 def _rate(problem: Problem) -> float | None:
-    """The lower bound on sinΘ under the spiked model with constant 1, where the spectrum has a gap."""
+    """The lower bound on sinΘ under the spiked model with constant 1, if the spectrum has a gap."""
     k, values = problem.task.n_components, problem.rows.eigenvalues
     if k is None:
         return None
@@ -339,9 +340,9 @@ def _shape(rows: Rows | Resampled) -> dict[str, Any]:
 
 
 def adversary_success(epsilon: float, delta: float = 0.0, *, prior: float = 0.5) -> float:
-    """Compute how often the best attacker is right about one row.
+    """Compute the probability with which the best attacker is right about one row.
 
-    It holds for every attack and whatever else is known; a release's own `best_attack` is often lower.
+    It holds for every attack, whatever else the attacker knows; a release's own `best_attack` is often lower.
 
     Parameters
     ----------
@@ -350,7 +351,7 @@ def adversary_success(epsilon: float, delta: float = 0.0, *, prior: float = 0.5)
     delta : float, default=0.0
         δ in [0, 1).
     prior : float, default=0.5
-        The probability, in the attacker's eyes, that the row is there.
+        The attacker's prior probability that the row is in the table.
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""Assumed rows, and what the moments of n of them look like, without drawing them all.
+"""Assumed rows, and the moments of n of them, without drawing them all.
 
-In the eigenbasis of an elliptical population the mean moment of rows that are clipped to a radius, or divided by their
-length, is diagonal, and so it is after any linear map, in the eigenbasis of what that makes of the covariance. The
-mean of signs is an integral (`stats.signs`), that of clipped rows a Monte Carlo mean with the signs as control
-variates; where few normal rows are clipped, it is their variance less what clipping takes from those few, over drawn
-rows whose mean and covariance are those of the population. Bounds of columns and a centre that is off change these
-means; the change is a mean over the drawn rows. The sampling error of n rows is that of a few thousand rows with random
-weights (multipliers): F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). If n is small, the n rows are drawn.
+In the eigenbasis of an elliptical population, the mean moment of rows that are clipped to a radius, or divided by their
+norm, is diagonal. After a linear map it is diagonal in the eigenbasis of the mapped covariance. The mean of signs is an
+integral (`stats.signs`). That of clipped rows is a Monte Carlo mean with the signs as control variates. If few normal
+rows are clipped, it is their variance minus the effect of clipping, averaged over drawn rows whose mean and covariance
+are those of the population. Column bounds and an error of the centre change these means; the change is averaged over
+the drawn rows. The sampling error of n rows is that of a few thousand rows with random weights (multipliers):
+F = Σ gᵢ(yᵢyᵢᵀ − M)/√(nN). If n is small, the n rows are drawn.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from dpeigen.stats.signs import compression
 
 __all__ = ["Population"]
 
-_FEWEST, _MOST, _NUMBERS = 5, 4000, 200_000  # rows that are drawn for each column, at most, about so many numbers
-_EXACT = 2000  # rows up to which they are drawn themselves
-_MORE, _MORE_NUMBERS = 2.5, 300_000  # times as many where a few count for much: with outliers or heavy tails
-_PARTNERS = 8  # of a row among differences, to either side
-_PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, of up to so many columns; fewer where there are more
-_DESIGN = 64  # partners that the library takes where it does not take all
-_NEAR = 0.003  # of the trace: of centres that are off by less, the leading term counts
-_CLEAR = 2.5  # standard errors from which on a change of a mean is taken for one
-_FEW_CLIPPED = 0.05  # of the drawn rows: up to there its Monte Carlo error is the smaller one
+_FEWEST, _MOST, _NUMBERS = 5, 4000, 200_000  # rows drawn: least per column, most, and about this many numbers
+_EXACT = 2000  # up to this many rows, all are drawn
+_MORE, _MORE_NUMBERS = 2.5, 300_000  # factor on the drawn rows if a few matter much: with outliers or heavy tails
+_PARTNERS = 8  # of a row in differences, on either side
+_PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, for up to this many columns; fewer if there are more
+_DESIGN = 64  # partners of a row that the library uses if it does not use all
+_NEAR = 0.003  # of the trace: for smaller errors of the centre, the leading term is used
+_CLEAR = 2.5  # standard errors above which a change of a mean is considered real
+_FEW_CLIPPED = 0.05  # of the drawn rows: up to this fraction its Monte Carlo error is smaller
 _MOST_TALLIES = 64  # histograms of columns that are kept
 _PART_SEED = 7
 
 
 @dataclass(frozen=True, eq=False)
 class _Axes:
-    """Variances along the axes (columns; None: those of the coordinates) of rows after a linear map."""
+    """Variances of rows after a linear map along the axes (columns; None: the coordinate axes)."""
 
     stretch: Floats | None
     levels: Floats
@@ -57,12 +57,12 @@ class _Axes:
         return rows if self.vectors is None else rows @ self.vectors
 
     def back(self, matrix: Floats) -> Floats:
-        """A matrix along the axes in the coordinates."""
+        """A matrix given along the axes, in coordinates."""
         return matrix if self.vectors is None else self.vectors @ matrix @ self.vectors.T
 
 
 class Population:
-    """Assumed rows (or, for ``pairs``, differences of two over √2) in repetitions. Deterministic in its seed."""
+    """Assumed rows (or, for ``pairs``, differences of two divided by √2) in repetitions. Deterministic in its seed."""
 
     def __init__(self, rows: Rows, n: int, seed: int = 0, *, pairs: bool = False, box: BoxedAxes | None = None) -> None:
         self.assumed, self.n, self.pairs, self.box, self.seed = rows, n, pairs, box, seed
@@ -71,7 +71,7 @@ class Population:
         most = max(_FEWEST * self.d, int(min(numbers // self.d, more * _MOST)))
         self.exact = n <= more * _EXACT
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0), matched=rows.normal)
-        self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # by bounds of columns
+        self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # rows clipped by column bounds
         self._own_axes = self._latest_axes = _Axes(None, rows.eigenvalues, None)
         self._norm_squares = _lengths(self._drawn) ** 2
         self._found: dict[object, Floats] = {}
@@ -85,17 +85,17 @@ class Population:
 
     @property
     def _paired(self) -> int:
-        """Rows whose differences are looked at."""
+        """The number of rows whose differences are used."""
         return _PAIRED if self.d <= _FEW_COLUMNS else max(_PAIRED * _FEW_COLUMNS // self.d, 3 * self.d)
 
     @property
     def outliers(self) -> float:
-        """The share of rows, or of differences, that are outliers."""
+        """The fraction of rows, or of differences, that are outliers."""
         share = self.assumed.contamination
         return 2 * share * (1 - share) if self.pairs else share
 
     def _draw(self, count: int, rng: Generator, *, matched: bool = False) -> tuple[Floats, Floats]:
-        """Rows, and the same inside the column bounds; ``matched``: their mean and covariance are the true ones."""
+        """Rows, and the same clipped to the column bounds; ``matched``: with exactly the true mean and covariance."""
         plain = self.assumed.draw(2 * count if self.pairs else count, rng)
         if matched:
             plain = _with_covariance(plain, self.assumed.eigenvalues)
@@ -106,19 +106,19 @@ class Population:
         return plain, inside if cut else plain
 
     def kept(self, key: object, make: Callable[[], Floats]) -> Floats:
-        """What is made once for all budgets."""
+        """The cached result of ``make``, which is computed once for all budgets."""
         if key not in self._found:
             self._found[key] = make()
         return self._found[key]
 
     def part(self, n: int) -> Population:
-        """So many of the rows, or of the differences."""
+        """A population of n of the rows, or of the differences."""
         if n not in self._parts:
             self._parts[n] = Population(self.assumed, n, _PART_SEED, pairs=self.pairs, box=self.box)
         return self._parts[n]
 
     def rows(self, repetition: int) -> Floats:
-        """The rows of a repetition, or those that stand for them."""
+        """The rows of a repetition, or a sample that represents them."""
         if not self.exact:
             return self._drawn
         return self.kept(
@@ -126,7 +126,7 @@ class Population:
         )
 
     def tallied(self, key: object, make: Callable[[Floats], Floats]) -> Floats:
-        """Shares of the population in the cells of a histogram, from the drawn rows; made once for each key."""
+        """Fractions of the population in the cells of a histogram, from the drawn rows; computed once for each key."""
         if key not in self._tallies:
             if len(self._tallies) >= _MOST_TALLIES:
                 self._tallies.clear()
@@ -134,7 +134,7 @@ class Population:
         return self._tallies[key]
 
     def norms(self, repetition: int, stretch: Floats | None = None, shift: Floats | None = None) -> Floats:
-        """Lengths of rows as they are looked at, increasing."""
+        """Norms of rows in the view, increasing."""
         if stretch is not None or (shift is not None and not self._near(shift)):
             mapped = self._mapped(repetition, stretch)
             return np.sort(mapped.lengths(mapped.moved(shift)))
@@ -142,14 +142,14 @@ class Population:
         return found if shift is None else np.hypot(found, np.linalg.norm(shift))
 
     def _mapped(self, repetition: int, stretch: Floats | None) -> Mapped:
-        """The rows of a repetition after a linear map. The last ones are kept: moments and means share them."""
+        """The rows of a repetition after a linear map. The last result is cached: moments and means share it."""
         which = repetition if self.exact else None
         if self._latest is None or self._latest[0] != which or not self._latest[1].made_by(stretch):
             self._latest = which, Mapped.of(self.rows(repetition), stretch)
         return self._latest[1]
 
     def moment(self, repetition: int, view: View) -> Floats:
-        """The mean moment of n rows as they are looked at."""
+        """The mean moment of n rows in the view."""
         if view.shift is not None and view.transform is None and self._near(view.shift):
             plain = View(view.radius, view.stretch)
             return self.moment(repetition, plain) + self._leading_term(repetition, plain, view.shift)
@@ -175,7 +175,7 @@ class Population:
         return rest * self.mean(replace(view, shift=None)) + found
 
     def center(self, repetition: int, view: View) -> Floats:
-        """The mean of n rows as they are looked at."""
+        """The mean of n rows in the view."""
         if view.shift is not None and view.transform is None and self._near(view.shift):
             moved = view.shift if view.stretch is None else view.stretch @ view.shift
             return self.center(repetition, View(view.radius, view.stretch)) - moved
@@ -199,10 +199,10 @@ class Population:
         return float(shift @ shift) <= _NEAR * float(self.assumed.eigenvalues.sum())
 
     def _leading_term(self, repetition: int, view: View, shift: Floats) -> Floats:
-        """What a centre that is off by little adds: ssᵀ to a moment of rows; to that of signs what second order leaves.
+        """The effect of a small error s of the centre: ssᵀ on a moment of rows; a second-order term on that of signs.
 
-        With u = x/|x| and r = |x| it is E[ssᵀ − 2(u·s)(suᵀ + usᵀ) + uuᵀ(4(u·s)² − |s|²)]/r², in the eigenbasis a
-        function of the shares aᵢ = E[uᵢ²], about, with E[uᵢ²uⱼ²] = c·aᵢaⱼ (three times that for i = j).
+        With u = x/|x| and r = |x| the latter is E[ssᵀ − 2(u·s)(suᵀ + usᵀ) + uuᵀ(4(u·s)² − |s|²)]/r². In the eigenbasis
+        it is approximately a function of aᵢ = E[uᵢ²], with E[uᵢ²uⱼ²] = c·aᵢaⱼ (three times that for i = j).
         """
         moved = shift if view.stretch is None else view.stretch @ shift
         if view.radius is not None:
@@ -224,7 +224,7 @@ class Population:
         )
 
     def differences(self, repetition: int, k: int) -> Floats:
-        """Kendall's tau of n rows, spherical, less what few partners add to its sampling error along k directions."""
+        """Spherical Kendall's tau of n rows, without the extra sampling error of few partners along k directions."""
         key = ("differences", repetition, k)
         if key in self._found:
             return self._found[key]
@@ -250,8 +250,11 @@ class Population:
         return self._found[key]
 
     def _spread(self, k: int) -> float:
-        """How much the sign moment c of a difference varies, between k leading directions and the others, over how
-        much its expectation given one of its rows does, which is the covariance of two differences of a row."""
+        """A ratio of variances of the sign moment c of a difference, between k leading directions and the others.
+
+        The numerator is the variance of c. The denominator is that of its expectation given one of its rows, which is
+        the covariance of two differences with that row.
+        """
         k = min(k, self.d - 1)
 
         def find() -> Floats:
@@ -259,7 +262,7 @@ class Population:
             back = [_differences(rows, step) for step in steps]
             z = np.stack(back + [np.roll(z, -step, axis=0) for z, step in zip(back, steps, strict=True)], axis=1)
             a, b = z[:, :, :k], z[:, :, k:]
-            products = (a @ a.transpose(0, 2, 1)) * (b @ b.transpose(0, 2, 1))  # of c of two differences of a row
+            products = (a @ a.transpose(0, 2, 1)) * (b @ b.transpose(0, 2, 1))  # of c for two differences with one row
             same = float(np.einsum("ijj->", products))
             return np.array((2 * _PARTNERS - 1) * same / max(float(products.sum()) - same, 1e-300))
 
@@ -268,7 +271,7 @@ class Population:
     # --- means ---------------------------------------------------------------------------------------------------
 
     def mean(self, view: View) -> Floats:
-        """The mean moment of the population; of what a centre that is off adds the even part, over the drawn rows."""
+        """The mean moment of the population. For an error of the centre, its even part is averaged over drawn rows."""
         if view.shift is not None:
             mapped = Mapped.of(self._drawn, view.stretch)
             off = mapped.moved(view.shift)
@@ -293,7 +296,7 @@ class Population:
         return mean if not share else (1 - share) * mean + share * np.outer(outlier, outlier) / float(outlier @ outlier)
 
     def _axes(self, stretch: Floats | None) -> _Axes:
-        """The principal axes of rows after a linear map. The last ones are kept."""
+        """The principal axes of rows after a linear map. The last result is cached."""
         if stretch is None:
             return self._own_axes
         if self._latest_axes.stretch is None or not np.array_equal(self._latest_axes.stretch, stretch):
@@ -304,8 +307,8 @@ class Population:
     def _clipped(self, view: View, axes: _Axes) -> Floats:
         """The mean of w·x² along the axes, with w = min(1, radius²/|x|²), or of a transform.
 
-        If few of the rows are clipped and these are normal, E[x²] less (1 − w)·x² of the clipped ones; else by
-        regression on x²/|x|², whose mean is known.
+        If rows are normal and few are clipped, it is E[x²] minus the mean of (1 − w)·x² over the clipped ones.
+        Otherwise it is computed by regression on x²/|x|², whose mean is known.
         """
         same = self._plain is self._drawn and not self.exact
         mapped = self._mapped(0, view.stretch) if same else Mapped.of(self._plain, view.stretch)
@@ -325,14 +328,14 @@ class Population:
 
 
 def _with_covariance(rows: Floats, levels: Floats) -> Floats:
-    """Rows after the map that gives them mean 0 and these variances along the axes, nearest to none."""
+    """Rows after the smallest linear change that gives them mean 0 and these variances along the axes."""
     scaled = (rows - rows.mean(axis=0)) / np.sqrt(levels)
     values, vectors = np.linalg.eigh(scaled.T @ scaled / len(rows))
     return scaled @ ((vectors / np.sqrt(values)) @ vectors.T * np.sqrt(levels))
 
 
 def _differences(rows: Floats, step: int = 1) -> Floats:
-    """Signs of differences of rows that are so many apart."""
+    """Signs of differences of rows that are ``step`` apart."""
     return View().image(rows - np.roll(rows, step, axis=0))
 
 
@@ -341,7 +344,7 @@ def _lengths(rows: Floats) -> Floats:
 
 
 def _clear_change(now: Floats, before: Floats) -> Floats:
-    """Σ(zzᵀ − yyᵀ) where it stands out of its Monte Carlo error; the rest would be a second sampling error."""
+    """The entries of Σ(zzᵀ − yyᵀ) that exceed their Monte Carlo error; the others would add sampling error."""
     change = now.T @ now - before.T @ before
     # Σ(zᵢzⱼ − yᵢyⱼ)² = Σzᵢ²zⱼ² − 2Σ(zᵢyᵢ)(zⱼyⱼ) + Σyᵢ²yⱼ²
     squares, both, others = now**2, now * before, before**2
@@ -350,7 +353,7 @@ def _clear_change(now: Floats, before: Floats) -> Floats:
 
 
 def _smoothed(levels: Floats, mean: Floats) -> Floats:
-    """The ratio to the eigenvalue is a smooth function of it: means over equal ones, a low degree where they differ."""
+    """Smoothed means: their ratio to the eigenvalue is smooth in it (means over equal ones, else low degree)."""
     ratio, logs = mean / levels, np.log(levels)
     if np.ptp(logs) < 1e-9:
         return np.full_like(mean, mean.mean())

@@ -1,4 +1,4 @@
-"""A problem that a plan is for, checked, and runs of methods on it. Nothing private is looked at."""
+"""The checked problem of a plan, and runs of methods on it. No private data are read."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from dpeigen.stats.threads import single_blas
 
 __all__ = ["Problem", "Simulator", "planned"]
 
-_RUNS = 80, 40, 16  # by columns, at most
-_SMALL = 200_000  # numbers up to which even slow methods are quick
+_RUNS = 80, 40, 16  # the most runs, by columns
+_SMALL = 200_000  # numbers up to which even slow methods are fast
 _FEWEST, _FLOOR_RUNS = 5, 8
 
 
@@ -93,7 +93,7 @@ class Problem:
         return cls(task, rows, n, metric)
 
     def samples(self, seed: int) -> Samples:
-        """What is simulated."""
+        """The samples that are simulated."""
         if isinstance(self.rows, Resampled):
             return TableSamples(self.rows, self.n, seed)
         return EllipticalSamples(self.rows, self.task, self.n, seed)
@@ -106,23 +106,23 @@ class Problem:
 
     @property
     def repetitions(self) -> int:
-        """More where runs are cheap and differ more from each other."""
+        """The number of runs: more if runs are fast and vary more."""
         return by_columns(_RUNS, self.task.n_features)
 
     def runs(self, method: Method) -> int:
-        """Fewer where runs of the method are slow."""
+        """The number of runs of a method: fewer if it is slow."""
         slow = planned(method).slow
         return max(_FEWEST, self.repetitions // (min(slow, 6) if self.n * self.task.n_features <= _SMALL else slow))
 
 
 class Simulator:
-    """Runs of methods on one problem; keeps what runs at other ε have in common."""
+    """Runs of methods on one problem; caches what runs at different ε have in common."""
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         self.problem, self._samples = problem, problem.samples(seed)
 
     def errors(self, method: Method, task: Task, repetitions: int, precision: float = 0.0) -> Floats:
-        """Errors in so many runs, or in as many as give their mean this relative precision."""
+        """Errors in this many runs, or in as many as give their mean the relative precision."""
         metric, samples = self.problem.metric, self._samples
         with single_blas():  # the matrices are small: a second thread costs more than it saves
             apart = isinstance(method, OnePassMethod) and not samples.in_batches
@@ -131,11 +131,11 @@ class Simulator:
             return simulated_errors(method, task, samples, repetitions, metric, precision)
 
     def found(self, method: Method, task: Task, repetitions: int) -> list[Found]:
-        """What runs would release: directions, and variances and a centre where they are paid for."""
+        """What runs would release: directions and, if paid for, variances and a centre."""
         return list(simulated_runs(method, task, self._samples, repetitions))
 
     def distance(self, directions: Floats) -> float:
-        """From the truth."""
+        """The distance of directions from the true ones."""
         k = self.problem.task.n_components
         return DIRECTION_METRICS["sin_theta"](directions, np.eye(self.problem.task.n_features)[:k])
 
@@ -144,5 +144,5 @@ class Simulator:
 
 
 def planned(method: Method) -> Planned:
-    """How plans run a method that `modelled_method` has let pass, or that "auto" chose."""
+    """How plans run a method that `modelled_method` accepted, or that "auto" chose."""
     return method.planned or Planned()

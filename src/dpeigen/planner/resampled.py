@@ -1,12 +1,12 @@
-"""Rows drawn with replacement from a table that is public or synthetic: a population of any shape.
+"""Rows drawn with replacement from a public or synthetic table: a population with any distribution.
 
-n rows drawn with replacement from N are the N rows, each with a count; the counts are multinomial. So every sum over
-single rows is a weighted sum over the table, exact for every n, and no array has n rows. Pairs are made of the drawn
-rows where there are few, and else drawn from a fixed set of pairs of the table. Kendall's tau of many rows is that of
-the table plus the sampling error of some rows, scaled to n. Every question is asked of rows as its view shows them
-(`RowView.image`), so nothing about the shape of the rows is assumed.
+n rows drawn with replacement from N are the N rows with multinomial counts. So every sum over single rows is a weighted
+sum over the table, exact for every n, and no array has n rows. Pairs are made of the drawn rows if there are few;
+otherwise they are drawn from a fixed set of pairs of the table. Kendall's tau of many rows is that of the table plus
+the sampling error of some rows, scaled to n. Every question is asked about rows in its own view (`RowView.image`), so
+nothing is assumed about the distribution of the rows.
 
-The truth is that of the table: its principal axes and variances about the centre that was asked for.
+The truth is that of the table: its principal axes and variances about the given centre.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dpeigen.stats.spectrum import symmetric_eigh
 
 __all__ = ["Counts", "Resampled", "TableSamples"]
 
-_FEWEST, _MOST, _NUMBERS = 5000, 50_000, 1_000_000  # rows and pairs that are looked at, about so many numbers of them
-_COUNTED = 20_000  # terms up to which lengths are listed as often as they were drawn
-_TAU_ROWS, _TAU_TABLE = 1000, 4000  # rows all pairs of which are summed: of a sample, and of the table
+_FEWEST, _MOST, _NUMBERS = 5000, 50_000, 1_000_000  # rows and pairs used: least, most, and about this many numbers
+_COUNTED = 20_000  # up to this many terms, norms are listed as often as they were drawn
+_TAU_ROWS, _TAU_TABLE = 1000, 4000  # rows of which all pairs are summed: of a sample, and of the table
 _TALLIED = 20_000  # rows in histograms of columns
 Counts = NDArray[np.int64]
 
@@ -44,14 +44,14 @@ class Resampled:
     """A public table, and the truth about it: principal axes (columns) and variances about the origin."""
 
     table: Floats
-    n_rows: int  # of the table that was given; of very many rows some are taken at random
+    n_rows: int  # of the given table; if it has very many rows, some are sampled
     origin: Floats
     axes: Floats
     eigenvalues: Floats
 
     @classmethod
     def of(cls, like: Any, task: Task) -> Resampled:
-        """The table, checked. Errors quote no cell: somebody may have named a private table by mistake."""
+        """The checked table. Errors contain no cell: someone may have given a private table by mistake."""
         table = _read(like, task.n_features)
         given, most = len(table), _most(task.n_features)
         if given > most:
@@ -64,7 +64,7 @@ class Resampled:
 
     @property
     def covariance(self) -> Floats:
-        """In its own axes."""
+        """The covariance in its principal axes."""
         return np.diag(self.eigenvalues)
 
     @property
@@ -73,7 +73,7 @@ class Resampled:
 
 
 def _read(like: Any, d: int) -> Floats:
-    """All rows of a table in memory, of d columns and finite."""
+    """All rows of a table, in memory; checked to have d columns and finite entries."""
     must, source = f"a table of {d} columns and 2 rows or more", open_source(like)
     if source.n_features != d:
         raise ValueError(complain("like", "plan", must, f"{source.n_features} columns"))
@@ -116,7 +116,7 @@ class TableSamples(Samples):
         return rng.permutation(np.tile(table, (math.ceil(count / len(table)), 1))), self.rows.axes
 
     def pairs(self) -> Floats:
-        """A fixed set of pairs of the table's rows, one after the other; each row is in as many as any other."""
+        """A fixed set of pairs of the table's rows, as consecutive rows; every row is in equally many pairs."""
 
         def make() -> Floats:
             rng, table = made_up_generator(self.seed, 9), self.rows.table
@@ -140,7 +140,7 @@ class TableSamples(Samples):
 
 
 class _Drawn:
-    """The sample of a repetition, as the questions see it, in the table's own coordinates."""
+    """The sample of a repetition, in the table's own coordinates, as questions use it."""
 
     def __init__(self, samples: TableSamples, repetition: int) -> None:
         self._samples, self._repetition = samples, repetition
@@ -201,11 +201,11 @@ class _Drawn:
         return self._samples.kept(("sampled tau", self._repetition, _key(view), transform), make)
 
     def seen(self, view: RowView) -> tuple[Floats, Counts]:
-        """Rows (or pairs of them) as they are looked at, and how often each was drawn."""
+        """Rows (or pairs of them) in the view, and how often each was drawn."""
         if view.rows_per_term == 1:
             drawn = np.flatnonzero(self._counts)
             return view.image(self._samples.rows.table[drawn]), self._counts[drawn]
-        self._looks += 1  # every look at pairs pairs the rows anew
+        self._looks += 1  # every measurement with pairs draws a new pairing
         terms = self.terms(view)
         if terms <= _most(self._samples.rows.table.shape[1]):
             order = self._rng(4, self._looks).permutation(np.repeat(np.arange(len(self._counts)), self._counts))
@@ -223,13 +223,13 @@ class _Drawn:
 
 
 def _shortened(rows: Floats, radius: float | None) -> Floats:
-    """Rows clipped to the radius, or divided by their length where it is None."""
+    """Rows clipped to the radius; if it is None, divided by their norms."""
     lengths = np.maximum(row_norms(rows), 1e-300)
     factors = 1 / lengths if radius is None else np.minimum(1.0, radius / lengths)
     return rows * factors[:, None]
 
 
 def _key(view: RowView) -> object:
-    """What tells frames of differences apart: their centre does not matter."""
+    """A key for views; frames of differences with different centres are the same."""
     weights, box = getattr(view, "weights", None), getattr(view, "box", None)
     return None if weights is None else weights.tobytes(), None if box is None else np.stack(box).tobytes()

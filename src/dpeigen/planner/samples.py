@@ -1,8 +1,8 @@
 """What a plan simulates: n rows of an assumed population, in independent repetitions.
 
 `Samples` answer the questions of a method (`people`), make tables for methods that hold rows (`table`), and know the
-truth that errors are measured against. There are two: elliptical rows, whose moments are computed without drawing n
-rows (`planner.population`), and rows drawn from a table (`planner.resampled`).
+truth relative to which errors are measured. There are two kinds: elliptical rows, whose moments are computed without
+drawing n rows (`planner.population`), and rows drawn from a table (`planner.resampled`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["EllipticalSamples", "Sample", "Samples"]
 
 
 class Sample(People, Protocol):
-    """One sample of a population, and how its coordinates lie to the truth."""
+    """One sample of a population, and the relation of its coordinates to the true axes."""
 
     @property
     def origin(self) -> Floats:
@@ -39,14 +39,14 @@ class Sample(People, Protocol):
 class Samples(ABC):
     """Repetitions of n rows. Deterministic in its seed."""
 
-    in_batches: ClassVar[bool] = True  # whether its samples are cut into batches, for streams
+    in_batches: ClassVar[bool] = True  # whether its samples can be cut into batches, for streams
 
     def __init__(self, n: int, seed: int) -> None:
         self.n, self.seed = n, seed
         self._found: dict[object, Floats] = {}
 
     def kept(self, key: object, make: Callable[[], Floats]) -> Floats:
-        """What is made once for all budgets."""
+        """The cached result of ``make``, which is computed once for all budgets."""
         if key not in self._found:
             self._found[key] = make()
         return self._found[key]
@@ -54,7 +54,7 @@ class Samples(ABC):
     @property
     @abstractmethod
     def covariance(self) -> Floats:
-        """The true one, in its own axes; refuses where there is none."""
+        """The true covariance in its principal axes; refuses if there is none."""
 
     @abstractmethod
     def people(self, task: Task, repetition: int) -> Sample:
@@ -62,15 +62,15 @@ class Samples(ABC):
 
     @abstractmethod
     def table(self, task: Task, count: int, rng: Generator) -> tuple[Floats, Floats]:
-        """So many rows, and the true principal directions as the columns of a matrix."""
+        """``count`` rows, and the true principal directions as the columns of a matrix."""
 
     def whole(self, count: int, rng: Generator) -> tuple[Floats, Floats] | None:  # noqa: ARG002
-        """The same without sampling error, of so many rows or more; None where all methods agree on such rows."""
+        """The same without sampling error, with at least ``count`` rows; None if all methods agree on such rows."""
         return None
 
 
 class EllipticalSamples(Samples):
-    """Rows of an elliptical population, in a box of column bounds where the task has one."""
+    """Rows of an elliptical population, in the box of column bounds if the task has one."""
 
     def __init__(self, rows: Rows, task: Task, n: int, seed: int = 0) -> None:
         super().__init__(n, seed)

@@ -1,6 +1,6 @@
-"""Errors of a method on assumed rows: the method itself, asking a simulated curator (`planner.simulated`).
+"""Errors of a method on assumed rows: the method itself asks a simulated curator (`planner.simulated`).
 
-Methods that ask what no population knows without rows (`Planned.drawn`) run on drawn tables: `planner.tables`.
+Methods whose questions need actual rows (`Planned.drawn`) run on sampled tables: `planner.tables`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = [
     "simulated_runs",
 ]
 
-_SAMPLES = 80, 40, 12  # different draws, by columns; every repetition has noise of its own
-_AT_FIRST, _AT_A_TIME = (20, 20, 10), 10  # runs, before (by columns) and between looks at their standard error
+_SAMPLES = 80, 40, 12  # different samples, by columns; every repetition has its own noise
+_AT_FIRST, _AT_A_TIME = (20, 20, 10), 10  # runs before the first check of the standard error (by columns), and between
 DIRECTION_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
     "sin_theta": sin_theta,
     "projection_distance": lambda a, b: projection_distance(a, b) / math.sqrt(2 * len(a)),
@@ -44,25 +44,25 @@ COVARIANCE_METRICS: dict[str, Callable[[Floats, Floats], float]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What a run releases, in the true principal axes and from the true centre."""
+    """What a run releases, in the true principal axes and relative to the true centre."""
 
     directions: Floats
     covariance: Floats
-    variances: Floats | None  # along the directions, where they are paid for
-    center: Floats | None  # where a centre is paid for; its truth is 0
+    variances: Floats | None  # along the directions, if paid for
+    center: Floats | None  # if paid for; the true centre is 0
 
 
 def by_columns(counts: tuple[int, int, int], d: int) -> int:
-    """What is done how often with up to 20 columns, up to 60, and more."""
+    """The count for up to 20 columns, up to 60, or more."""
     return counts[(d > 20) + (d > 60)]
 
 
 def simulated_errors(
     method: Method, task: Task, samples: Samples, repetitions: int, metric: str = "sin_theta", precision: float = 0.0
 ) -> Floats:
-    """Errors of a checked method in so many runs on the assumed rows.
+    """Errors of a checked method in this many runs on the assumed rows.
 
-    Fewer runs are enough once the standard error of their mean, relative to it, is the precision.
+    Runs end earlier if the standard error of their mean, relative to the mean, is at most the precision.
     """
     truth, errors = np.eye(task.n_features)[: task.n_components], list[float]()
     first = by_columns(_AT_FIRST, task.n_features)
@@ -77,12 +77,12 @@ def simulated_errors(
 
 
 def _known(errors: list[float], precision: float) -> bool:
-    """Whether the standard error of the mean, relative to it, is the precision or less."""
+    """Whether the standard error of the mean, relative to the mean, is at most the precision."""
     return bool(np.std(errors) <= precision * math.sqrt(len(errors)) * np.mean(errors))
 
 
 def simulated_runs(method: Method, task: Task, samples: Samples, repetitions: int) -> Iterator[Found]:
-    """What so many runs of a checked method would release, on rows or on pairs of them as the method asks."""
+    """What this many runs of a checked method would release, on rows or on pairs of them as the method asks."""
     d = task.n_features
     for repetition in range(repetitions):
         rng = made_up_generator(samples.seed, repetition, d)  # the same for all n and ε: errors are smooth in them
@@ -116,7 +116,7 @@ def floor_errors(samples: Samples, task: Task, repetitions: int, metric: str) ->
 
 
 def _turned(people: Sample, matrix: Floats) -> Floats:
-    """A symmetric matrix from the coordinates of a sample to the true axes."""
+    """A symmetric matrix, converted from the coordinates of a sample to the true axes."""
     return people.in_eigenbasis(people.in_eigenbasis(matrix).T)
 
 

@@ -1,4 +1,4 @@
-"""How to split a budget between directions, variances, centre and radii, under the error model."""
+"""Choice of the shares of a budget for directions, variances, centre and radii, by the error model."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ __all__ = ["best_split", "split_loss"]
 
 _FACTORS = (0.25, 0.5, 2.0, 4.0)
 _MAIN = Purpose.MOMENT, Purpose.DIRECTIONS, Purpose.TAU, Purpose.EIGENVECTORS
-_WORTH = 0.97  # of the loss: not for less than runs can tell
+_WORTH = 0.97  # a new loss must be below this fraction: smaller differences are within the error of the runs
 _RUNS = 24
-_RANGE = 1 / 8, 8.0  # of factors
+_RANGE = 1 / 8, 8.0  # of the factors
 
 
 def best_split(
     method: str | Method, n_rows: int, n_features: int, n_components: int, *, rounds: int = 2, **facts: Any
 ) -> Method:
-    """Choose how a method should split its budget; give the result to an estimator.
+    """Choose how a method should split its budget; the result can be given to an estimator.
 
-    What is minimised is the mean square of three errors together: of the directions, of the last of the wanted
-    variances relative to itself, and of a paid centre relative to the root mean square length of a row. It tries
-    factors on one share after the other; shares of the noise on the directions themselves are the unit. What it finds
-    is kept if it is also better on rows and noise that it was not found with.
+    It minimises the mean square of three errors: of the directions, of the last of the wanted variances relative to
+    itself, and of a paid centre relative to the root mean square norm of a row. It tries factors on one share after the
+    other, relative to the shares of the directions. The result is kept only if it is also better on new rows and noise.
 
     Parameters
     ----------
     method : str or Method
         The method whose shares are chosen.
     n_rows : int
-        The number of rows. Under relation="add_remove" it is private, and a release shows its shares: it is then taken
-        as the nearest power of 2, and should be a guess made without the data.
+        The number of rows. Under relation="add_remove" it is private, but a release shows its shares: it is then
+        rounded to the nearest power of 2, and should be a guess made without the data.
     n_features : int
         The number of columns.
     n_components : int
@@ -85,7 +84,7 @@ def best_split(
 
 
 def split_loss(method: Method, problem: Problem, simulator: Simulator) -> float:
-    """The root of the mean squared errors of directions, variances and centre together."""
+    """The root mean square of the errors of directions, variances and centre together."""
     try:
         method.check(problem.task)
     except ValueError:

@@ -1,10 +1,10 @@
-"""Errors of methods that ask what no population knows without rows: runs on tables of moderate size.
+"""Errors of methods whose questions need actual rows: runs on sampled tables of moderate size.
 
-Such methods say so themselves (`Planned.drawn`); streams are run like this where the population is a table. The drawn
-table has at most some thousand rows. Where it stands for n rows, the budget is raised so that noise is as large beside
-m rows as it would be beside n, and the larger sampling error of m rows, which runs without noise show, is taken off:
-e² = e_m² − s_m²(1 − m/n). On rows that are not elliptical a method may measure something else than what is asked for;
-that part of the error stays whatever n is, and is not taken off.
+Such methods say so themselves (`Planned.drawn`); streams are run like this too if the population is a table. The
+sampled table has m rows, at most some thousands. If it represents n rows, the budget is raised so that noise relative
+to m rows is as large as it would be relative to n. The larger sampling error s_m of m rows, estimated by runs without
+noise, is subtracted: e² = e_m² − s_m²(1 − m/n). On rows that are not elliptical a method may estimate something else
+than was asked for. That part of the error does not depend on n and is not subtracted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from dpeigen.sources import ArraySource
 
 __all__ = ["table_errors"]
 
-_FEWEST, _MOST, _NUMBERS = 2000, 20_000, 300_000  # rows of a table, about so many numbers of them
-_WITHOUT_NOISE = 30.0  # times the μ of a run
-_MOST_MU = 20.0  # noise of more is nothing beside a table, and budgets end there
+_FEWEST, _MOST, _NUMBERS = 2000, 20_000, 300_000  # least and most rows of a table, and about this many numbers
+_WITHOUT_NOISE = 30.0  # factor on the μ of a run
+_MOST_MU = 20.0  # with a larger μ noise is negligible, and no budget is larger
 _FLOOR_RUNS = 3
 
 
 def table_errors(method: Method, task: Task, samples: Samples, repetitions: int, metric: str) -> Floats:
-    """Errors of the method itself on drawn tables."""
+    """Errors of the method itself on sampled tables."""
     n, d, planned = samples.n, task.n_features, method.planned or Planned()
     m = min(n, planned.larger * int(np.clip(_NUMBERS // d, _FEWEST, _MOST)))
     if m == n:
@@ -55,7 +55,7 @@ def table_errors(method: Method, task: Task, samples: Samples, repetitions: int,
     quiet = _with_mu(short, _WITHOUT_NOISE * mu)
 
     def sampling() -> Floats:
-        """The mean square of what the sampling of m rows does: errors without noise, less what no rows would remove."""
+        """The mean squared sampling error of m rows: errors without noise, minus the part that does not depend on n."""
         drawn = _on_tables(method, quiet, samples, m, _FLOOR_RUNS, metric)
         return np.array(max(float(np.mean(drawn**2)) - _lasting(method, quiet, samples, metric), 0.0))
 
@@ -66,9 +66,9 @@ def table_errors(method: Method, task: Task, samples: Samples, repetitions: int,
 
 
 def _lasting(method: Method, task: Task, samples: Samples, metric: str) -> float:
-    """The squared error on rows that have no sampling error: a method may measure something else than is asked for.
+    """The squared error without sampling error: a method may estimate something else than was asked for.
 
-    A stream sees every row once, so that its error on such rows is one of sampling too.
+    A stream sees every row once, so its error on such rows is a sampling error too.
     """
     rng = made_up_generator(task.n_features, 8)
     found = None if isinstance(method, OnePassMethod) else samples.whole(task.n_rows or 1, rng)

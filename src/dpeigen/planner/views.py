@@ -1,7 +1,8 @@
-"""How a moment looks at assumed rows, and sums over many rows after one linear map.
+"""Views of assumed rows, and sums over many rows after one linear map.
 
-Products with the map are what such sums cost. Rows are mapped once; lengths and weights for a centre that is off by s
-follow from |z − s|² = |z|² − 2z·s + |s|², and a sum of weighted (z − s)(z − s)ᵀ is one of zzᵀ and terms of rank 2.
+The cost of such sums is that of products with the map, so rows are mapped once. Norms and weights for an error s of the
+centre follow from |z − s|² = |z|² − 2z·s + |s|², and a sum of weighted (z − s)(z − s)ᵀ is one of zzᵀ plus terms of
+rank 2.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from dpeigen.stats.pairs import Transform
 
 __all__ = ["LEAST_LENGTH", "Mapped", "View"]
 
-LEAST_LENGTH = 1e-150  # whose square is a number, and one over it too
-_ROUNDING = 1e-14  # of squares, below which a difference of them is none
+LEAST_LENGTH = 1e-150  # its square and the reciprocal of that do not under- or overflow
+_ROUNDING = 1e-14  # relative differences of squares below this are rounding
 
 
 @dataclass(frozen=True)
 class View:
-    """How a moment looks at rows: a linear map of the eigenbasis (None: none), then a radius (None: signs).
+    """How a moment sees the rows: a linear map of the eigenbasis (None: none), then a radius (None: signs).
 
-    Or, in place of the radius, a transform of lengths in units of ``unit`` (`stats.generalised`).
+    Or, instead of the radius, a transform of norms in units of ``unit`` (`stats.generalised`).
     """
 
     radius: float | None = None
-    stretch: Floats | None = None  # rows times its transpose
-    shift: Floats | None = None  # what the centre is off by
+    stretch: Floats | None = None  # rows are multiplied by its transpose
+    shift: Floats | None = None  # the error of the centre
     transform: Transform | None = None
     unit: float = 1.0
 
@@ -40,26 +41,26 @@ class View:
         return images * self.factors(mapped.lengths(off))[:, None]
 
     def factors(self, lengths: Floats) -> Floats:
-        """What rows of these lengths are multiplied by."""
+        """The factors for rows of these norms."""
         if self.transform is not None:
             return self.transform.gains(lengths * self.unit) / lengths
         return 1 / lengths if self.radius is None else np.minimum(1.0, self.radius / lengths)
 
     @property
     def plain_signs(self) -> bool:
-        """Whether rows are divided by their length."""
+        """Whether rows are divided by their norms."""
         return self.radius is None and self.transform is None
 
     @property
     def key(self) -> object | None:
-        """What tells it apart, where it is likely to be asked for again."""
+        """A key for caching, if the view is likely to be used again."""
         known = self.stretch is not None or self.shift is not None or self.transform is not None
         return None if known else ("moment", self.radius)
 
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """Rows z after a linear map, and their squared lengths."""
+    """Rows z after a linear map, and their squared norms."""
 
     rows: Floats
     stretch: Floats | None
@@ -71,7 +72,7 @@ class Mapped:
         return cls(mapped, stretch, np.einsum("ij,ij->i", mapped, mapped))
 
     def made_by(self, stretch: Floats | None) -> bool:
-        """Whether this is the map."""
+        """Whether the rows were mapped by ``stretch``."""
         if self.stretch is None or stretch is None:
             return self.stretch is stretch
         return np.array_equal(self.stretch, stretch)
@@ -83,7 +84,7 @@ class Mapped:
     def moved(self, shift: Floats | None) -> Floats | None: ...
 
     def moved(self, shift: Floats | None) -> Floats | None:
-        """A shift of the rows before the map, after it."""
+        """The image of a shift under the map."""
         return shift if shift is None or self.stretch is None else self.stretch @ shift
 
     def lengths(self, off: Floats | None) -> Floats:
@@ -105,7 +106,7 @@ class Mapped:
         opposite: Floats | None = None,
         plain: Floats | None = None,
     ) -> Floats:
-        """Σ of weighted (z − off)(z − off)ᵀ, and with weights of their own of (z + off)(z + off)ᵀ and of zzᵀ."""
+        """Σ of weighted (z − off)(z − off)ᵀ, plus (z + off)(z + off)ᵀ and zzᵀ with their own weights."""
         total = weights
         for other in (opposite, plain):
             total = total if other is None else total + other

@@ -1,10 +1,10 @@
-"""Pictures of what may be shown: releases, score maps, ledgers and results, after scikit-learn's display convention.
+"""Pictures of releases, score maps, ledgers and public results, after scikit-learn's display convention.
 
 Guarantee: everything drawn is a function of a `Release`, a `ScoreMap`, a ledger or public results, so a picture costs
-nothing and may be shown to anyone who may see those. No display takes rows; the cloud of a biplot is synthetic,
-drawn from the release, and says so. The caption states (ε, δ), and what is not private carries a mark across the
-picture. Numbers have their intervals, and what cannot be distinguished from noise is not drawn as a result. Colours
-follow the background, light or dark. matplotlib is imported when a picture is drawn, not before.
+nothing and may be shown to anyone who may see those. No display takes rows. The points of a biplot are synthetic rows
+drawn from the release, and the picture says so. The caption states (ε, δ). A picture that is not private has a mark
+across it. Numbers have their intervals, and results that cannot be distinguished from noise are not drawn as results.
+Colours follow the background, light or dark. matplotlib is imported only when a picture is drawn.
 
 >>> from dpeigen.plotting import ScreeDisplay
 >>> ScreeDisplay.from_release("rows")

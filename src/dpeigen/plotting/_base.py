@@ -31,14 +31,14 @@ __all__ = [
 
 D = TypeVar("D", bound="Display")
 
-CAPTION = "dpeigen-caption"  # by which the caption is found among the texts of a picture
+CAPTION = "dpeigen-caption"  # the id of the caption among the texts of a picture
 _CAPTION = 9.0  # points
 MARKERS = "osD^vPX"
 
 
 @dataclass(frozen=True)
 class Colours:
-    """Okabe and Ito's palette, which colour-blind readers can tell apart, for a light or a dark background."""
+    """Okabe and Ito's palette, which colour-blind readers can distinguish, for a light or a dark background."""
 
     blue: str = "#0072B2"
     light: str = "#B8D4E8"
@@ -52,7 +52,7 @@ class Colours:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """For one line after another."""
+        """Colours for a series of lines."""
         return (self.blue, self.vermillion, self.green, self.orange, self.purple, self.sky, self.grey)
 
 
@@ -63,7 +63,7 @@ _DARK = Colours(
 
 
 def colours(ax: Axes) -> Colours:
-    """Those that fit the background of the axes: ``plt.style.use("dark_background")`` gives a dark figure."""
+    """The colours for the background of the axes: ``plt.style.use("dark_background")`` gives a dark figure."""
     from matplotlib.colors import to_rgba
 
     face, whole = to_rgba(ax.get_facecolor()), to_rgba(ax.figure.get_facecolor())
@@ -135,14 +135,14 @@ class Display(ABC):
 
 
 def characters(ax: Axes, size: float, share: float) -> int:
-    """How many characters of so many points have room on a share of the width of the axes, about."""
+    """About how many characters of this size in points fit into this share of the width of the axes."""
     figure = ax.get_figure(root=True) if hasattr(ax.figure, "get_figure") else ax.figure
     inches = float(figure.get_size_inches()[0]) * float(ax.get_position().width)  # type: ignore[union-attr]
     return max(8, int(share * inches * 72 / (0.55 * size)))
 
 
 def _wrapped(caption: str, width: int) -> str:
-    """Lines that are no wider than the axes: a longer one would take the room from them."""
+    """The caption in lines no wider than the axes: a longer line would make the axes smaller."""
     return "\n".join("\n".join(wrap(line, width)) for line in caption.splitlines())
 
 
@@ -155,12 +155,12 @@ def never_formulas(ax: Axes) -> None:
 
 
 def neighbours(guarantee: Guarantee) -> str:
-    """What the promise is about."""
+    """What neighbouring tables are, for the caption."""
     return clean(guarantee.neighbours)
 
 
 def must_be(value: Any, kind: type, name: str, owner: str) -> None:
-    """Refuse anything else without showing it: it may be rows."""
+    """Refuse an object of another type without showing it: it may be rows."""
     if not isinstance(value, kind):
         raise TypeError(
             f"The '{name}' parameter of {owner} must be a {kind.__name__}. "

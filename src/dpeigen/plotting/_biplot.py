@@ -1,4 +1,4 @@
-"""The biplot of a release: how columns take part in the first two components, over synthetic rows."""
+"""The biplot of a release: the loadings of columns on the first two components, over synthetic rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BiplotDisplay"]
 
 _MOST_LABELS = 10
 _LABEL = 9.0  # points
-_SIDE, _PLACE = 1.85, 1.12  # where the side ends that belongs to labels, and where they begin, in halves of the cloud
+_SIDE, _PLACE = 1.85, 1.12  # where the margin for labels ends, and where labels begin, in half-widths of the cloud
 _CLOUD = 400  # synthetic rows behind a biplot
 
 
@@ -99,7 +99,7 @@ class BiplotDisplay(ReleaseDisplay):
 
 
 def _frame(ax: Axes, half: Floats) -> None:
-    """Axes through the origin that end with the cloud; what is beside it belongs to the labels."""
+    """Axes through the origin that end with the cloud; the margin beside it is for the labels."""
     width, height = map(float, half)
     ax.set(xlim=(-width, width), ylim=(-height, height))
     ax.set_xticks([tick for tick in ax.get_xticks() if abs(tick) <= width])

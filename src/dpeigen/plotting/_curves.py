@@ -133,7 +133,7 @@ class PrivacyUtilityDisplay(Display):
         ax.legend(frameon=False, fontsize=9)
 
     def _narrow(self) -> bool:
-        """Whether the errors span so little that the marks between powers of ten are needed."""
+        """Whether the range of errors is so small that tick marks between powers of ten are needed."""
         values = np.concatenate([np.concatenate(curve[1:]) for curve in self.curves.values()])
         values = values[values > 0]
         return bool(len(values) and values.max() < 20 * values.min())
@@ -147,7 +147,7 @@ def _plain(value: float, _: float) -> str:
 
 
 def _columns(results: Any, names: Iterable[str]) -> dict[str, list[Any]]:
-    """The named columns of whatever holds them."""
+    """The columns with these names, from any kind of table."""
     owner, names = "PrivacyUtilityDisplay", list(names)
     try:
         if isinstance(results, Mapping) or hasattr(results, "columns"):

@@ -1,4 +1,4 @@
-"""The picture of a score map: the private density, the centres of the classes, and beside it what the axes mean."""
+"""The picture of a score map: the private density, the centres of the classes, and the loadings of both axes."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ __all__ = ["ScoreMapDisplay"]
 
 _MOST_LOADINGS = 12
 _FONT = 9.0  # points
-_FINER = 4  # times the cells, for lines
+_FINER = 4  # how many times finer than the cells contour lines are drawn
 _INSIDE = 0.5  # the share of a class inside its contour
 
 
 class ScoreMapDisplay(Display):
-    """A score map: the density of all rows in shades, centres of the classes that stand out of the noise by name.
+    """A score map: the density of all rows, and the named centres of classes that can be distinguished from noise.
 
-    A cross at a centre is one deviation of its noise. With a density for each class the line around a name holds half
-    of that class. On a new figure the loadings of both components are drawn beside the map.
+    A cross at a centre is one standard deviation of its noise. With a density for each class, the line around a name
+    contains half of that class. On a new figure the loadings of both components are drawn beside the map.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class ScoreMapDisplay(Display):
 
 
 def _name(ax: Axes, points: Floats, names: list[str]) -> None:
-    """Names beside points, each at the first of some places where it covers no other name."""
+    """Names beside points, each at the first of several positions where it covers no other name."""
     from matplotlib.patheffects import withStroke
 
     figure = ax.get_figure()

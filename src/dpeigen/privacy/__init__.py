@@ -50,7 +50,7 @@ __all__ = [
     "shuffled_epsilon",
 ]
 
-# What needs SciPy waits until it is used: the local client does without.
+# Modules that need SciPy are imported on first use: the local client works without SciPy.
 __getattr__, __dir__ = lazy(
     __name__,
     {

@@ -1,15 +1,15 @@
-"""What several spends cost together.
+"""Composition: the cost of several spends together.
 
-Gaussian spends compose exactly: μ² = Σμᵢ² (Dong, Roth, Su 2022, Corollary 3.3), adaptively too. A pure ε₀ step is
+Gaussian spends compose exactly: μ² = Σμᵢ² (Dong, Roth, Su 2022, Corollary 3.3), also adaptively. A pure ε₀ step is
 dominated by randomised response, whose privacy loss is +ε₀ with probability p = e^ε₀/(1+e^ε₀) under the first data
 set and −ε₀ otherwise (Kairouz, Oh, Viswanath 2015). Dominating pairs compose (Zhu, Dong, Wang 2022), so Gaussian and
 pure spends together have the exact worst-case profile
 
     δ(ε) = E_loss[ δ_Gauss(ε − loss) ],   the expectation over the 2^m signs of the m pure steps.
 
-`ApproximateCost` spends add up on top. This closed form is what the library calibrates with; it needs no
-optional package, and results do not depend on what is installed. `compose_pld` prices the same spends through
-dp-accounting's privacy-loss distributions, as an independent check and for long lists of pure spends.
+The ε and δ of `ApproximateCost` spends are added to that. The library calibrates with this closed form, which needs no
+optional package, so results do not depend on what is installed. `compose_pld` computes the same with dp-accounting's
+privacy-loss distributions, as an independent check and for long lists of pure spends.
 
 >>> round(compose([Spend("a", "m", GaussianCost(0.3)), Spend("b", "m", GaussianCost(0.4))], delta=1e-5), 4)
 1.9931
@@ -49,7 +49,7 @@ __all__ = [
     "log_mixed_delta",
 ]
 
-_MAX_SIGNS = 12  # 2^12 sign patterns at most; longer lists of pure spends are summed pairwise-safely (basic) instead
+_MAX_SIGNS = 12  # 2^12 sign patterns at most; the ε of longer lists of pure spends are added (basic composition)
 
 
 def _log_sum_exp(values: list[float]) -> float:
@@ -66,7 +66,7 @@ def _loss_distribution(pure: Iterable[float]) -> list[tuple[float, float]]:
     patterns = []
     for signs in itertools.product((1.0, -1.0), repeat=len(pure)):
         loss = math.fsum(s * e for s, e in zip(signs, pure, strict=True))
-        # ln(e^ε/(1+e^ε)) for +, and ε less for −
+        # ln(e^ε/(1+e^ε)) for +, and that minus ε for −
         log_probability = math.fsum([*kept, (loss - total) / 2])
         patterns.append((loss, log_probability))
     return patterns
@@ -86,7 +86,7 @@ def log_concentrated_delta(epsilon: float, rho: float) -> float:
 def log_mixed_delta(epsilon: float, mu: float, pure: Iterable[float], *, concentrated: bool = False) -> float:
     """ln δ(ε) of a μ-Gaussian (or, ``concentrated``, μ²/2-zCDP) spend, μ = 0 for none, together with pure spends.
 
-    For every outcome of the pure steps, with privacy loss l, what follows adds at most its own δ(ε − l).
+    For every outcome of the pure steps, with privacy loss l, the other steps add at most their δ(ε − l).
     """
 
     def main(rest: float) -> float:
@@ -103,7 +103,7 @@ def log_mixed_delta(epsilon: float, mu: float, pure: Iterable[float], *, concent
 
 @dataclass(frozen=True)
 class _Total:
-    """Spends by kind. Gaussian ones join concentrated ones as μ²/2-zCDP where there are any."""
+    """Totals of spends by kind. If any spend is concentrated, Gaussian spends are counted as μ²/2-zCDP too."""
 
     mu: float
     concentrated: bool
@@ -146,12 +146,12 @@ def compose_delta(spends: Iterable[Spend], epsilon: float) -> float:
     return _composed_delta(tuple(spend.cost for spend in spends), epsilon)
 
 
-@lru_cache(maxsize=512)  # a fit asks for the same several times
+@lru_cache(maxsize=512)  # a fit asks for the same values several times
 def _composed_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
     total = _sort(costs)
     if total.mu == 0 and math.fsum(total.pure) + total.epsilon <= epsilon:
         return total.delta
-    # Never 0 from here on, though it may underflow: Gaussian noise must not pass for pure privacy.
+    # Never 0, even if it underflows: Gaussian noise must not be reported as pure privacy.
     return min(1.0, total.delta + max(math.exp(total.log_delta(epsilon)), 5e-324))
 
 
@@ -168,7 +168,7 @@ def compose(spends: Iterable[Spend], delta: float) -> float:
     Returns
     -------
     float
-        ε; infinite where no ε is enough.
+        ε; infinite if no ε is enough.
     """
     spends = list(spends)
     total = _sort([spend.cost for spend in spends])
@@ -190,7 +190,7 @@ def compose(spends: Iterable[Spend], delta: float) -> float:
     return high
 
 
-# Lattice statistics are scaled so that every Gaussian share has at least this sensitivity in grid steps.
+# Lattice statistics are scaled so that their sensitivity for every Gaussian share is at least this, in grid steps.
 LEAST_SENSITIVITY = 2.0**32
 
 
@@ -215,12 +215,12 @@ def allocate(
     budget : Budget
         What all shares together may cost.
     pure : dict of name to float, default=None
-        Fractions of ε; these shares are ε-DP always.
+        Fractions of ε; these shares are always pure (ε-DP).
     main : dict of name to float
         Weights for the rest of the budget.
     sampled : dict of name to float, default=None
         Weights like the main ones, for exponential mechanisms: pure with δ = 0, else concentrated. Gaussian shares are
-        then counted as concentrated too, of which discrete noise needs no allowance.
+        then counted as concentrated too, so that discrete noise needs no allowance.
     coordinates : int, default=1
         How many numbers get discrete noise.
 
@@ -237,7 +237,7 @@ def allocate(
     steps = {name: budget.epsilon * fraction for name, fraction in pure.items()}
     costs: dict[K, Cost] = {name: PureCost(step) for name, step in steps.items()}
     if budget.is_pure:
-        # Rounding never adds up to more than the whole, however little of it is left.
+        # Rounded down, so that the shares never add up to more than the budget, however little is left.
         left = budget.epsilon * (1 - 2**-45) - math.fsum(steps.values())
         return costs | {name: PureCost(left * w / weight) for name, w in (*main.items(), *sampled.items())}
     if sampled:
@@ -248,7 +248,7 @@ def allocate(
     return costs | {name: GaussianCost(mu * math.sqrt(w / weight)) for name, w in main.items()}
 
 
-@lru_cache(maxsize=512)  # the same splits are asked for again and again
+@lru_cache(maxsize=512)  # the same splits are asked for many times
 def _largest_rho(budget: Budget, pure: tuple[float, ...]) -> float:
     def log_delta(mu: float) -> float:
         return log_mixed_delta(budget.epsilon, mu, pure, concentrated=True)
@@ -292,7 +292,7 @@ def compose_pld(spends: Iterable[Spend], delta: float) -> float:
         ε.
     """
     try:
-        from dp_accounting.pld import common, privacy_loss_distribution  # 1-2 s to import: only here
+        from dp_accounting.pld import common, privacy_loss_distribution  # takes 1-2 s, so it is imported only here
     except ImportError as error:
         raise ImportError("compose_pld needs dp-accounting: pip install 'dpeigen[accounting]'") from error
     total = privacy_loss_distribution.identity()

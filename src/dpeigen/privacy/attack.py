@@ -1,4 +1,4 @@
-"""A guarantee translated for people: how often the best attacker is right about one row.
+"""The meaning of a guarantee: the probability with which the best attacker guesses right about one row.
 
 >>> round(best_guess(1.0, 0.0), 3), round(best_guess(1.0, 0.0, prior=0.1), 3)
 (0.731, 0.9)
@@ -16,9 +16,9 @@ __all__ = ["best_guess"]
 def best_guess(epsilon: float, delta: float, prior: float = 0.5) -> float:
     """Compute the highest probability of guessing right which of two neighbouring data sets was used, under (ε, δ)-DP.
 
-    A test with error rates (α, β) has β ≥ 1 − δ − e^ε·α and α ≥ 1 − δ − e^ε·β (Kairouz, Oh, Viswanath 2015), so the
-    best one is at a corner of that region: always one answer, right with the larger prior, or nearly so, or both rates
-    at (1 − δ)/(1 + e^ε).
+    A test with error rates (α, β) has β ≥ 1 − δ − e^ε·α and α ≥ 1 − δ − e^ε·β (Kairouz, Oh, Viswanath 2015). So the
+    best test is at a corner of that region: it (nearly) always gives the answer with the larger prior, or both error
+    rates are (1 − δ)/(1 + e^ε).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def best_guess(epsilon: float, delta: float, prior: float = 0.5) -> float:
     delta : float
         δ in [0, 1].
     prior : float, default=0.5
-        The attacker's probability of the first data set beforehand.
+        The attacker's prior probability of the first data set.
 
     Returns
     -------

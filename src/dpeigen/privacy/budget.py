@@ -1,8 +1,8 @@
 """Budgets and costs: frozen values that say what may be spent and what was spent.
 
-A `Budget` is a promise (ε, δ). A cost is what one mechanism really uses: `PureCost` for ε-DP, `GaussianCost` for
-μ-Gaussian DP (Dong, Roth, Su 2022), `ApproximateCost` for a bare (ε, δ). A `Spend` names one share. `accounting`
-prices spends; nothing here touches data.
+A `Budget` is an upper limit (ε, δ). A cost is what one mechanism uses: `PureCost` for ε-DP, `GaussianCost` for
+μ-Gaussian DP (Dong, Roth, Su 2022), `ConcentratedCost` for zCDP, `ApproximateCost` for (ε, δ) alone. A `Spend` is one
+share with its purpose. `accounting` composes spends. Nothing here touches data.
 
 >>> Budget(1.0, 1e-6).split(0.25, 0.75)
 (Budget(epsilon=0.25, delta=2.5e-07), Budget(epsilon=0.75, delta=7.5e-07))
@@ -45,14 +45,14 @@ class Relation(str, Enum):
 
     @classmethod
     def parse(cls, value: Any, owner: str = "dpeigen") -> Relation:
-        """Read a relation from the enum or its word.
+        """Read a relation from a member of the enum or its text.
 
         Parameters
         ----------
         value : Relation or str
             "replace" or "add_remove".
         owner : str, default="dpeigen"
-            Whose parameter it is, for the message.
+            The object whose parameter it is, for the message.
 
         Returns
         -------
@@ -72,7 +72,7 @@ class Relation(str, Enum):
 
 @dataclass(frozen=True)
 class Budget:
-    """An (ε, δ) budget. Addition is basic composition; ``≤`` holds when both parts do.
+    """An (ε, δ) budget. Addition is basic composition; ``≤`` compares ε and δ, and both must hold.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Budget:
         total = math.fsum(weights)
         shares = [Budget(self.epsilon * w / total, self.delta * w / total) for w in weights]
         if math.fsum(s.epsilon for s in shares) > self.epsilon or math.fsum(s.delta for s in shares) > self.delta:
-            down = 1 - 2**-50  # rounding of the shares must never add up to more than the whole
+            down = 1 - 2**-50  # rounded down, so that the shares never add up to more than the budget
             shares = [Budget(s.epsilon * down, s.delta * down) for s in shares]
         return tuple(shares)
 
@@ -191,7 +191,7 @@ class ConcentratedCost:
 
 @dataclass(frozen=True)
 class ApproximateCost:
-    """The cost of a mechanism that is (ε, δ)-DP, of which nothing sharper is known.
+    """The cost of a mechanism that is only known to be (ε, δ)-DP.
 
     Parameters
     ----------
@@ -222,14 +222,14 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def pure_epsilon(cost: Cost) -> float:
-    """The ε of a pure cost; a mechanism that needs one is handed nothing else."""
+    """The ε of a pure cost. Any other kind is a programming error."""
     if not isinstance(cost, PureCost):
         raise TypeError(f"this mechanism is paid for in pure ε, not by {cost}")
     return cost.epsilon
 
 
 def gaussian_share(cost: Cost) -> float:
-    """The μ of a Gaussian cost; a mechanism that needs one is handed nothing else."""
+    """The μ of a Gaussian cost. Any other kind is a programming error."""
     if not isinstance(cost, GaussianCost):
         raise TypeError(f"Gaussian noise is paid for in μ, not by {cost}")
     return cost.mu

@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
-# Relative safety on every solved-for μ: far above the solver's tolerance and the rounding of the profile (≤ 1e-9
-# over the supported range, see tests), far below anything a user could notice.
+# Every μ that is solved for is reduced by this relative margin. It is far above the solver's tolerance and the rounding
+# of the profile (≤ 1e-9 over the supported range, see tests), and far too small to matter to a user.
 _SAFETY = 1e-8
 
 
@@ -49,7 +49,7 @@ def log_gaussian_delta(epsilon: float, mu: float) -> float:
         direct = math.exp(log_ndtr(-t)) - math.exp(epsilon + log_ndtr(-t - mu))
         return math.log(max(direct, 5e-324))
     if mu < 1e-5:
-        # Too close for a difference. Mills' slope is s·m(s) − 1; the midpoint's error is of order μ².
+        # A difference would cancel. The slope of Mills' ratio is s·m(s) − 1; the error of the midpoint rule is O(μ²).
         s = t + mu / 2
         gap = max(mu * (1.0 - s * _mills(s)), 5e-324)
     else:
@@ -76,7 +76,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def largest_mu(log_delta_of_mu: Callable[[float], float], log_delta: float) -> float:
-    """The largest μ whose profile stays at or below the target, found from the safe side."""
+    """The largest μ whose profile stays at or below the target, rounded down."""
     high = 1.0
     while log_delta_of_mu(high) < log_delta:
         high *= 2
@@ -118,7 +118,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return _largest_gaussian_mu(epsilon, delta)
 
 
-@lru_cache(maxsize=512)  # a fit asks for the same several times, a plan very often
+@lru_cache(maxsize=512)  # a fit asks for the same values several times, a plan very often
 def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
     return largest_mu(lambda mu: log_gaussian_delta(epsilon, mu), math.log(delta))
 
@@ -171,7 +171,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     return check_positive("sensitivity", sensitivity, "gaussian_sigma") / gaussian_mu(epsilon, delta)
 
 
-# --- from the continuous Gaussian to the discrete one that is really drawn ---------------------------------------
+# --- from the continuous Gaussian to the discrete one that is actually drawn -------------------------------------
 
 _TAIL = 64.0  # half-width, in standard deviations, of the set on which the two noises are compared
 
@@ -183,10 +183,10 @@ def discrete_allowance(sigma: float, coordinates: int) -> tuple[float, float]:
     has mass φ_σ(k)·I(k) at k, I(k) = 2∫₀^½ e^{−u²/2σ²} cosh(ku/σ²) du, and e^{−1/8σ²} ≤ I(k) ≤ cosh(k/2σ²) ≤
     e^{k²/8σ⁴}. The discrete Gaussian has mass φ_σ(k)/Σφ_σ(j), and the sum is within 4·exp(−2π²σ²) of 1 (Poisson
     summation). So for every outcome whose m coordinates lie within t = 64 standard deviations the two probabilities
-    agree within e^{±η}, η = m·(t² + 1)/8σ² + 4m·exp(−2π²σ²); what lies outside has probability at most τ =
-    2m·exp(−t²/2 + t/σ) under either. Then for neighbours x, y and any event S, with C the rounded continuous and D
-    the discrete mechanism, D_x(S) ≤ e^η(e^ε′(e^η D_y(S) + τ) + δ′) + τ, that is (ε′ + 2η, e^η δ′ + τ(1 +
-    e^{η+ε′}))-DP.
+    agree within e^{±η}, η = m·(t² + 1)/8σ² + 4m·exp(−2π²σ²). All other outcomes together have probability at most
+    τ = 2m·exp(−t²/2 + t/σ) under either. Let C be the rounded continuous and D the discrete mechanism. Then for
+    neighbours x, y and any event S, D_x(S) ≤ e^η(e^ε′(e^η D_y(S) + τ) + δ′) + τ, that is, D is (ε′ + 2η,
+    e^η δ′ + τ(1 + e^{η+ε′}))-DP.
     """
     if sigma < 100.0:
         raise ValueError(

@@ -1,19 +1,18 @@
-"""Exact discrete Gaussians of an integer scale, from random 64-bit words, in NumPy alone.
+"""Exact discrete Gaussians with an integer scale, from random 64-bit words, with NumPy alone.
 
-Written here because a device that randomises its own row has NumPy and nothing else, and because OpenDP draws one
-number at a time, 40 times slower: at 300 columns that takes longer than all the rest of a fit. Exact means: the mass of
+Reasons for our own sampler: a device that randomises its own row has NumPy and nothing else, and OpenDP draws one
+number at a time, which is 40 times slower (at 300 columns, longer than the rest of a fit). Exact means that the mass of
 n is exactly proportional to exp(−n²/2s²), given that the words are uniform and independent.
 
-How: n = ±(k·s + j) with 0 ≤ j < s. Propose a sign, k with probability 2^−(k+1) (zeros at the end of a word) and j
-uniform (a word modulo s, drawn again above the last multiple of s), and accept with probability
+Algorithm: n = ±(k·s + j) with 0 ≤ j < s. Propose a sign, k with probability 2^−(k+1) (the zeros at the end of a word)
+and j uniform (a word modulo s, drawn again above the last multiple of s), and accept with probability
 
     exp(−((k + j/s)² − 1)/2) · 2^(k−1),
 
-which is at most 1 (reached at k = 1, j = 0), and √e/4·√(π/2) = 0.52 on average; minus zero is refused, so that zero is
-not counted twice. To accept is to find a uniform number below that probability. The first 63 bits of the uniform
-number are compared with the probability in floating point; only if the two are closer than 2^−36, relatively, which
-floating point's error of below 2^−38 cannot decide, are more bits drawn and compared in decimal arithmetic with as many
-digits as it takes.
+which is at most 1 (reached at k = 1, j = 0), and √e/4·√(π/2) = 0.52 on average. Minus zero is rejected, so that zero is
+not counted twice. A proposal is accepted if a uniform number is below that probability. The first 63 bits of the
+uniform number are compared with the probability in floating point, whose relative error is below 2^−38. Only if the two
+are relatively closer than 2^−36, more bits are drawn and compared in decimal arithmetic with as many digits as needed.
 
 >>> from dpeigen.privacy.randomness import DeviceRandomness
 >>> abs(float(DeviceRandomness().discrete_gaussian(2.0**40, 1000).std()) / 2**40 - 1) < 0.2
@@ -34,12 +33,12 @@ from dpeigen._types import Integers
 __all__ = ["LARGEST_SCALE", "MARGIN", "Source", "Words", "sample"]
 
 Words = NDArray[np.uint64]
-Source = Callable[[int], Words]  # how many words → that many, uniform and independent
+Source = Callable[[int], Words]  # takes a number n and returns n uniform, independent words
 
 MARGIN = 2.0**-36
 LARGEST_SCALE = 2**56
 _ACCEPTED = 0.5
-_MOST_AT_ONCE = 2**16  # proposals: they stay in the cache, which is five times as fast
+_MOST_AT_ONCE = 2**16  # proposals that fit into the cache, which is five times as fast
 _LOW = np.uint64(2**63 - 1)
 
 
@@ -58,7 +57,7 @@ def sample(scale: int, size: int, words: Source, *, margin: float = MARGIN) -> I
 
 
 def _proposals(scale: int, batch: int, words: Source, margin: float) -> Integers:
-    """The accepted ones of a batch of proposals."""
+    """The accepted values of a batch of proposals."""
     shape, place, uniform = words(3 * batch).reshape(3, batch)
     negative = shape >> np.uint64(63) == 1
     k = _trailing_zeros(shape & _LOW, words)
@@ -75,7 +74,7 @@ def _proposals(scale: int, batch: int, words: Source, margin: float) -> Integers
 
 
 def _trailing_zeros(low: Words, words: Source) -> Integers:
-    """How many zeros each word of 63 bits ends with; words that are all zero go on into the next."""
+    """The number of zeros at the end of each word of 63 bits; after a word of zeros, counting continues in another."""
     lowest = low & (~low + np.uint64(1))
     k = np.frexp(lowest.astype(np.float64))[1].astype(np.int64) - 1
     for i in np.flatnonzero(low == 0):
@@ -99,7 +98,7 @@ def _decide(k: int, j: int, scale: int, bits: int, words: Source) -> bool:
         exponent = context.divide(Decimal(scale * scale - n * n), Decimal(2 * scale * scale))
         probability = context.multiply(context.exp(exponent), context.power(Decimal(2), Decimal(k - 1)))
         target = context.multiply(probability, Decimal(2**length))
-        # Four operations, each right to half a unit of the last digit; the first one's error is multiplied by exp.
+        # Four operations, each correct to half a unit of the last digit; exp amplifies the error of the first.
         error = context.multiply(target, context.scaleb(abs(exponent) + 10, 1 - digits))
         if Decimal(bits + 1) <= context.subtract(target, error):
             return True

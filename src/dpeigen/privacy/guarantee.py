@@ -1,7 +1,7 @@
-"""The guarantee as an object: what is guaranteed, about whom, on which assumptions, and what it was spent on.
+"""The guarantee of a release: what is guaranteed, for whom, under which assumptions, and how the budget was spent.
 
-Every release carries one. It says (ε, δ), which data sets count as neighbours, whom one has to trust, whether the
-guarantee holds for every data set or only under a model, whether the noise was drawn exactly, and the budget split.
+Every release has one. It states (ε, δ), which data sets are neighbours, who must be trusted, whether the guarantee
+holds for every data set or only under a model, whether the noise was drawn exactly, and the shares of the budget.
 
 >>> from dpeigen.privacy.budget import PureCost
 >>> g = Guarantee(1.0, 0.0, Relation.REPLACE, "laplace", split=(Spend("moment", "laplace", PureCost(1.0)),))
@@ -42,7 +42,7 @@ _NUMERICS_WORDS = {
     "idealised": "idealised: proven for real-valued noise, drawn in floating point and rounded to a grid",
     "seeded": "seeded: not private (random_state was set; for tests and papers only)",
 }
-LARGEST_USUAL = 20.0  # a larger ε is questioned
+LARGEST_USUAL = 20.0  # a larger ε gives a warning
 MIXED = "factor analysis of mixed data"
 _ABOUT = {
     "covariance": "the covariance matrix of the columns",
@@ -57,7 +57,7 @@ _ABOUT = {
 
 
 class UnitWarning(UserWarning):
-    """The guarantee is for one row, and the names of columns suggest that someone may have several."""
+    """The guarantee protects one row, but the column names suggest that a person may have several."""
 
 
 class WeakBudgetWarning(UserWarning):
@@ -65,7 +65,7 @@ class WeakBudgetWarning(UserWarning):
 
 
 def weak_budget(epsilon: float, delta: float, n_units: int | None, unit: str = "row") -> str | None:
-    """What to say of a budget that protects little, from public facts; None where there is nothing to say.
+    """A warning about a budget that protects little, from public facts; None if there is nothing to warn about.
 
     >>> weak_budget(1.0, 1e-6, 5000) is None
     True
@@ -83,7 +83,7 @@ def weak_budget(epsilon: float, delta: float, n_units: int | None, unit: str = "
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-differential privacy, with everything one needs to judge it.
+    """(ε, δ)-differential privacy, with everything that is needed to judge it.
 
     Parameters
     ----------
@@ -92,13 +92,13 @@ class Guarantee:
     delta : float
         δ in [0, 1).
     relation : Relation
-        What neighbouring tables are: one row replaced, or one row added or removed.
+        The neighbouring relation: one row replaced, or one row added or removed.
     mechanism : str
-        The method that the noise belongs to.
+        The method that added the noise.
     split : tuple of Spend
         What each share of the budget was spent on. Together they cost at most (ε, δ).
     trust : {"central", "local", "shuffled"}
-        Who sees rows: the curator, nobody, or nobody who could tell whose they are.
+        Who sees rows: the curator, nobody, or nobody who could tell which person they belong to.
     basis : {"worst-case", "distributional", "none"}
         Whether the guarantee holds for every table, only under ``assumptions``, or not at all.
     numerics : {"exact", "idealised", "seeded"}
@@ -110,9 +110,9 @@ class Guarantee:
     notes : tuple of str
         Further remarks.
     estimand : str
-        What the release is about; "" where that is not stated.
+        What the release estimates; "" if that is not stated.
     unit : str
-        Whose data neighbours differ in: "row", or all rows that share a value of the column with this name.
+        What neighbours differ in: "row", or the name of a column; then all rows that share a value of it.
     """
 
     epsilon: float
@@ -126,8 +126,8 @@ class Guarantee:
     reference: str = ""
     assumptions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    estimand: str = ""  # what the release is about; "" where that is not stated
-    unit: str = "row"  # whose data one neighbour differs in: one row, or all rows that share a value of this column
+    estimand: str = ""  # what the release estimates; "" if that is not stated
+    unit: str = "row"  # what neighbours differ in: one row, or all rows that share a value of this column
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Guarantee"))
@@ -148,29 +148,30 @@ class Guarantee:
 
     @property
     def is_private(self) -> bool:
-        """False when the noise can be reproduced from a seed or the mechanism has no proof."""
+        """False if the noise can be reproduced from a seed, or if there is no proof."""
         return self.numerics != "seeded" and self.basis != "none"
 
     @property
     def about(self) -> str:
-        """What the release estimates, in words; "" where that is not stated."""
+        """What the release estimates, in words; "" if that is not stated."""
         return _ABOUT.get(self.estimand, self.estimand)
 
     @property
     def protected(self) -> str:
-        """What one neighbour differs in, in words: one row, or all rows of one unit."""
+        """What neighbours differ in, in words: one row, or all rows of one unit."""
         return "one row" if self.unit == "row" else f"all rows of one {self.unit!r}"
 
     @property
     def neighbours(self) -> str:
-        """What neighbouring tables are, in words."""
+        """The neighbouring relation in words."""
         return f"{self.protected} {'replaced' if self.relation is Relation.REPLACE else 'added or removed'}"
 
     @property
     def attack_words(self) -> str:
-        """The best attack in one sentence; "" where there is no guarantee without assumptions.
+        """The best attack in one sentence; "" if there is no worst-case guarantee.
 
-        Under add/remove it is about presence: other values are a removal and an addition, two steps away.
+        Under add/remove the attack is on presence in the table: changed values are a removal and an addition, two
+        steps.
         """
         if not self.is_private or self.basis != "worst-case":
             return ""
@@ -192,10 +193,10 @@ class Guarantee:
         return compose(self.split, self.delta) if self.split else self.epsilon
 
     def best_attack(self) -> float:
-        """Compute the highest probability with which anyone can tell two neighbouring data sets apart, prior one half.
+        """Compute the highest probability of guessing which of two neighbouring data sets was used, with prior 1/2.
 
-        It is (1 + TV)/2, TV the total variation distance: at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh, Viswanath
-        2015), and at most what the recorded shares compose to at ε = 0.
+        It is (1 + TV)/2, where TV is the total variation distance: at most (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh,
+        Viswanath 2015), and at most the δ of the recorded shares at ε = 0.
 
         Returns
         -------
@@ -258,7 +259,7 @@ class Guarantee:
         Returns
         -------
         Guarantee
-            Checked as a new one is.
+            The guarantee, checked like a new one.
         """
         rest = dict(data)
         rest["split"] = tuple(Spend.from_dict(s) for s in rest["split"])

@@ -9,7 +9,7 @@ Guarantees (σ and scales in grid steps; A an integer matrix, ‖·‖_F its Fro
   neighbouring pair differs by P − Q with P, Q positive semi-definite of trace summing to at most t. With d+1
   degrees of freedom the Wishart density is ∝ exp(−tr W/2s) on the cone, so moving it by P changes it by at most
   e^{tr P/2s} where it is positive; W₁ absorbs P and W₂ absorbs Q. Drawn in floating point: "idealised".
-- `perturb`: an integer vector plus exact discrete Gaussian (ℓ2) or Laplace (ℓ1) noise, whichever the cost asks for.
+- `perturb`: an integer vector plus exact discrete Gaussian (ℓ2) or Laplace (ℓ1) noise, depending on the kind of cost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_FEW = 128  # columns of which the places above the diagonal are kept
+_FEW = 128  # up to this many columns, the indices of the upper triangle are cached
 
 
 def _up(value: float) -> float:
@@ -62,7 +62,7 @@ def _mirror(diagonal: Integers, upper: Integers, d: int) -> Integers:
 
 
 def symmetric_gaussian(d: int, sigma: float, rng: Randomness, *, isometric: bool = True) -> Integers:
-    """Discrete Gaussian noise on symmetric d×d matrices: isotropic, or else σ on every entry of the upper triangle."""
+    """Discrete Gaussian noise on symmetric d×d matrices: isotropic, or with σ on every entry of the upper triangle."""
     diagonal = rng.discrete_gaussian(_up(sigma), d)
     off = sigma / math.sqrt(2) if isometric else sigma
     upper = rng.discrete_gaussian(_up(off), d * (d - 1) // 2) if d > 1 else diagonal[:0]
@@ -84,44 +84,44 @@ def matrix_laplace(d: int, scale: float, rng: Randomness) -> Floats:
 
 
 def continuous_grid(scale: float) -> int:
-    """The grid, a power of two, that a sum with continuous noise of this scale is rounded to.
+    """The grid, a power of two, to which a sum with continuous noise of this scale is rounded.
 
-    Noise drawn in floating point has 53 significant bits: its last ones are not random, and next to an exact integer
-    statistic they would give the statistic's last bits away. A grid of scale/256 is far above them (for d columns an
-    entry of the noise is known to about d·scale·2^−50) and far below the noise.
+    Noise drawn in floating point has 53 significant bits. Its last bits are not random, so added to an exact integer
+    they would reveal the integer's last bits. A grid of scale/256 is far coarser than those bits (for d columns an
+    entry of the noise is accurate to about d·scale·2^−50) and far finer than the noise.
     """
     return 2 ** max(0, math.floor(math.log2(scale)) - 8)
 
 
 def round_to_grid(values: NDArray[Any], grid: int) -> NDArray[Any]:
-    """Integers rounded to multiples of the grid, in integers."""
+    """Integers rounded to multiples of the grid, in integer arithmetic."""
     return (values + grid // 2) // grid * grid
 
 
 def perturb(values: NDArray[Any], cost: Cost, *, l2: float, l1: float, rng: Randomness) -> NDArray[Any]:
-    """An integer vector with noise worth ``cost``, given its ℓ2 and ℓ1 sensitivity in grid steps."""
+    """An integer vector with noise for ``cost``, given its ℓ2 and ℓ1 sensitivity in grid steps."""
     draw = rng.discrete_gaussian if isinstance(cost, GaussianCost) else rng.discrete_laplace
     return values + draw(_up(noise_scale(cost, l2=l2, l1=l1)), len(values))
 
 
 def noise_scale(cost: Cost, *, l2: float, l1: float) -> float:
-    """The scale, in grid steps, of noise worth ``cost``: Gaussian by the ℓ2, Laplace by the ℓ1 sensitivity."""
+    """The scale, in grid steps, of noise for ``cost``: Gaussian by the ℓ2, Laplace by the ℓ1 sensitivity."""
     return l2 / cost.mu if isinstance(cost, GaussianCost) else l1 / pure_epsilon(cost)
 
 
 def perturb_with_count(
     values: NDArray[Any], count: int, cost: Cost, *, l2: float, l1: float, unit: int, rng: Randomness
 ) -> tuple[NDArray[Any], float]:
-    """The same with the number of rows, where one row more or less changes both: noisy values, noisy count ≥ 1."""
+    """`perturb` for values and the number of rows, if one row more or less changes both: values, and a count ≥ 1."""
     joined = np.append(values.astype(object), count * unit)
     noisy = perturb(joined, cost, l2=math.hypot(l2, unit), l1=l1 + unit, rng=rng)
     return noisy[:-1], max(1.0, float(noisy[-1]) / unit)
 
 
 def draw_ahead(draw: Callable[[], T], rng: Randomness) -> Callable[[], T]:
-    """Start drawing now, in the background, and collect later: noise depends on public facts only, not on the rows.
+    """Start drawing noise in the background; call the result to get it. Noise depends on public facts only.
 
-    A seeded generator has a state, so its draws keep their order in the calling thread.
+    A seeded generator draws in the calling thread, so that its draws keep their order.
     """
     if rng.seeded:
         value = draw()

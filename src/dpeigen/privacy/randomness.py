@@ -1,9 +1,9 @@
-"""The one place random numbers come from.
+"""The only source of random numbers.
 
 `SystemRandomness` draws from the operating system's generator: exact integer noise (Laplace and narrow Gaussians from
 OpenDP's samplers, wide Gaussians from `dpeigen.privacy.discrete`) and real numbers from `os.urandom`.
-`SeededRandomness` is for tests and for reproducing papers; whoever knows the seed can subtract the noise, so making one
-warns and the release is stamped "seeded: not private".
+`SeededRandomness` is for tests and for reproducing papers. Anyone who knows the seed can subtract the noise, so
+creating one gives a warning and the release is marked "seeded: not private".
 
 >>> import warnings
 >>> with warnings.catch_warnings():
@@ -48,7 +48,7 @@ __all__ = [
 
 Shape = int | tuple[int, ...]
 _LARGEST_SCALE = 2.0**56
-_WHOLE_STEPS = 2.0**20  # from here on a scale may go up to the next integer: that is a millionth
+_WHOLE_STEPS = 2.0**20  # above this, scales are rounded up to an integer, a relative change below 1e-6
 
 
 Generator = np.random.Generator  # for made-up rows only
@@ -59,7 +59,7 @@ class NotPrivateWarning(UserWarning):
 
 
 def check_scale(scale: float) -> float:
-    """A scale in grid steps for which noise stays inside 64-bit integers but for a chance below 1e-55."""
+    """The scale in grid steps, if its noise fits 64-bit integers with a probability of failure below 1e-55."""
     if not 0 < scale <= _LARGEST_SCALE:
         raise ValueError(
             f"Noise of {scale:.3g} grid steps does not fit 64-bit integers: the budget is too small for these columns. "
@@ -69,7 +69,7 @@ def check_scale(scale: float) -> float:
 
 
 class Randomness(ABC):
-    """What mechanisms may ask for. Every scale is public."""
+    """The draws that mechanisms may ask for. Every scale is public."""
 
     seeded: bool
 
@@ -170,7 +170,7 @@ class Randomness(ABC):
         """
 
     def token(self) -> bytes:
-        """Draw sixteen random bytes: a name that no other draw gets.
+        """Draw sixteen random bytes, which no other draw will repeat.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class SystemRandomness(Randomness):
     seeded = False
 
     def uniform(self, size: Shape) -> Floats:
-        # 63 bits, centred in their cells: never 0, and 1 only by rounding, which the minimum removes.
+        # Midpoints of 2^63 cells: never 0, and 1 only by rounding, which the minimum prevents.
         cells = self._words(size) >> np.uint64(1)
         return np.minimum((cells + 0.5) * 2.0**-63, 1 - 2.0**-53)
 
@@ -204,15 +204,15 @@ class SystemRandomness(Randomness):
         return np.asarray(np.frombuffer(os.urandom(4 * size), dtype=np.uint32) < round(chance * 2**32))
 
     def normal(self, size: Shape) -> Floats:
-        from scipy.special import ndtri  # not for devices: loaded where it is used
+        from scipy.special import ndtri  # imported here because devices have no SciPy
 
-        # Inverse transform of the lower half with a random sign: full precision in the tails, to 9.1 deviations.
+        # Inverse transform of the lower half with a random sign: full precision in the tails, up to 9.1 deviations.
         words = self._words(size)
         half = ndtri(((words >> np.uint64(1)) + 0.5) * 2.0**-64)
         return np.where(words & np.uint64(1), half, -half)
 
     def permutation(self, n: int) -> NDArray[np.intp]:
-        # Sorting 64-bit keys is a uniform order but for ties, which are drawn again.
+        # Sorting random 64-bit keys gives a uniform order unless there are ties; then they are drawn again.
         while True:
             keys = self._words(n)
             order = np.argsort(keys)
@@ -237,14 +237,14 @@ class SystemRandomness(Randomness):
 
 
 class DeviceRandomness(SystemRandomness):
-    """The operating system's generator where there is nothing but NumPy: exact Gaussians without OpenDP, scale up."""
+    """The operating system's generator with NumPy alone: exact Gaussians without OpenDP, with scales rounded up."""
 
     def discrete_gaussian(self, scale: float, size: int) -> Integers:
         return sample(math.ceil(check_scale(scale)), size, self._words)
 
 
 class SeededRandomness(Randomness):
-    """NumPy's generator under a seed: reproducible, therefore not private."""
+    """NumPy's generator with a seed: reproducible, therefore not private."""
 
     seeded = True
 
@@ -252,7 +252,7 @@ class SeededRandomness(Randomness):
         self._generator = generator
 
     def uniform(self, size: Shape) -> Floats:
-        # random() is 0 once in 2⁵³ draws; the minimum keeps the end 1 out.
+        # random() is 0 once in 2⁵³ draws; the minimum excludes 1.
         return np.minimum(1.0 - self._generator.random(size), 1 - 2.0**-53)
 
     def normal(self, size: Shape) -> Floats:
@@ -273,27 +273,27 @@ class SeededRandomness(Randomness):
 
 
 def made_up_generator(*numbers: int) -> Generator:
-    """For rehearsals, simulations and audits on made-up rows; the same for the same numbers, so never private."""
+    """A generator for rehearsals, simulations and audits of made-up rows. Equal numbers, equal draws: not private."""
     return np.random.Generator(np.random.PCG64(numbers or 0))
 
 
 def made_up_randomness() -> SeededRandomness:
-    """For rehearsals, and for draws from a release that are shown and not relied on: the same every time."""
+    """For rehearsals, and for illustrations drawn from a release: the same draws every time."""
     return SeededRandomness(made_up_generator())
 
 
 def choosing(token: bytes) -> Randomness:
-    """For choosing rows on other machines, where a draw must come out the same when a task is run again.
+    """For sampling rows on other machines, where a task that is run again must repeat its draws.
 
-    As secret as the token, which the curator's own generator has drawn. No noise is drawn from it.
+    It is as secret as the token, which the curator's own generator has drawn. No noise is drawn from it.
     """
     return SeededRandomness(np.random.Generator(np.random.PCG64(int.from_bytes(token, "little"))))
 
 
 def derived_generator(seed: int, *names: str | float | None) -> np.random.Generator:
-    """A stream of its own for every list of names under a seed, in whatever order they are asked for.
+    """A separate random stream for every list of names under a seed, independent of the order of calls.
 
-    For made-up data and for noise on public data, whose releases nobody relies on.
+    For made-up data, and for noise on public data whose releases protect nobody.
 
     >>> first, again = (derived_generator(0, "gaussian", 1.0, 3).random() for _ in range(2))
     >>> first == again, first == derived_generator(0, "gaussian", 1.0, 4).random()
@@ -327,7 +327,7 @@ def randomness(random_state: Any) -> Randomness:
 
 
 def _opendp_noise(kind: str, scale: float, size: int) -> Integers:
-    from opendp import measurements, metrics  # a fifth of a second: loaded at the first draw
+    from opendp import measurements, metrics  # takes 0.2 s, so it is imported at the first draw
     from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
 

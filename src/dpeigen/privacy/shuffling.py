@@ -1,22 +1,22 @@
-"""What shuffling adds: reports whose order is random protect better together than one by one.
+"""Privacy amplification by shuffling: reports in a random order protect better than each report alone.
 
-n clients each apply a local randomiser and a trusted shuffler puts the reports into a random order (or an aggregate
-that does not depend on the order is all that is seen). Let one client's row change from x₀ to x₁.
+n clients each apply a local randomiser, and a trusted shuffler puts the reports into a random order (or only an
+aggregate that does not depend on the order is seen). Let one client's row change from x₀ to x₁.
 
 Pure randomisers (Feldman, McMillan, Talwar 2021, Theorem 3.2). With loss ε₀, R(x₀) and R(x₁) are mixtures of two
 distributions Q₀, Q₁ with weights e^ε₀ : 1 and 1 : e^ε₀, and every other client's report is, with probability r =
-e^−ε₀, an even mixture of Q₀ and Q₁. So all is post-processing of counts: with C ~ Bin(n − 1, r), A ~ Bin(C, ½), B ~
-Bernoulli(e^ε₀/(1 + e^ε₀)) the shuffled reports are as close as (A + B, C − A + 1 − B) and (A + 1 − B, C − A + B),
-whose δ(ε) is summed exactly here.
+e^−ε₀, an even mixture of Q₀ and Q₁. So the shuffled reports are post-processing of counts. With C ~ Bin(n − 1, r), A ~
+Bin(C, ½), B ~ Bernoulli(e^ε₀/(1 + e^ε₀)), they are as close as (A + B, C − A + 1 − B) and (A + 1 − B, C − A + B), whose
+δ(ε) is summed exactly here.
 
 Approximate randomisers, loss (ε₀, δ₀). By Kairouz, Oh, Viswanath 2015, R(x₀) is with probability 1 − δ₀ a draw from
-R′₀, and R(x₁) from R′₁, these two with loss ε₀. For another client's row x, R(x) ≥ e^−ε₀(R(x₀) − E₀) with an excess
-E₀ of mass ≤ δ₀, the same for x₁, so R(x) ≥ e^−ε₀(1 − δ₀)·(R′₀ + R′₁)/2 − E with E of mass ≤ e^−ε₀δ₀: within total
-variation e^−ε₀δ₀ of a report that is an even mixture of Q₀ and Q₁ with probability r = e^−ε₀(1 − δ₀). Replacing all n
-reports moves each side by at most t = δ₀·(1 + (n − 1)e^−ε₀), hence δ(ε) ≤ δ_pure(ε; r) + (1 + e^ε)·t. Gaussian noise
-has a whole curve of (ε₀, δ₀); the best point is taken.
+R′₀, and R(x₁) from R′₁, where these two have loss ε₀. For another client's row x, R(x) ≥ e^−ε₀(R(x₀) − E₀) with an
+excess E₀ of mass ≤ δ₀, and the same holds for x₁. So R(x) ≥ e^−ε₀(1 − δ₀)·(R′₀ + R′₁)/2 − E with E of mass ≤ e^−ε₀δ₀.
+Thus R(x) is within total variation e^−ε₀δ₀ of a report that is an even mixture of Q₀ and Q₁ with probability r =
+e^−ε₀(1 − δ₀). Replacing all n reports by such ones moves each side by at most t = δ₀·(1 + (n − 1)e^−ε₀), hence δ(ε) ≤
+δ_pure(ε; r) + (1 + e^ε)·t. Gaussian noise satisfies a whole curve of (ε₀, δ₀); the best point is used.
 
-The local guarantee (ε₀, δ₀) always holds as well, so the smaller of both is returned.
+The local guarantee (ε₀, δ₀) always holds too, so the smaller of both is returned.
 
 >>> from dpeigen.privacy.budget import PureCost
 >>> round(shuffled_epsilon(PureCost(1.0), 10_000, delta=1e-6), 3)
@@ -36,14 +36,14 @@ from dpeigen.privacy.calibration import gaussian_delta, gaussian_epsilon
 
 __all__ = ["shuffled_delta", "shuffled_epsilon"]
 
-_LARGEST = 700.0  # e^ε is a number up to here; nothing is claimed beyond
-_TAIL = 14.0  # standard deviations of C that are summed; what is left out counts as δ
-_POINTS = 24  # of a Gaussian's curve
+_LARGEST = 700.0  # e^ε overflows above this; nothing is claimed there
+_TAIL = 14.0  # standard deviations of C that are summed; the rest counts as δ
+_POINTS = 24  # tried on a Gaussian's curve
 _ROUNDING, _ROUNDING_PER_ROW = 1e-8, 1e-14  # relative: differences of probabilities that nearly cancel
 
 
 def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
-    """δ(ε) of the counts, with the other n − 1 reports being clones at this rate."""
+    """δ(ε) of the counts, if each of the other n − 1 reports is a clone with this probability."""
     if epsilon >= local:
         return 0.0
     if epsilon > _LARGEST:
@@ -53,8 +53,8 @@ def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
     high = min(n - 1, math.ceil((n - 1) * rate + _TAIL * spread))
     c = np.arange(low, high + 1, dtype=np.float64)
     weights, left_out = _binomial(c, n - 1, rate)
-    # The first side is likelier by more than e^ε where a count a of c + 1 exceeds ρ : 1. Seen from c + 1, since own may
-    # be less than a rounding error of other; both are divided by e^ε₀/(1 + e^ε₀).
+    # The likelihood ratio exceeds e^ε where a count a out of c + 1 exceeds ρ : 1. Computed from c + 1 downwards, since
+    # own may be less than a rounding error of other. Both are divided by e^ε₀/(1 + e^ε₀).
     own, other = -math.expm1(epsilon - local), math.expm1(epsilon) - math.expm1(-local)
     least = c + 2 - np.ceil(own / (own + other) * (c + 1))
     gap = own * _at_least(least - 1, c) - other * _at_least(least, c)
@@ -63,11 +63,12 @@ def _clone_delta(epsilon: float, local: float, n: int, rate: float) -> float:
 
 
 def _binomial(c: np.ndarray, n: int, rate: float) -> tuple[np.ndarray, float]:
-    """P(Bin(n, rate) = c) for neighbouring c, and what they leave out; `scipy.stats` is slow to load.
+    """P(Bin(n, rate) = c) for consecutive c, and the mass they leave out; `scipy.stats` is slow to import.
 
-    Products of ratios of neighbours, made to sum to 1: no less than the truth, what is left out being counted twice.
+    Products of ratios of consecutive terms, normalised to sum to 1. They are upper bounds, because the mass that is
+    left out is counted twice.
     """
-    rate = min(max(rate, math.ulp(0.0)), math.nextafter(1.0, 0.0))  # e^−ε₀ may be rounded to either
+    rate = min(max(rate, math.ulp(0.0)), math.nextafter(1.0, 0.0))  # e^−ε₀ may round to 0 or 1
     ratios = np.log((n - c[:-1]) / (c[:-1] + 1)) + (math.log(rate) - math.log1p(-rate))
     logs = np.append(0.0, np.cumsum(ratios))
     weights = np.exp(logs - logs.max())
@@ -87,12 +88,12 @@ def _at_least(a: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _approximate_delta(epsilon: float, local: float, delta0: float, n: int) -> float:
     kept = math.exp(-local)
     moved = delta0 * (1 + (n - 1) * kept)
-    stretched = math.exp(min(math.log(moved) + epsilon, 0.0)) if moved else 0.0  # e^ε itself may be too large a number
+    stretched = math.exp(min(math.log(moved) + epsilon, 0.0)) if moved else 0.0  # e^ε itself may overflow
     return min(1.0, _clone_delta(epsilon, local, n, kept * (1 - delta0)) + moved + stretched)
 
 
 def _points(cost: Cost, n: int, delta: float) -> list[tuple[float, float]]:
-    """(ε₀, δ₀) that the cost satisfies and that may be of use."""
+    """Pairs (ε₀, δ₀) that the cost satisfies, to be tried."""
     if isinstance(cost, PureCost):
         return [(cost.epsilon, 0.0)]
     if isinstance(cost, ApproximateCost):

@@ -6,8 +6,8 @@ B = λ_max·I − A ⪰ 0 the target is exp(−uᵀBu) and the envelope (uᵀΩu
 
     −uᵀBu + (d/2)·ln(uᵀΩu) + (d − b)/2 − (d/2)·ln(d/b)  ≤ 0,
 
-the maximum being at uᵀBu = (d − b)/2. The sign before (d/2)·ln(uᵀΩu) matters: two common libraries have it the wrong
-way round, and their samples are neither Bingham nor as private as stated (docs, errata).
+with the maximum at uᵀBu = (d − b)/2. The sign before (d/2)·ln(uᵀΩu) matters: two common libraries have the wrong sign,
+and their samples are neither Bingham nor as private as stated (docs, errata).
 
 Guarantee: used as an exponential mechanism for a direction, a draw with A = c·C is c·s-bounded-range for a utility uᵀCu
 of range sensitivity s. Drawn in floating point: "idealised". The number of proposals depends on A and so on the data;
@@ -34,12 +34,12 @@ from dpeigen.privacy.randomness import Randomness, randomness
 
 __all__ = ["acceptance", "envelope", "sample_bingham", "sample_orthonormal"]
 
-_GRID = 2.0**26  # grid steps per unit: far above rounding errors, far below anything a direction could show
+_GRID = 2.0**26  # grid steps per unit: far coarser than rounding errors, far finer than the noise of a direction
 _BATCH_NUMBERS = 2**18  # proposals are drawn in batches of about this many numbers
 
 
 def envelope(beta: Floats) -> float:
-    """b in [1, d] with Σ 1/(b + 2βᵢ) = 1; the smallest βᵢ is 0, so both ends bracket the root."""
+    """The b in [1, d] with Σ 1/(b + 2βᵢ) = 1. The smallest βᵢ is 0, so the ends bracket the root."""
     d = len(beta)
 
     def excess(b: float) -> float:
@@ -53,7 +53,7 @@ def envelope(beta: Floats) -> float:
 
 
 def _propose(beta: Floats, count: int, rng: Randomness) -> tuple[Floats, NDArray[np.bool_]]:
-    """``count`` proposals from the envelope in the eigenbasis, and which of them are kept."""
+    """``count`` proposals from the envelope in the eigenbasis, and which of them are accepted."""
     d = len(beta)
     b = envelope(beta)
     omega = 1.0 + 2.0 * beta / b
@@ -66,7 +66,7 @@ def _propose(beta: Floats, count: int, rng: Randomness) -> tuple[Floats, NDArray
 
 
 def acceptance(beta: Floats, count: int, rng: Randomness) -> float:
-    """The share of ``count`` proposals that are kept for eigenvalues −beta."""
+    """The fraction of ``count`` proposals that are accepted for eigenvalues −beta."""
     return float(_propose(np.asarray(beta, dtype=np.float64), count, rng)[1].mean())
 
 
@@ -105,7 +105,7 @@ def _on_grid(draws: Floats) -> Floats:
 
 
 def _draw(beta: Floats, size: int, rng: Randomness) -> Floats:
-    """Unit vectors with density ∝ exp(−Σβᵢuᵢ²), the smallest β being 0."""
+    """Unit vectors with density ∝ exp(−Σβᵢuᵢ²); the smallest β is 0."""
     d = len(beta)
     kept: list[Floats] = []
     missing = size
@@ -120,15 +120,15 @@ def _draw(beta: Floats, size: int, rng: Randomness) -> Floats:
 
 
 def sample_orthonormal(matrix: Floats, concentrations: Floats, rng: Randomness) -> Floats:
-    """Orthonormal rows, one after the other: row i has density ∝ exp(cᵢ·uᵀCu) on the sphere orthogonal to the earlier.
+    """Orthonormal rows: row i has density ∝ exp(cᵢ·uᵀCu) on the sphere orthogonal to the earlier rows.
 
-    A draw is made in the eigenbasis of what is left and rounded to a public grid; the row, and the basis of what is
-    left after it (a Householder reflection), are computed from rounded draws only, so that no last bit of a row tells
-    of the eigenbasis. Only the compressed matrix, one smaller each time, is decomposed again. A last single direction
-    is not a choice: it is returned without a draw, whatever its concentration.
+    A draw is made in the eigenbasis of the remaining subspace and rounded to a public grid. The row, and the basis of
+    the subspace that remains after it (a Householder reflection), are computed from rounded draws only, so the last
+    bits of a row do not depend on the eigenbasis. Only the compressed matrix, one smaller each time, is decomposed
+    again. The last direction is determined by the others: it is returned without a draw, whatever its concentration.
     """
     d, k = len(matrix), len(concentrations)
-    basis, left = np.eye(d), matrix  # basis: columns span what is left; left: the matrix in that basis
+    basis, left = np.eye(d), matrix  # basis: columns span the remaining subspace; left: the matrix in that basis
     rows = np.empty((k, d))
     for i, concentration in enumerate(concentrations):
         if len(left) == 1:
@@ -136,7 +136,7 @@ def sample_orthonormal(matrix: Floats, concentrations: Floats, rng: Randomness) 
             break
         values, vectors = eigh(left)
         drawn = _on_grid(basis @ (vectors @ _draw(concentration * (values[-1] - values), 1, rng)[0]))
-        u = basis.T @ drawn  # from here on a function of rounded draws
+        u = basis.T @ drawn  # a function of rounded draws only
         u /= np.linalg.norm(u)
         rows[i] = basis @ u
         complement = _complement(u)
@@ -147,7 +147,7 @@ def sample_orthonormal(matrix: Floats, concentrations: Floats, rng: Randomness) 
 
 
 def _complement(u: Floats) -> Floats:
-    """An orthonormal basis of the complement of a unit vector, as columns: a Householder reflection less one column."""
+    """An orthonormal basis (columns) of the complement of a unit vector: a Householder reflection minus one column."""
     v = u.copy()
     v[0] += 1.0 if u[0] >= 0 else -1.0
     reflection = np.eye(len(u)) - np.outer(v, v) * (2.0 / (v @ v))

@@ -1,8 +1,9 @@
-"""What many noisy steps cost when each looks at a random part of the rows only (needs the ``accounting`` extra).
+"""The cost of many noisy steps that each use a random part of the rows (needs the ``accounting`` extra).
 
-Guarantee: parts of a fixed size drawn without replacement, one row replaced, Gaussian noise of standard deviation
-``noise`` times the ℓ2 sensitivity in each step; Rényi accounting by Theorem 27 of Wang, Balle, Kasiviswanathan 2019, as
-dp-accounting implements it. Its events take the noise relative to the sensitivity under replacement itself.
+Guarantee: for parts of a fixed size drawn without replacement, one row replaced, and Gaussian noise of standard
+deviation ``noise`` times the ℓ2 sensitivity in each step. Rényi accounting by Theorem 27 of Wang, Balle,
+Kasiviswanathan 2019, as implemented in dp-accounting, whose events take the noise relative to the sensitivity under
+replacement.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 __all__ = ["subsampled_epsilon", "subsampled_noise"]
 
 _ORDERS = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128]  # any order gives a bound
-_LEAST_NOISE = 1e-100  # below, the accountant's sums overflow, and it answers that nothing is lost
+_LEAST_NOISE = 1e-100  # below this the accountant's sums overflow, and it reports no privacy loss
 
 
 def _dp_accounting() -> Any:
     try:
-        import dp_accounting  # 1-2 s to import: only here
+        import dp_accounting  # takes 1-2 s, so it is imported only here
         from dp_accounting import rdp
     except ImportError as error:
         raise ImportError(
@@ -39,7 +40,7 @@ def subsampled_epsilon(size: int, rows: int, steps: int, noise: float, delta: fl
     try:
         accountant.compose(event, steps)
         return float(accountant.get_epsilon(delta))
-    except (ValueError, OverflowError):  # beyond what its sums can hold: no answer is no guarantee
+    except (ValueError, OverflowError):  # its sums overflow: no answer means no guarantee
         return math.inf
 
 

@@ -1,4 +1,4 @@
-"""Questions that a curator answers, one file each."""
+"""The questions that a curator answers, one file each."""
 
 from dpeigen.questions.base import People, Question
 from dpeigen.questions.box import BoxMean

@@ -1,13 +1,13 @@
-"""What a question is: one thing asked of the rows, with everything that is needed to answer it privately.
+"""The base class of questions: one query of the rows, with everything that is needed to answer it privately.
 
-A question is a small frozen value made of public or released numbers. It knows four facts:
+A question is a small frozen value made of public or released numbers. It defines:
 
 1. the exact statistic that it is answered from (`statistic`), which merges across blocks, threads and machines;
-2. the sensitivity of that statistic, by which `draw` makes noise worth a cost under each neighbouring relation;
-3. the mechanism: how noise and statistic become an answer (`answer`), and its name for the record;
-4. how it would be answered for a simulated population (`simulated`), which is how errors are predicted.
+2. the sensitivity of that statistic, to which `draw` scales the noise, for a given cost and neighbouring relation;
+3. the mechanism: how statistic and noise become an answer (`answer`), and its name for the record;
+4. the answer for a simulated population (`simulated`), from which errors are predicted.
 
-Only a curator calls them. Methods make questions and get answers; an exact statistic never leaves the curator.
+Only a curator calls these. Methods make questions and get answers; an exact statistic never leaves the curator.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ Answer = TypeVar("Answer")
 
 
 class People(Protocol):
-    """A simulated population: what the exact statistics of n of its rows would be, up to sampling error."""
+    """A simulated population: the exact statistics of n of its rows, up to sampling error."""
 
     def terms(self, view: RowView) -> int:
-        """How many rows, or pairs of rows, there are."""
+        """The number of rows, or of pairs of rows."""
 
     def moment(self, view: RowView, radius: float | None) -> Floats:
-        """The mean of zzᵀ over rows clipped to the radius, or divided by their length where it is None."""
+        """The mean of zzᵀ over rows clipped to the radius; if it is None, over rows divided by their norms."""
 
     def mean(self, view: RowView, radius: float) -> Floats:
         """The mean of rows clipped to the radius."""
@@ -61,13 +61,13 @@ class People(Protocol):
         """Mean squares, column by column, of rows clipped to the radius."""
 
     def norms(self, view: RowView) -> Floats:
-        """Lengths of (a sample of) the rows, increasing."""
+        """Norms of (a sample of) the rows, in increasing order."""
 
     def sample(self, view: RowView, count: int) -> Floats:
-        """So many rows, or fewer that stand for them."""
+        """``count`` rows, or a smaller representative sample."""
 
     def counts(self, statistic: ColumnHistogram) -> Floats:
-        """How many of the rows fall into the cells of an empty histogram of columns."""
+        """The counts that an empty histogram of columns would have after all rows."""
 
     def expected(self, view: RowView, radius: float) -> Floats:
         """The mean of zzᵀ over rows clipped to the radius, without sampling error."""
@@ -77,39 +77,39 @@ class People(Protocol):
 
 
 def counted(people: People, statistic: ColumnHistogram, rows: int) -> Floats:
-    """`People.counts` from a sample of about so many rows."""
+    """`People.counts`, estimated from a sample of about ``rows`` rows."""
     sample = people.sample(statistic.frame, rows)
     statistic.tally(sample)
     return np.asarray(statistic.counts * (people.terms(statistic.frame) / len(sample)), dtype=np.float64)
 
 
 class Question(ABC, Generic[Answer]):
-    """One thing asked of the rows."""
+    """One query of the rows."""
 
     numerics: ClassVar[Numerics] = "exact"
-    shuffled: ClassVar[bool] = False  # whether rows must come in a random order over all of them
+    shuffled: ClassVar[bool] = False  # whether the rows must be in a random order
     gathers: ClassVar[bool] = (
-        False  # whether the statistic keeps the order of rows, so that blocks must come one by one
+        False  # whether the statistic keeps the order of rows, so that blocks must come in sequence
     )
 
     @property
     def failure(self) -> float:
-        """The chance of an empty bin being shown, which is paid for in δ beside the cost; 0 for most."""
+        """The probability of showing an empty bin, which costs δ in addition; 0 for most questions."""
         return 0.0
 
     @property
     @abstractmethod
     def view(self) -> RowView:
-        """How rows are looked at; it says whether they enter in pairs."""
+        """How the statistic sees the rows, and whether it sees them in pairs."""
 
     def look(self, block: Any) -> Any:
-        """See rows as the statistic will, so that those it would refuse are refused now."""
+        """Apply the view to rows, so that rows which the statistic would refuse are refused now."""
         return self.view.image(block)
 
     @property
     @abstractmethod
     def reads(self) -> tuple[Hashable | RowView, ...]:
-        """What tells the statistic apart: questions that read the same are answered from one pass."""
+        """Identifies the statistic: questions with equal `reads` are answered from one pass."""
 
     @abstractmethod
     def mechanism(self, cost: Cost) -> str:
@@ -117,24 +117,24 @@ class Question(ABC, Generic[Answer]):
 
     @abstractmethod
     def statistic(self) -> Statistic:
-        """The empty statistic; made of public parameters only."""
+        """The empty statistic; it has public parameters only."""
 
     def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> Any:  # noqa: ARG002
-        """Noise that depends on public facts only, so that it may be drawn while the rows are read."""
+        """Noise that depends on public facts only, so it can be drawn while the rows are read."""
         return None
 
     @abstractmethod
     def answer(self, found: Any, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Answer:
-        """The noisy answer; everything in it is paid for by ``cost``, or public."""
+        """The noisy answer. Everything in it is public or paid for by ``cost``."""
 
     @abstractmethod
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Answer:
-        """What the answer would be for a simulated population."""
+        """The answer for a simulated population."""
 
 
 @dataclass(frozen=True)
 class LatticeSum(Question[Answer]):
-    """A question about sums over lattice rows, with noise on each of them; ``kind`` names the sum."""
+    """A question about sums over lattice rows, with noise on each sum; ``kind`` names the sums."""
 
     lattice: Lattice
 
@@ -169,9 +169,9 @@ def noisy_sums(
     rows_per_term: int,
     rng: Randomness,
 ) -> tuple[Floats, float]:
-    """Integer sums with noise worth a cost, and the number of terms: public, or with noise of the same draw.
+    """Integer sums with noise for a cost, and the number of terms: public, or with noise of the same draw.
 
-    ``l2``, ``l1`` are the sensitivities of the sums in grid steps; ``unit``: the grid steps that a term counts.
+    ``l2``, ``l1``: the sensitivities of the sums in grid steps. ``unit``: the grid steps of one term in the count.
     """
     if relation is Relation.REPLACE:
         count = public_count(terms, rows_per_term)
@@ -184,9 +184,9 @@ def noisy_sums(
 def simulated_sums(
     total: Floats, terms: int, cost: Cost, relation: Relation, *, l2: float, l1: float, unit: int, rng: Generator
 ) -> tuple[Floats, float]:
-    """Sums with noise in floating point, and the number of terms: with noise too where it is released along with them.
+    """`noisy_sums` in floating point for simulations: not private.
 
-    The twin of `noisy_sums` for simulations: not private.
+    The number of terms has noise too if it is released together with the sums.
     """
     joined = relation is Relation.ADD_REMOVE
     scale = noise_scale(cost, l2=math.hypot(l2, unit * joined), l1=l1 + unit * joined)
@@ -195,7 +195,7 @@ def simulated_sums(
 
 
 def public_count(terms: int, rows_per_term: int) -> float:
-    """The number of terms under replacement, where it is public; sources that cannot tell it beforehand come here."""
+    """The number of terms under replacement, where it is public. Some sources know it only after a pass."""
     if terms * rows_per_term < 2:
         raise BadRowsError("The data must hold at least 2 rows. Nothing was spent.")
     return float(terms)

@@ -1,8 +1,8 @@
 """The mean of rows clipped to a box, as printed by Liu, Kong, Jain, Oh 2022.
 
-Guarantee: worth its cost for every data set under replacement. Each entry becomes an integer between −L and L, so the
-sum has ℓ2 sensitivity 2L√d and ℓ1 sensitivity 2Ld, whatever the rows do; exact discrete noise. A ball
-(`questions.mean`) needs √d times less.
+Guarantee: the stated cost, for every data set under replacement. Each entry becomes an integer between −L and L, so the
+sum has ℓ2 sensitivity 2L√d and ℓ1 sensitivity 2Ld. The noise is discrete and exact. Clipping to a ball instead
+(`questions.mean`) needs √d times less noise.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BoxMean(OfAllRows[NoisyMean]):
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyMean:
         (l2, l1), terms = self._reach(relation), people.terms(self.rows)
-        mean = np.clip(people.mean(self.rows, math.inf), -self.half, self.half)  # a box is far wider than the rows
+        mean = np.clip(people.mean(self.rows, math.inf), -self.half, self.half)  # the box is far wider than the rows
         total = mean * (terms * _ROW_UNIT / self._step)
         noisy, _ = simulated_sums(total, terms, cost, relation, l2=l2, l1=l1, unit=_ROW_UNIT, rng=rng)
         return self._mean(noisy, float(terms), cost, relation)

@@ -1,8 +1,9 @@
-"""Counts of cells of a plane, and weighted counts and sums of positions of classes, with Laplace noise.
+"""Counts of rows in cells of a plane, and, for each class, a weighted count and the sum of positions; Laplace noise.
 
-Guarantee: ε-DP for every data set, under replacement and under addition and removal, exact integers. A row is in one
-cell or in none: ℓ1 sensitivity 2 (replace) or 1. A row adds to one class or to none: 2(C + L) or C + L (`stats.cells`),
-so many classes cost no more than two. Both are answered from one pass, each for its own share.
+Guarantee: ε-DP for every data set, under replacement and under addition and removal, with exact integers. A row is in
+at most one cell, so cell counts have ℓ1 sensitivity 2 (replace) or 1 (add/remove). A row adds to at most one class, so
+class sums have 2(C + L) or C + L (`stats.cells`), however many classes there are. Both questions are answered from one
+pass, each for its own share.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["CellCounts", "ClassSums", "NoisyCells"]
 
 @dataclass(frozen=True)
 class _OfPlane(Question[Answer]):
-    """A question about the rows on a plane; ``by_class``: cells of each class apart."""
+    """A question about rows projected onto a plane; ``by_class``: with separate cells for each class."""
 
     plane: PlaneView
     cells: int
@@ -52,7 +53,7 @@ class _OfPlane(Question[Answer]):
 
 @dataclass(frozen=True)
 class NoisyCells:
-    """Released counts (groups × cells × cells), and the number of rows where it is public."""
+    """Released counts (groups × cells × cells), and the number of rows if it is public."""
 
     counts: NDArray[np.int64]
     rows: float | None
@@ -60,7 +61,7 @@ class NoisyCells:
 
 @dataclass(frozen=True)
 class CellCounts(_OfPlane[NoisyCells]):
-    """Rows in each cell."""
+    """The number of rows in each cell."""
 
     def answer(self, found: PlaneCells, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> NoisyCells:  # noqa: ARG002
         return self._noisy(found, cost, relation, rng)
@@ -76,7 +77,7 @@ class CellCounts(_OfPlane[NoisyCells]):
 
 @dataclass(frozen=True)
 class ClassSums(_OfPlane[Floats]):
-    """For each class its weighted count and the sum of its clipped positions: classes × 3."""
+    """The weighted count and the sum of clipped positions of each class: classes × 3."""
 
     def answer(self, found: PlaneCells, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> Floats:  # noqa: ARG002
         return self._noisy(found.sums, cost, relation, rng)

@@ -1,13 +1,13 @@
-"""How large the entries of each column are, and where they lie: noisy histograms of all columns at once.
+"""Scale and location of each column: noisy histograms of all columns at once.
 
-Guarantee: worth its cost for every data set. In each of the d columns that are asked about a row falls into at most one
-cell (`stats.columns`), so replacing it changes the counts by at most √(2d) in ℓ2 and 2d in ℓ1, and adding or removing
-it by √d and d. Every cell gets exact discrete noise, empty ones as well.
+Guarantee: the stated cost, for every data set. In each of the d columns asked about, a row falls into at most one cell
+(`stats.columns`). So replacing a row changes the counts by at most √(2d) in ℓ2 and 2d in ℓ1; adding or removing it
+changes them by √d and d. Every cell gets exact discrete noise, including empty cells.
 
-Sizes are asked about differences of two rows, so that they do not depend on where a column lies. The rows are paired at
-random over all of them. Replacing a row replaces one pair. Adding one to an even number of rows leaves it alone, or
-pairs it with a row whose partner sits out instead; adding one to an odd number completes one more pair; in each case
-every pairing is equally likely. So the same bounds as for replacement hold for both relations.
+Sizes are those of differences of two rows, so they do not depend on the column's location. The rows are paired at
+random. Replacing a row replaces one pair. Adding a row to an even number of rows either leaves it unpaired, or pairs it
+with a row whose former partner becomes unpaired. Adding a row to an odd number completes one more pair. In each case
+every pairing is equally likely. So the bounds for replacement hold for both relations.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from dpeigen.stats.frame import Frame
 
 __all__ = ["ColumnCounts", "NoisyCounts"]
 
-_UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row where the noise is Gaussian
+_UNIT = int(LEAST_SENSITIVITY)  # grid steps per row if the noise is Gaussian
 _STATISTICS: dict[str, type[ColumnHistogram]] = {"sizes": Sizes, "octaves": Octaves}
 
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """Released counts of rows (or pairs), columns × cells, and the deviation of their noise."""
+    """Released counts of rows (or pairs), columns × cells, and the standard deviation of their noise."""
 
     counts: Floats
     deviation: float
 
     def joined(self, counts: Floats, deviation: float) -> NoisyCounts:
-        """This and another look at the same, weighted by their precision."""
+        """The average of these counts and another measurement of them, weighted by precision."""
         weights = self.deviation**-2, deviation**-2
         total = weights[0] + weights[1]
         return NoisyCounts((weights[0] * self.counts + weights[1] * counts) / total, total**-0.5)
@@ -77,12 +77,12 @@ class ColumnCounts(Question[NoisyCounts]):
         return _STATISTICS[self.cells](self.rows, self.columns)
 
     def scale(self, cost: Cost, relation: Relation) -> float:
-        """Of the noise on a count, in rows; public."""
+        """The scale of the noise on a count, in rows; public."""
         moved = self._moved(relation)
         return noise_scale(cost, l2=math.sqrt(moved), l1=float(moved))
 
     def _moved(self, relation: Relation) -> int:
-        """How many counts one row changes by 1, at most."""
+        """The most counts that one row can change, each by 1."""
         replaced = relation is Relation.REPLACE or self.rows.pairs
         return (2 if replaced else 1) * max(1, len(self.columns))
 
@@ -109,5 +109,5 @@ class ColumnCounts(Question[NoisyCounts]):
 
 
 def _steps(cost: Cost) -> int:
-    """Grid steps of one row: Gaussian noise is drawn on a fine grid."""
+    """Grid steps per row: Gaussian noise is drawn on a fine grid."""
     return _UNIT if isinstance(cost, GaussianCost) else 1

@@ -1,7 +1,7 @@
-"""The number of rows, where it is private.
+"""The number of rows, if it is private.
 
-Guarantee: worth its cost for every data set; one row more or less changes it by 1. Exact discrete noise in fine steps.
-It is answered from the statistic of another question, which counts its rows anyway.
+Guarantee: the stated cost, for every data set: one row more or less changes it by 1. Exact discrete noise in fine
+steps. It is answered from the statistic of another question, which counts its rows anyway.
 """
 
 from __future__ import annotations

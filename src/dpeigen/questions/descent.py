@@ -1,10 +1,11 @@
-"""A subspace by noisy gradient steps on the sphere of signs: a start from the sign moment, then steps that stay inside.
+"""A subspace by noisy gradient descent on spatial signs, started from the second moment of the signs.
 
 Guarantee. The start is the second moment of signs of differences (`questions.moment`). A step adds Gaussian noise of a
-stated deviation to Σ (Qz/max(|Qz|, flat))(Vᵀz)ᵀ over all pairs, or over a random part of them; each term has norm at
-most 1, so replacing a row moves the sum by at most 2, plus what rounding adds (`reach`). All steps see every pair:
-√steps·reach/deviation is their joint μ. Steps that each see a random part are priced by `privacy.subsampling`. Noise is
-continuous and rounded to a grid: "idealised". After Maunu et al. 2022, as printed in Kim and Jung 2025, Algorithm 3.
+stated deviation to Σ (Qz/max(|Qz|, flat))(Vᵀz)ᵀ over all pairs, or over a random part of them. Each term has norm at
+most 1, so replacing a row moves the sum by at most 2, plus the effect of rounding (`reach`). If all steps see every
+pair, their joint μ is √steps·reach/deviation. Steps on random parts are accounted for by `privacy.subsampling`. Noise
+is continuous and rounded to a grid ("idealised"). After Maunu et al. 2022, as printed in Kim and Jung 2025, Algorithm
+3.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from dpeigen.stats.lattice import LEVELS
 
 __all__ = ["UNIT", "Descent", "gradient_reach", "noisy_gradient"]
 
-_FLAT = 2.0**-10  # residuals shorter than this count as so long: the gradient is then continuous in the row
+_FLAT = 2.0**-10  # least divisor of residuals: makes the gradient continuous in the row
 UNIT = 2**32  # grid steps per unit of the gradient
 _SLACK = 1 + 1e-9
 
 
 @dataclass(frozen=True)
 class Descent(Question[Floats]):
-    """An orthonormal basis (columns) after so many noisy steps from a released start.
+    """An orthonormal basis (columns) after noisy steps from a released start.
 
-    ``rates``: of each step on the mean gradient. ``part``: pairs that a step looks at, drawn anew, of ``pairs`` in all.
-    ``deviation``: of the noise on a sum of gradients.
+    ``rates``: the step sizes on the mean gradient. ``part``: the number of pairs that each step draws out of ``pairs``.
+    ``deviation``: the standard deviation of the noise on a sum of gradients.
     """
 
     lattice: Lattice
@@ -80,7 +81,7 @@ class Descent(Question[Floats]):
         return self._run(rows / lengths, SeededRandomness(rng))
 
     def _check(self, cost: Cost) -> None:
-        """Refuse noise that is worth more than its cost."""
+        """Refuse noise that is too small for the cost."""
         d, k = self.start.array.shape
         reach = gradient_reach(d, k, self.part)
         if isinstance(cost, GaussianCost):
@@ -111,15 +112,15 @@ def noisy_gradient(gradient: Floats, deviation: float, grid: float, rng: Randomn
 
 
 def gradient_reach(d: int, k: int, part: int) -> float:
-    """How far a replaced row moves the sum of ``part`` gradients of d × k entries, rounding included."""
+    """The sensitivity of the sum of ``part`` gradients of d × k entries to a replaced row, rounding included."""
     return 2.0 + 2 * part * _allowance(d, k, part) + d * k / UNIT
 
 
 def _allowance(d: int, k: int, size: int) -> float:
-    """What rounding moves one term of the gradient by at most.
+    """The most by which rounding moves one term of the gradient.
 
-    z and V have norm 1 and columns orthonormal to 4d·2^−53; Qz is off by at most 8(d + k)·2^−53 and divided by at least
-    `_FLAT`, and the sum over terms, of norm at most 1 each, goes through 2^12 additions in a chunk and one per chunk.
+    z has norm 1 and V has orthonormal columns, up to 4d·2^−53. The error of Qz is at most 8(d + k)·2^−53, and it is
+    divided by at least `_FLAT`. The sum over terms of norm at most 1 takes 2^12 additions in a chunk and one per chunk.
     """
     return 2.0**-53 * (16 * (d + k) / _FLAT + 2**13 + size / 2**11)
 

@@ -1,4 +1,4 @@
-"""Questions that need all rows together: the rows are their statistic, and stay with the curator."""
+"""Questions that need all rows at once. Their statistic is the rows themselves, which stay with the curator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Gathered", "OfAllRows"]
 
 
 class OfAllRows(Question[Answer]):
-    """A question that is answered from all rows as they are looked at, in one array."""
+    """A question that is answered from one array of all rows, as its view shows them."""
 
     gathers: ClassVar[bool] = True
 

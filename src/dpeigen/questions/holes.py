@@ -1,8 +1,8 @@
-"""Which share of the cells is missing, column by column, or in two columns at once. Paid for.
+"""The fraction of missing cells in each column, or of rows in which two columns are both missing.
 
-Guarantee: worth its cost for every data set. One row (or all rows of one person, or a pair) changes each of c counts by
-at most 1 (`stats.holes`): ℓ2 sensitivity √c, ℓ1 sensitivity c, for both relations. Under addition and removal the
-number of rows is released along with them. Exact discrete noise.
+Guarantee: the stated cost, for every data set. One row (or all rows of one person, or a pair) changes each of c counts
+by at most 1 (`stats.holes`): ℓ2 sensitivity √c, ℓ1 sensitivity c, for both relations. Under addition and removal the
+number of rows is released together with them. Exact discrete noise.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dpeigen.stats.holes import WHOLE, HoleCounts
 
 __all__ = ["HoleShares", "NoisyShares"]
 
-_UNIT = int(LEAST_SENSITIVITY)  # grid steps of one row
+_UNIT = int(LEAST_SENSITIVITY)  # grid steps per row
 
 
 @dataclass(frozen=True)
 class NoisyShares:
-    """Released shares of holes, unclipped, and the deviation of their noise."""
+    """Released fractions of missing cells, not clipped to [0, 1], and the standard deviation of their noise."""
 
     shares: Floats
     deviation: float
@@ -38,7 +38,7 @@ class NoisyShares:
 
 @dataclass(frozen=True)
 class HoleShares(Question[NoisyShares]):
-    """Of all rows (or pairs), those with a hole in each column; or, ``together``, in each two columns i < j."""
+    """The fraction of rows (or pairs) with a missing cell in each column; ``together``: in both columns i < j."""
 
     rows: Frame
     together: bool = False
@@ -53,7 +53,7 @@ class HoleShares(Question[NoisyShares]):
 
     @property
     def counts(self) -> int:
-        """How many shares there are."""
+        """The number of fractions."""
         d = self.rows.n_features
         return d * (d - 1) // 2 if self.together else d
 
@@ -81,17 +81,17 @@ class HoleShares(Question[NoisyShares]):
         return NoisyShares(noisy / (_UNIT * count), self._deviation(cost, relation) / count)
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyShares:
-        (l2, l1), terms = self._reach, people.terms(self.rows)  # who have no holes
+        (l2, l1), terms = self._reach, people.terms(self.rows)  # simulated rows have no missing cells
         sums, count = simulated_sums(np.zeros(self.counts), terms, cost, relation, l2=l2, l1=l1, unit=_UNIT, rng=rng)
         return NoisyShares(sums / (_UNIT * count), self._deviation(cost, relation) / count)
 
     @property
     def _reach(self) -> tuple[float, float]:
-        """ℓ2 and ℓ1 sensitivity in steps."""
+        """ℓ2 and ℓ1 sensitivity in grid steps."""
         return math.sqrt(self.counts) * _UNIT, float(self.counts * _UNIT)
 
     def _deviation(self, cost: Cost, relation: Relation) -> float:
-        """Of the noise on a count, in rows; public."""
+        """The standard deviation of the noise on a count, in rows; public."""
         joined, (l2, l1) = relation is Relation.ADD_REMOVE, self._reach
         scale = noise_scale(cost, l2=math.hypot(l2, _UNIT * joined), l1=l1 + _UNIT * joined) / _UNIT
         return scale if isinstance(cost, GaussianCost) else math.sqrt(2) * scale

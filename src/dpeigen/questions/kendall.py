@@ -1,8 +1,8 @@
 """Generalised Kendall's tau with symmetric noise.
 
-Guarantee: worth its cost for every data set, under replacement of one row. The mean of g·gᵀ over pairs of rows, ‖g‖ ≤
-b, has Frobenius sensitivity 2√2·b²/n, rounding included (`stats.kendall`), whatever the public design of pairs is: all
-pairs, a circulant one over a secret random order, or one inside parts of a random order. Noise by `questions.laws`.
+Guarantee: the stated cost, for every data set under replacement of one row. The mean of g·gᵀ over pairs of rows, ‖g‖ ≤
+b, has Frobenius sensitivity 2√2·b²/n, rounding included (`stats.kendall`). This holds for every public design of pairs:
+all pairs, a circulant one over a secret random order, or one inside parts of a random order. Noise: `questions.laws`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from dpeigen.stats.pairs import Transform, n_pairs, pairs_per_row
 
 __all__ = ["PART", "NoisyTau", "Tau"]
 
-PART = 8192  # rows of a part of a random order
+PART = 8192  # rows per part of the random order
 
 
 @dataclass(frozen=True)
 class NoisyTau:
-    """A released mean of g·gᵀ/b² over pairs, and what is publicly known about it."""
+    """A released mean of g·gᵀ/b² over pairs, and public facts about it."""
 
     mean: Floats
     deviation: float  # of an off-diagonal entry
     pairs: int
-    share: float  # the most pairs that one row is in, over 2/n of all pairs
+    share: float  # the most pairs that one row is in, divided by 2/n of all pairs
 
 
 @dataclass(frozen=True)
 class Tau(Question[NoisyTau]):
-    """Kendall's tau over pairs of so many rows.
+    """Kendall's tau over pairs of ``rows`` rows.
 
-    ``design``: None for all pairs; B for a row and the B that follow it in a random order. ``in_parts``: pairs inside
-    parts of `PART` rows of a random order, which need not be held in memory together.
+    ``design``: None for all pairs; B to pair each row with the B that follow it in a random order. ``in_parts``: only
+    pairs inside parts of `PART` rows of a random order, so that not all rows must be in memory at once.
     """
 
     frame: Frame
@@ -61,7 +61,7 @@ class Tau(Question[NoisyTau]):
 
     @property
     def shuffled(self) -> bool:  # type: ignore[override]
-        """Whether rows must come in a random order: sorted ones would be compared with their likes only."""
+        """Whether rows must be in a random order: in a sorted table, rows would be compared with similar rows only."""
         return self.in_parts or pairs_per_row(self.rows, self.design) < self.rows - 1
 
     @property
@@ -87,14 +87,14 @@ class Tau(Question[NoisyTau]):
         if isinstance(found, Gathered):
             table = found.table()
             found = self._tau(Frame(self.frame.n_features), len(table)).update(table)  # the rows are framed already
-        # Noise comes after the pass: the rounding allowance counts the parts that there were.
+        # Noise is drawn after the pass, because the allowance for rounding depends on the number of parts.
         drawn = self.law.draw(found, cost, relation, rng)
         unit = found.steps * found.count
         mean = drawn.added_to(found.gram) / unit
         return NoisyTau(mean, drawn.deviation / unit, found.count, self.rows * found.reach / (2 * found.count))
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> NoisyTau:
-        # One row is in a 2/n share of the pairs; rounding is nothing beside that.
+        # One row is in a fraction 2/n of the pairs; rounding is negligible beside that.
         deviation = 2 * self.law.deviation(self.frame.n_features, cost, relation) / people.terms(self.frame)
         mean = people.tau(self.frame, self.transform, self.design)
         rows = PART if self.in_parts else max(1, self.rows)

@@ -1,8 +1,8 @@
-"""Laws of symmetric noise: how much a second moment needs, how it is drawn, and what is publicly known about it.
+"""Distributions ("laws") of symmetric noise for second moments: their scale, their draws, and public facts about them.
 
-A law prices a symmetric matrix of integers by the sensitivity that suits it, draws noise worth a cost, and knows what
-post-processing needs: the deviation of an entry, a bound on the spectral norm, and the R-transform by which eigenvalues
-are shrunk. Proofs: `privacy.noise` and docs/sensitivity.md.
+A law scales its noise by the norm of the change that fits it (Frobenius, ℓ1 or trace norm) and draws noise for a cost.
+It also provides what post-processing needs: the standard deviation of an entry, a bound on the spectral norm, and the
+R-transform by which eigenvalues are shrunk. Proofs: `privacy.noise` and docs/sensitivity.md.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["GaussianLaw", "LaplaceLaw", "SymmetricLaw", "SymmetricNoise", "Wisha
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    """Symmetric noise in grid steps squared, and what is publicly known about it."""
+    """Symmetric noise in grid steps squared, and public facts about it."""
 
     matrix: NDArray[np.int64]
     deviation: float  # of an off-diagonal entry
-    grid: int = 1  # what the noisy sum is rounded to; 1 for exact integer noise
+    grid: int = 1  # the grid to which the noisy sum is rounded; 1 for exact integer noise
 
     def added_to(self, statistic: NDArray[Any]) -> Floats:
         """The released sum. It is computed exactly; the conversion to floating point is post-processing."""
@@ -43,14 +43,14 @@ class SymmetricNoise:
 
 
 class SymmetricLaw(ABC):
-    """Noise on a symmetric matrix. ``published``: the constants of the paper that it comes from."""
+    """The distribution of noise on a symmetric matrix."""
 
     name: ClassVar[str]
     numerics: ClassVar[Numerics] = "exact"
 
     @property
     def label(self) -> str:
-        """The law by name, for a release: see `law_named`."""
+        """The name of the law as stored in a release; see `law_named`."""
         return self.name
 
     @abstractmethod
@@ -59,11 +59,11 @@ class SymmetricLaw(ABC):
 
     @abstractmethod
     def draw(self, moment: SymmetricSum, cost: Cost, relation: Relation, rng: Randomness) -> SymmetricNoise:
-        """Noise worth ``cost``; depends on public parameters of the moment only."""
+        """Noise for ``cost``; it depends on public parameters of the moment only."""
 
     @abstractmethod
     def entry_deviation(self, scale: float, dimension: int) -> float:
-        """The deviation of an off-diagonal entry of noise with this scale."""
+        """The standard deviation of an off-diagonal entry of noise with this scale."""
 
     @abstractmethod
     def made_up(self, d: int, deviation: float, rng: Generator) -> Floats:
@@ -75,10 +75,13 @@ class SymmetricLaw(ABC):
 
     @abstractmethod
     def norm(self, d: int, deviation: float, failure: float) -> float:
-        """What the spectral norm of the noise on a d×d matrix stays below but for this probability."""
+        """A bound on the spectral norm of the noise on a d×d matrix that is exceeded with at most this probability."""
 
     def deviation(self, d: int, cost: Cost, relation: Relation, weight: int = 0) -> float:
-        """Off-diagonal noise on Σxxᵀ for rows in the unit ball, beside a constant of this weight (in grid steps)."""
+        """The deviation of off-diagonal noise on Σxxᵀ for rows in the unit ball.
+
+        ``weight``: of a constant that is appended to the rows, in grid steps.
+        """
         moment = SecondMoment(Lattice(Frame(d), 1.0), weight)
         return self.entry_deviation(self.scale(moment, cost, relation) / LEVELS**2, moment.dimension)
 
@@ -91,9 +94,9 @@ class SymmetricLaw(ABC):
 
 @dataclass(frozen=True)
 class GaussianLaw(SymmetricLaw):
-    """N(0, σ²) on the diagonal and N(0, σ²/2) off it, in exact discrete draws; σ = ‖Δ‖_F/μ.
+    """N(0, σ²) on the diagonal and N(0, σ²/2) off it, drawn exactly in discrete form; σ = ‖Δ‖_F/μ.
 
-    ``isometric=False``: the same σ on every entry of the upper triangle, as several papers have it.
+    ``isometric=False``: the same σ on every entry of the upper triangle, as in several papers.
     """
 
     isometric: bool = True
@@ -187,7 +190,7 @@ class WishartLaw(SymmetricLaw):
         return deviation / math.sqrt(2 * (d + 1)) * (g[0] @ g[0].T - g[1] @ g[1].T)
 
     def norm(self, d: int, deviation: float, failure: float) -> float:
-        # ‖W₁ − W₂‖ ≤ max ‖Wᵢ‖, and ‖G‖ ≤ √d + √(d+1) + t but for e^{−t²/2} (Davidson and Szarek 2001).
+        # ‖W₁ − W₂‖ ≤ max ‖Wᵢ‖, and ‖G‖ ≤ √d + √(d+1) + t except with probability e^{−t²/2} (Davidson and Szarek 2001).
         t = math.sqrt(2 * math.log(2 / failure))
         return deviation / math.sqrt(2 * (d + 1)) * (math.sqrt(d) + math.sqrt(d + 1) + t) ** 2
 
@@ -196,7 +199,7 @@ class WishartLaw(SymmetricLaw):
 
 
 def law_named(label: str) -> SymmetricLaw:
-    """The law of which this is the `label`."""
+    """The law with this `label`."""
     laws = (GaussianLaw(), GaussianLaw(isometric=False), LaplaceLaw(), WishartLaw())
     return {law.label: law for law in laws}[label]
 

@@ -1,7 +1,7 @@
-"""The mean of clipped rows, paid for.
+"""The mean of clipped rows.
 
-Guarantee: worth its cost for every data set. Σz on the lattice has ℓ2 sensitivity 2·L (replace) or L (add/remove) and
-√d times that in ℓ1; exact discrete noise. Under addition and removal the number of rows is released along with it.
+Guarantee: the stated cost, for every data set. Σz on the lattice has ℓ2 sensitivity 2·L (replace) or L (add/remove) and
+√d times that in ℓ1; exact discrete noise. Under addition and removal the number of rows is released together with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COUNT_UNIT = int(LEAST_SENSITIVITY) // 4
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """A released mean in framed units, and the expected length of its noise."""
+    """A released mean in the frame's units, and the expected norm of its noise."""
 
     mean: Floats
     error: float
@@ -63,7 +63,7 @@ class ClippedMean(LatticeSum[NoisyMean]):
         return float(LEVELS * FINER) * (2 if relation is Relation.REPLACE else 1)
 
     def _deviation(self, cost: Cost, relation: Relation) -> float:
-        """Of the noise on an entry of the sum, in its grid steps; public."""
+        """The standard deviation of the noise on an entry of the sum, in grid steps; public."""
         reach = self._reach(relation)
         if isinstance(cost, GaussianCost):
             return reach / cost.mu

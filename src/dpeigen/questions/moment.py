@@ -1,8 +1,9 @@
 """The second moment of bounded rows, or of their signs, with symmetric noise.
 
-Guarantee: worth its cost for every data set, by the law of its noise (`questions.laws`). The statistic is an integer
-matrix; rows are clipped to the lattice's radius (or put on its sphere), so its Frobenius sensitivity is √2·R² (replace)
-or R² (add/remove), its trace sensitivity 2·R² or R², R² including the weight of a constant (`stats.moments`).
+Guarantee: the stated cost, for every data set, by the law of its noise (`questions.laws`). The statistic is an integer
+matrix. Rows are clipped to the lattice's radius (or scaled to its sphere), so its Frobenius sensitivity is √2·R²
+(replace) or R² (add/remove), and its trace sensitivity is 2·R² or R². R² includes the weight of an appended constant
+(`stats.moments`).
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ class NoisyMoment:
 
     total: Floats
     deviation: float  # of an off-diagonal entry
-    count: float | None  # terms, where their number is public
+    count: float | None  # the number of terms, if it is public
 
 
 @dataclass(frozen=True)
 class Moment(Question[NoisyMoment]):
-    """Σzzᵀ over lattice rows, or Σ(c, z)(c, z)ᵀ with a constant c of this weight in grid steps."""
+    """Σzzᵀ over lattice rows; with a ``weight`` c in grid steps, Σ(c, z)(c, z)ᵀ."""
 
     lattice: Lattice
     law: SymmetricLaw
@@ -62,11 +63,11 @@ class Moment(Question[NoisyMoment]):
 
     @property
     def clipped_to(self) -> float | None:
-        """The radius that rows are clipped to; None on a sphere."""
+        """The radius to which rows are clipped; None on a sphere."""
         return None if self.lattice.shape == "sphere" else self.lattice.radius
 
     def bounded(self) -> SecondMoment:
-        """The empty sum that noise is added to, which knows its sensitivity."""
+        """The empty sum to which noise is added; it knows its sensitivity."""
         return self.statistic()
 
     def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> SymmetricNoise:

@@ -1,11 +1,11 @@
 """A radius and then the second moment of rows clipped to it, from one pass over the rows.
 
-Guarantee: each is worth its cost for every data set. They are `RadiusLeaving` and `Moment` and are proven like them:
-the number of rows longer than a radius moves by at most 1 and in one direction for all radii, and the rows of the
-moment are no longer than the radius that was released (`stats.nested`). That both are answered from one exact statistic
-changes nothing: the second is a mechanism that the answer of the first has chosen, as before.
+Guarantee: each has its stated cost, for every data set. They are `RadiusLeaving` and `Moment`, with the same proofs.
+One row changes the number of rows longer than a radius by at most 1, in the same direction for all radii. The rows of
+the moment are no longer than the released radius (`stats.nested`). Both are answered from one exact statistic. That
+changes nothing: the second is still a mechanism chosen by the answer of the first (adaptive composition).
 
-The radius is one of a few on the grid, from one that was released before up to four times it.
+The radius is one of a few on the grid, between a radius that was released before and four times it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CELLS = 8  # of the grid, above the first radius: a factor of 4
 
 
 class _From(RadiusLeaving):
-    """From ``GRID[within]`` on, from the statistic that the moment is read from too."""
+    """A radius from ``GRID[within]``, answered from the same statistic as the moment."""
 
     @property
     def reads(self) -> tuple[Hashable | RowView, ...]:
@@ -48,17 +48,17 @@ class _From(RadiusLeaving):
 
 @dataclass(frozen=True)
 class RadiusFrom(_From):
-    """The first grid radius, from ``GRID[within]`` on, that about ``outside`` rows are longer than."""
+    """The first radius of ``GRID[within]`` that about ``outside`` rows exceed."""
 
 
 @dataclass(frozen=True)
 class RadiusNearFrom(_From, RadiusNear):
-    """The same by `RadiusNear`."""
+    """The same as `RadiusFrom`, by `RadiusNear`."""
 
 
 @dataclass(frozen=True)
 class MomentWithin(Moment):
-    """Σzzᵀ over rows clipped to a ``radius`` that was chosen from the ``first`` one on; see `lattice_from`."""
+    """Σzzᵀ over rows clipped to a ``radius`` that is at least ``first``; see `lattice_from`."""
 
     first: float = 0.0
     radius: float = 0.0
@@ -82,23 +82,26 @@ class MomentWithin(Moment):
 
 
 def grid_from(first: float) -> slice:
-    """The part of the grid that a radius is chosen from; ``first`` is on it."""
+    """The part of the grid from which a radius is chosen; it starts at ``first``."""
     at = int(np.searchsorted(GRID, first))
     return slice(at, at + _CELLS + 1)
 
 
 def radius_from(view: RowView, outside: float, first: float, *, near: bool = False) -> RadiusLeaving:
-    """The question for a radius from the first one on; ``near``: by `RadiusNear`."""
+    """The question for a radius of at least ``first``; ``near``: by `RadiusNear`."""
     return (RadiusNearFrom if near else RadiusFrom)(view, outside, within=grid_from(first))
 
 
 def moment_within(view: RowView, radius: float, first: float, law: SymmetricLaw, weight: int) -> MomentWithin:
-    """The question for the moment of rows within a radius found by `radius_from`; ``weight`` relative to 2^20 steps."""
+    """The question for the moment of rows clipped to a radius found by `radius_from`.
+
+    ``weight`` is in units of 2^−20 of the radius.
+    """
     lattice = lattice_from(view, first)
     weight = max(1, round(weight * levels_of(radius, lattice) / LEVELS)) if weight else 0
     return MomentWithin(lattice, law, weight, first, radius)
 
 
 def lattice_from(view: RowView, first: float) -> Lattice:
-    """The lattice of rows up to the largest radius that may be chosen."""
+    """The lattice for the largest radius that may be chosen."""
     return Lattice(view, float(GRID[grid_from(first)][-1]))

@@ -1,12 +1,12 @@
 """The questions of Liu, Kong, Jain, Oh 2022 as printed: Algorithm 4, and the histograms of Algorithm 5.
 
-Guarantee: worth their cost and `failure` for every data set under replacement, like `questions.scale` and
-`questions.ranges`, from which they differ in constants only:
+Guarantee: the stated cost and `failure`, for every data set under replacement. They differ from `questions.scale` and
+`questions.ranges` in constants only:
 
-- `PrintedTopEigenvalue`: bins of 2^(1/4) whatever the size of the groups, the lower end of the fullest one, and
-  differences of pairs as they are, so that the answer is about twice the covariance's top eigenvalue;
-- `PrintedRanges`: d histograms with Laplace noise of scale 2/ε_h each. Together they are paid for as one
-  dε_h²/2-concentrated mechanism, each being ε_h-DP.
+- `PrintedTopEigenvalue` always uses bins of 2^(1/4), whatever the size of the groups. It returns the lower end of the
+  fullest bin, and does not divide differences by √2, so the answer is about twice the covariance's top eigenvalue.
+- `PrintedRanges` uses d histograms with Laplace noise of scale 2/ε_h each. Each is ε_h-DP; together they are paid for
+  as one dε_h²/2-concentrated mechanism.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpeigen.stats.gradients import Bins
 __all__ = ["PrintedRanges", "PrintedTopEigenvalue"]
 
 _PER_DOUBLING = 4.0
-_SAMPLE = 10_000  # rows that stand for all of them in simulations
+_SAMPLE = 10_000  # rows in simulations
 
 
 class PrintedTopEigenvalue(_OfGroups[float | None]):
@@ -37,7 +37,7 @@ class PrintedTopEigenvalue(_OfGroups[float | None]):
     def _shown(self, rows: Floats, groups: int, cost: Cost, relation: Relation, rng: Randomness) -> float | None:
         size = max(1, len(rows) // 2 // groups)
         pairs = rows[: 2 * size * groups].reshape(groups, size, 2, rows.shape[1])
-        halves = pairs[:, :, 1] / 2 - pairs[:, :, 0] / 2  # halved first: a difference of finite numbers may overflow
+        halves = pairs[:, :, 1] / 2 - pairs[:, :, 0] / 2  # halved first: a difference of finite numbers can overflow
         logs = log_spectra(halves)[:, 0] + 2.0
         found = self._bin(logs, _PER_DOUBLING, cost, relation, rng)
         return found if not found else found * 2.0 ** (-0.5 / _PER_DOUBLING)
@@ -49,8 +49,8 @@ class PrintedRanges(OfAllRows[tuple[float | None, ...]]):
 
     rows: RowView
     width: float
-    epsilon: float  # ε_h, of each histogram
-    chance: float  # of failure, of all of them
+    epsilon: float  # ε_h of each histogram
+    chance: float  # probability of failure of all histograms together
 
     @property
     def failure(self) -> float:

@@ -1,9 +1,8 @@
-"""Where the values of each column lie: the fullest bin of a public width, wherever it is. No bound is needed.
+"""The location of each column: the fullest bin of a histogram with a public bin width. No bound is needed.
 
-Guarantee: worth its cost and `failure` for every data set. Each row has one label in each column, the number of its
-bin; the histograms of all columns are one mechanism on counts (`privacy.histogram`, with its proof): discrete Gaussian
-or Laplace noise for as many histograms as there are columns, and a threshold that an empty bin reaches with probability
-``failure`` at most.
+Guarantee: the stated cost and `failure`, for every data set. In each column a row has one label, the number of its bin.
+The histograms of all columns are one mechanism on counts (proof: `privacy.histogram`). The discrete Gaussian or Laplace
+noise is scaled to the number of columns, and an empty bin reaches the threshold with probability at most ``failure``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from dpeigen.stats.gradients import Bins
 
 __all__ = ["Ranges"]
 
-_SAMPLE = 10_000  # rows that stand for all of them in simulations
+_SAMPLE = 10_000  # rows in simulations
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Ranges(OfAllRows[tuple[float | None, ...]]):
 
     rows: RowView
     width: float
-    chance: float  # of failure
+    chance: float  # probability of failure
 
     @property
     def failure(self) -> float:
@@ -49,7 +48,7 @@ class Ranges(OfAllRows[tuple[float | None, ...]]):
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> tuple[float | None, ...]:
         terms = people.terms(self.rows)
         rows = people.sample(self.rows, min(terms, _SAMPLE))
-        more = terms / len(rows)  # noise and threshold are so many times smaller beside all rows
+        more = terms / len(rows)  # relative to all rows, noise and threshold are smaller by this factor
         scaled = GaussianCost(cost.mu * more) if isinstance(cost, GaussianCost) else PureCost(pure_epsilon(cost) * more)
         return self._answered(np.floor(rows / self.width), scaled, relation, SeededRandomness(rng))
 

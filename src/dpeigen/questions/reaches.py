@@ -1,12 +1,12 @@
-"""How far each column reaches: a size that next to no entry of the column is larger than.
+"""The reach of each column: a size that almost no entry of the column exceeds.
 
-Guarantee: pure ε-DP, exact integers. Each of the d columns gets an answer worth ε/d, by report noisy max over sizes of
-half octaves (`noisy_max`). The score of a size is minus the number of entries that are larger, and minus a public cost
-of its length. A row has one entry in a column, so replacing, adding or removing it moves these numbers by at most 1,
-all in one direction. Differences of two rows count like rows: see `questions.columns`.
+Guarantee: pure ε-DP, exact integers. Each of the d columns gets an answer that costs ε/d, by report noisy max over
+sizes of half octaves (`noisy_max`). The score of a size is minus the number of larger entries, minus a public cost of
+the size. A row has one entry in a column, so replacing, adding or removing it moves these numbers by at most 1, all in
+one direction. Differences of two rows count like rows: see `questions.columns`.
 
-A histogram with noise on all cells shows only what stands out of the noise of them all, some 40/ε·d entries. This asks
-for one number for each column, and leaves about d/ε entries outside.
+A histogram with noise on all cells shows only counts that exceed the noise of all cells, about 40/ε·d entries. This
+question asks for one number for each column, and leaves about d/ε entries outside.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpeigen.stats.frame import Frame
 __all__ = ["ColumnReaches", "shows_scale"]
 
 _SHORTEST, _LONGEST = -4, 20  # half octaves: reaches from ¼ to 1024
-_SHOWN = 2  # half octaves: a constant column is said to reach as far with a chance of about 10⁻⁴
+_SHOWN = 2  # half octaves: a constant column is said to reach this far with probability about 10⁻⁴
 _SAMPLE = 20_000
 
 
@@ -56,7 +56,7 @@ class ColumnReaches(Question[Floats]):
         return Sizes(self.rows, tuple(range(self.rows.n_features)))
 
     def scale(self, cost: Cost) -> float:
-        """Of the noise on a score, in entries; public."""
+        """The scale of the noise on a score, in entries; public."""
         return math.nextafter(self.rows.n_features / pure_epsilon(cost), math.inf)
 
     def draw(self, cost: Cost, relation: Relation, rng: Randomness) -> NDArray[np.int64]:  # noqa: ARG002
@@ -71,13 +71,13 @@ class ColumnReaches(Question[Floats]):
         return _sizes(noisy_max(scores, rng.laplace(scale=STEPS * self.scale(cost), size=scores.shape)))
 
     def _scores(self, counts: NDArray[Any], cost: Cost) -> NDArray[Any]:
-        """In steps; columns × sizes."""
+        """Scores in steps; columns × sizes."""
         larger = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, _cells() + REACH]  # from the cell of each size on
         return np.asarray(-STEPS * larger - length_costs(len(_cells()), self.scale(cost)))
 
 
 def shows_scale(sizes: Floats) -> Bools:
-    """Where an answer tells how long entries are, and not only that none, or too many, are longer than was asked."""
+    """Where an answer shows the size of entries, and not only that none, or too many, exceed the limits of the grid."""
     return (sizes >= 2.0 ** (_SHOWN / 2)) & (sizes < 2.0 ** (_LONGEST / 2))
 
 

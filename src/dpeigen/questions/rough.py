@@ -1,7 +1,7 @@
-"""A second moment that is looked at roughly: of rows on a coarse lattice, summed in single precision.
+"""A second moment computed faster: rows are rounded to a coarse lattice and summed in single precision.
 
-Guarantee: that of `questions.moment`. Rows on the coarse lattice are lattice rows, so sensitivities are the same
-(`stats.rough`); that directions were rounded is undone in the noisy answer.
+Guarantee: that of `questions.moment`. Rows on the coarse lattice are lattice rows, so the sensitivities are the same
+(`stats.rough`). The rounding of directions is undone in the noisy answer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dpeigen.stats.rough import RoughSum, rough_map
 
 __all__ = ["RoughMoment"]
 
-_WIDE = 24  # columns, below which sums take little of the time
-_SMALL = 1 / 8  # of the noise on an entry: what rounding may add
+_WIDE = 24  # with fewer columns, sums take little of the time
+_SMALL = 1 / 8  # the most that rounding may add, relative to the noise on an entry
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RoughMoment(Moment):
 
     @staticmethod
     def instead_of(question: Moment, noise: float) -> Moment:
-        """This question where rounding is small beside noise of this deviation on a mean, in framed units."""
+        """The rough question, if rounding is small beside noise of this deviation on the mean in the frame's units."""
         wide = question.lattice.shape == "ball" and question.view.n_columns >= _WIDE
         used = rough_map(question.view, question.lattice.step) if wide else None
         if used is None or used.error > _SMALL * noise:

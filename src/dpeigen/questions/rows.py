@@ -1,14 +1,15 @@
-"""How many rows people have, where each row counts alike: what a person may count as, and the number of rows used.
+"""How many rows people have, if every row has equal weight: a cap on a person's rows, and the number of rows used.
 
-Guarantee: both are worth their cost for every data set, under replacement, addition or removal of all rows of one
+Guarantee: both have their stated cost, for every data set, under replacement, addition or removal of all rows of one
 person, who has between 1 and m rows that are used. Exact discrete noise.
 
-`RowsThatCount`. T(c) = Σ min(j, c) over people with j rows each is the number of rows that count if a person counts as
-at most c. The answer is the largest c of a public list for which G·T(c)/c, with noise, is at least N, the number of
-people: noise is then at most G times that of one row of each person. It is the sparse-vector technique of
-`questions.radius` over the margins ⌊64·G·T(c)/c⌋ − 64·N. One person's term min(j, c)/c lies in [0, 1], and grows with j
-for every c. So replacing a person moves all margins in one direction by at most 64·G. Adding one moves them up by at
-most 64·(G − 1) and down by at most 64. By the proof there both cost at most 2·64·G/s, s being the scale of the noise.
+`RowsThatCount`. T(c) = Σ min(j, c), over people with j rows each, is the number of rows that count if a person's rows
+are capped at c. The answer is the largest c of a public list for which G·T(c)/c, with noise, is at least N, the number
+of people. The noise of later measurements is then at most G times that with one row per person. The mechanism is the
+sparse-vector technique of `questions.radius` over the margins ⌊64·G·T(c)/c⌋ − 64·N. One person's term min(j, c)/c lies
+in [0, 1] and grows with j for every c. So replacing a person moves all margins in one direction by at most 64·G. Adding
+one moves them up by at most 64·(G − 1) and down by at most 64. By the proof there, both cost at most 2·64·G/s, where s
+is the scale of the noise.
 
 `RowsUsed`. T(c) for a public or released c changes by less than c if a person is replaced.
 """
@@ -34,12 +35,12 @@ from dpeigen.stats import Frame, Statistic
 
 __all__ = ["RowCounts", "RowsThatCount", "RowsUsed", "candidates"]
 
-_UNITS = 64  # steps of a person in which margins are given
-_SINGLY, _STRIDE = 8, 1.25  # whole numbers up to the first are candidates, and each this much larger beyond
+_UNITS = 64  # steps per person of the margins
+_SINGLY, _STRIDE = 8, 1.25  # candidates: all integers up to the first number, then growing by this factor
 
 
 def candidates(most: int) -> Integers:
-    """What a person may count as, from the most down to 1; public.
+    """Candidates for the cap on a person's rows, from ``most`` down to 1; public.
 
     >>> candidates(12)
     array([12,  9,  8,  7,  6,  5,  4,  3,  2,  1])
@@ -69,9 +70,9 @@ class _OfRowCounts(Question[float]):
 
 @dataclass(frozen=True)
 class RowsThatCount(_OfRowCounts):
-    """As how many rows a person counts, at least 1 and at most ``most``.
+    """The cap on the number of a person's rows that count, between 1 and ``most``.
 
-    ``allowed``: how many times the noise of one row of each person there may be, at least 1; public.
+    ``allowed``: G, the most noise relative to one row per person; at least 1, public.
     """
 
     allowed: float = 1.0
@@ -84,11 +85,11 @@ class RowsThatCount(_OfRowCounts):
         return MECHANISM
 
     def can_be_more_than_one(self, people: float, cost: Cost) -> bool:
-        """Whether a number above 1 would be likely if every one of so many people had as many rows as there may be."""
+        """Whether an answer above 1 would be likely if each of these people had ``most`` rows."""
         return self.most > 1 and (self._factor - _UNITS) * people > self._in_doubt(cost)
 
     def _in_doubt(self, cost: Cost) -> int:
-        """So large is noise, for the largest of all candidates."""
+        """The typical maximum of the noise over all candidates."""
         return math.ceil(math.log(2 * len(candidates(self.most))) * self._scale(cost))
 
     def _scale(self, cost: Cost) -> float:
@@ -101,7 +102,7 @@ class RowsThatCount(_OfRowCounts):
     def answer(self, found: RowCounts, noise: Any, cost: Cost, relation: Relation, rng: Randomness) -> float:  # noqa: ARG002
         threshold, each = noise
         counted = candidates(self.most)
-        people = _UNITS * found.people + self._in_doubt(cost)  # in doubt fewer rows count
+        people = _UNITS * found.people + self._in_doubt(cost)  # if in doubt, fewer rows count
         margins = [self._factor * found.used(int(c)) // int(c) - people for c in counted]
         return first_passed(counted.astype(np.float64), np.array(margins, dtype=np.int64), each, threshold)
 
@@ -110,7 +111,7 @@ class RowsThatCount(_OfRowCounts):
 
 
 class RowsUsed(_OfRowCounts):
-    """The number of rows that count, each person as at most ``most``; at least 1."""
+    """The number of rows that count, at most ``most`` of each person; at least 1."""
 
     def mechanism(self, cost: Cost) -> str:
         return plain_noise(cost)
@@ -127,16 +128,16 @@ class RowsUsed(_OfRowCounts):
 
 
 class RowCounts(Statistic):
-    """How many people have how many rows that are used; rows that the view refuses are refused.
+    """How many people have how many rows that are used; rows that the frame refuses are refused.
 
-    It is asked before anything else, when each row still comes with the number of rows of its person (`stats.units`).
+    It is asked first, while each row still comes with its person's number of rows (`stats.units`).
     """
 
     takes_units = True
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self._rows: Integers = np.zeros(1, dtype=np.int64)  # rows by the number of rows of their person
+        self._rows: Integers = np.zeros(1, dtype=np.int64)  # the number of rows, by the row count of their person
 
     def fresh(self) -> RowCounts:
         return RowCounts(self.frame)
@@ -157,7 +158,7 @@ class RowCounts(Statistic):
 
     @property
     def _people(self) -> Integers:
-        """By the number of their rows: as many rows as so many people have."""
+        """The number of people, by their number of rows."""
         return np.asarray(self._rows // np.maximum(np.arange(len(self._rows)), 1))
 
     @property
@@ -167,5 +168,5 @@ class RowCounts(Statistic):
     count = people
 
     def used(self, most: int) -> int:
-        """The rows that count, where a person counts as so many at most."""
+        """The number of rows that count, with at most ``most`` of each person."""
         return int((self._people * np.minimum(np.arange(len(self._rows)), most)).sum())

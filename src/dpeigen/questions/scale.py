@@ -1,15 +1,15 @@
-"""The scale of rows without a bound: the top eigenvalue of their covariance; and ratios of eigenvalues.
+"""The scale of unbounded rows: the top eigenvalue of their covariance, and ratios of eigenvalues.
 
-Guarantee: worth its cost and `failure` for every data set under replacement. The rows come in a random order and are
-cut into groups by their positions in it; each group gives one label, computed from its own rows alone (a power of two
-taken out, rounded to integers whose sums of products are exact), so one row changes one label, and the labels'
-histogram over infinitely many bins is released by `privacy.histogram`: discrete Laplace noise of scale 2/ε, δ for the
-threshold. Ratios use one part of the rows for each, so a row is in one of those histograms only.
+Guarantee: the stated cost and `failure`, for every data set under replacement. The rows are put into a random order and
+cut into groups by position. Each group gives one label that depends on its own rows alone (they are scaled by a power
+of two and rounded to integers whose sums of products are exact). So one row changes one label. The histogram of labels,
+over infinitely many bins, is released by `privacy.histogram`: discrete Laplace noise of scale 2/ε, and δ for the
+threshold. Each ratio uses its own part of the rows, so a row is in only one of those histograms.
 
-Algorithm 4 of Liu, Kong, Jain, Oh 2022: differences of disjoint pairs, bins [2^(j/4), 2^((j+1)/4)), and one for 0. Bins
-so narrow need groups of thousands to agree; where groups are smaller (a public fact) the bins are wider, up to a
-factor of 4. The differences are divided by √2, so the answer is about the rows' own covariance (the paper's is about
-twice it), and the middle of the bin is returned instead of its lower end.
+Algorithm 4 of Liu, Kong, Jain, Oh 2022 uses differences of disjoint pairs, bins [2^(j/4), 2^((j+1)/4)), and one bin for
+0. With bins this narrow, only groups of thousands of rows agree on one. If groups are smaller (a public fact), the bins
+here are wider, up to a factor of 4. Here the differences are divided by √2, so the answer estimates the covariance of
+the rows (the paper's is about twice that), and the middle of the bin is returned instead of its lower end.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from dpeigen.stats.products import exact_product
 
 __all__ = ["EigenvalueRatios", "TopEigenvalue", "bins_per_doubling", "log_slopes", "log_spectra"]
 
-_ZERO = -1e6  # the label of the bin that holds 0 alone
-_NOT_SEEN = -20.0  # log₂ of the slope of groups that show no eigenvalue above those of chance
+_ZERO = -1e6  # the label of the bin of 0
+_NOT_SEEN = -20.0  # log₂ of the slope of groups in which no eigenvalue exceeds those of chance
 _LARGEST_EXPONENT = 900.0
 
 
 @dataclass(frozen=True)
 class _OfGroups(OfAllRows[Answer]):
-    """A question about ``terms`` rows (or pairs) in so many groups."""
+    """A question about ``terms`` rows (or pairs) in ``groups`` groups."""
 
     rows: RowView
     terms: int
     groups: int
-    chance: float  # of failure
+    chance: float  # probability of failure
 
     shuffled: ClassVar[bool] = True
 
@@ -64,12 +64,12 @@ class _OfGroups(OfAllRows[Answer]):
 
     def simulated(self, people: People, cost: Cost, relation: Relation, rng: Generator) -> Answer:
         rows = people.sample(self.rows, self.terms)
-        groups = max(1, len(rows) * self.groups // self.terms)  # which stand for all of them
+        groups = max(1, len(rows) * self.groups // self.terms)  # fewer groups of the same size
         return self._shown(rows, groups, cost, relation, SeededRandomness(rng))
 
     @abstractmethod
     def _shown(self, rows: Floats, groups: int, cost: Cost, relation: Relation, rng: Randomness) -> Answer:
-        """What is released of rows in so many groups."""
+        """The release from rows in this many groups."""
 
     def _bin(self, logs: Floats, per_doubling: float, cost: Cost, relation: Relation, rng: Randomness) -> float | None:
         """The power of 2 in the middle of the fullest bin; 0 for the bin of 0, None if no bin stands out."""
@@ -90,7 +90,7 @@ class TopEigenvalue(_OfGroups[float | None]):
     def _shown(self, rows: Floats, groups: int, cost: Cost, relation: Relation, rng: Randomness) -> float | None:
         size = max(1, len(rows) // 2 // groups)
         pairs = rows[: 2 * size * groups].reshape(groups, size, 2, rows.shape[1])
-        halves = pairs[:, :, 0] / 2 - pairs[:, :, 1] / 2  # halved first: a difference of finite numbers may overflow
+        halves = pairs[:, :, 0] / 2 - pairs[:, :, 1] / 2  # halved first: a difference of finite numbers can overflow
         # (x − y)/√2 = √2·(x/2 − y/2), and one more doubling for its square
         logs = log_spectra(halves)[:, 0] + 1.0
         return self._bin(logs, bins_per_doubling(self.terms // 2 // self.groups), cost, relation, rng)
@@ -98,11 +98,11 @@ class TopEigenvalue(_OfGroups[float | None]):
 
 @dataclass(frozen=True)
 class EigenvalueRatios(_OfGroups[list[float | None]]):
-    """λ_{j+1}/λ_j of the second moment for j ≤ k, each from its own part of the rows; None if no bin stands
-    out, or if groups are too small to tell.
+    """λ_{j+1}/λ_j of the second moment for j ≤ k, each from its own part of the rows.
 
-    What is released is −log₂ of the ratio, between 2^−9 and 2^6, within a factor of 2 (4 for groups below 50): how fast
-    power steps converge. Sample eigenvalues of small groups are spread out by chance; `log_slopes` corrects for that.
+    None if no bin stands out, or if groups are too small. The release is −log₂ of the ratio, between 2^−9 and 2^6,
+    within a factor of 2 (4 for groups below 50): the rate at which power steps converge. Chance spreads the sample
+    eigenvalues of small groups; `log_slopes` corrects for that.
     """
 
     k: int
@@ -122,11 +122,11 @@ class EigenvalueRatios(_OfGroups[list[float | None]]):
 
 
 def log_slopes(logs: Floats, j: int, size: int) -> Floats:
-    """log₂(λ_j/λ_{j+1}) of each group (j from 0), from log₂ of all its sample eigenvalues; 0 where neither stands out.
+    """log₂(λ_j/λ_{j+1}) of each group (j from 0), from log₂ of all its sample eigenvalues; 0 if neither stands out.
 
-    Where the eigenvalues after the j-th are about equal, to τ, those of a sample of m rows of d columns reach up to τ(1
-    + √(d/m))², and a larger one, ℓ, is seen at ℓ(1 + (d/m)·τ/(ℓ − τ)). Both are inverted, τ being the mean of what is
-    left after the leading ones, which is not spread out by chance.
+    Suppose that the eigenvalues after the j-th all are about τ. In a sample of m rows of d columns they then reach up
+    to τ(1 + √(d/m))², and a larger eigenvalue ℓ appears at ℓ(1 + (d/m)·τ/(ℓ − τ)). Both are inverted. τ is the mean of
+    the eigenvalues after the leading ones; chance does not change that mean.
     """
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         values = np.nan_to_num(np.exp2(logs - logs[:, :1]), nan=0.0)
@@ -140,7 +140,7 @@ def log_slopes(logs: Floats, j: int, size: int) -> Floats:
 
 
 def _before_sampling(seen: Floats, rest: Floats, aspect: float) -> Floats:
-    """The eigenvalue that a sample shows as ``seen`` beside many of about ``rest``."""
+    """The population eigenvalue that appears as ``seen`` in a sample where the others are about ``rest``."""
     with np.errstate(invalid="ignore", divide="ignore"):
         # ℓ² − ℓ(seen + rest(1 − γ)) + rest·seen = 0
         middle = (seen + rest * (1 - aspect)) / 2
@@ -149,10 +149,10 @@ def _before_sampling(seen: Floats, rest: Floats, aspect: float) -> Floats:
 
 
 def bins_per_doubling(size: int) -> float:
-    """4, 2, 1 or ½: the bins into which the labels of groups of this size mostly fall in ones or twos.
+    """4, 2, 1 or ½: chosen so that the labels of groups of this size mostly fall into one or two bins.
 
-    The top eigenvalue of a group of squares of Gaussian variables has a relative deviation of √(14/size), others less,
-    and a bin is made at least 3.5·√(16/size) wide, in units of log₂, but never wider than two doublings.
+    The top eigenvalue of a group of squares of Gaussian variables has a relative deviation of √(14/size), others less.
+    A bin is at least 3.5·√(16/size) wide, in units of log₂, but never wider than two doublings.
     """
     width = 2.0 ** math.ceil(math.log2(3.5 * math.sqrt(16 / size)))
     return 1 / min(max(width, 0.25), 2.0)
@@ -161,12 +161,12 @@ def bins_per_doubling(size: int) -> float:
 def log_spectra(groups: Floats, count: int = 1) -> Floats:
     """log₂ of the largest eigenvalues of (1/size)·Σxxᵀ in each group (groups × size × d); −∞ for 0.
 
-    A group's numbers depend on its own rows alone: its products are sums of integers that are exact in doubles.
+    The result of a group depends on its own rows alone: products are summed as integers that are exact in doubles.
     """
     _, size, d = groups.shape
     bits = exact_bits(max(size, d))
     _, exponents = np.frexp(np.abs(groups).max(axis=(1, 2)))
-    exponents = np.maximum(exponents.astype(np.int64), -900)  # so that 2^(bits − exponent) is a number
+    exponents = np.maximum(exponents.astype(np.int64), -900)  # so that 2^(bits − exponent) is finite
     scaled = np.rint(groups * np.ldexp(1.0, bits - exponents)[:, None, None])
     across = scaled.transpose(0, 2, 1)
     products = exact_product(scaled, across) if size < d else exact_product(across, scaled)
@@ -175,6 +175,6 @@ def log_spectra(groups: Floats, count: int = 1) -> Floats:
         values = np.pad(values, ((0, 0), (0, count - values.shape[1])))
     with np.errstate(divide="ignore"):
         logs = np.log2(np.maximum(values[:, :count], 0.0)) - math.log2(size)
-    # Below the rounding of the decomposition there is nothing but rounding.
+    # Values below the rounding error of the decomposition carry no information.
     logs[values[:, :count] <= values[:, :1] * 2.0**-40] = -math.inf
     return logs + 2.0 * (exponents - bits)[:, None]

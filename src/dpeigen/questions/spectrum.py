@@ -1,13 +1,13 @@
-"""Noisy eigenvalues of a second moment of rows in the unit ball, and directions drawn from it.
+"""Noisy eigenvalues of a second moment of rows in the unit ball, and directions drawn by the exponential mechanism.
 
-Guarantee. Sorted eigenvalues of M = Σxxᵀ have sensitivity 2 (replace) or 1 (add/remove) in ℓ1 and √2 or 1 in ℓ2
-(Lidskii; Hoffman–Wielandt). They are computed in floating point, rounded to a grid of 2^−32, and get exact discrete
-noise; the sensitivities include what rounding may add. "Idealised" for the decomposition.
+Guarantee for eigenvalues. The sorted eigenvalues of M = Σxxᵀ have sensitivity 2 (replace) or 1 (add/remove) in ℓ1 and
+√2 or 1 in ℓ2 (Lidskii; Hoffman–Wielandt). They are computed in floating point, rounded to a grid of 2^−32, and get
+exact discrete noise. The sensitivities include the effect of rounding. "Idealised" because of the decomposition.
 
-A draw of u from exp(c·uᵀMu) is 2c-bounded-range under replacement, where uᵀMu moves by at most 1 either way, and
-c-bounded-range when a row is added or removed, where it moves by 0 to 1. So with c = ε/2 or ε the draw is ε-DP, and
-ε²/8-zCDP (Cesar and Rogers 2021), which is how draws compose when δ > 0. Concentrations are given to the question; the
-method that asks derives them from the cost (`methods.sampling.base`), and `_worth` checks that they fit.
+Guarantee for directions. A draw of u from exp(c·uᵀMu) is 2c-bounded-range under replacement, where uᵀMu moves by at
+most 1 either way. It is c-bounded-range when a row is added or removed, where uᵀMu moves by 0 to 1. So with c = ε/2 or
+ε the draw is ε-DP, and ε²/8-zCDP (Cesar and Rogers 2021), by which draws compose when δ > 0. The asking method derives
+the concentrations c from the cost (`methods.sampling.base`), and `check_draws` checks that they fit.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from dpeigen.stats.lattice import LEVELS
 __all__ = ["VALUE_GRID", "Directions", "Eigenvalues", "NoisyEigenvalues", "RankOne", "Rayleigh", "check_draws"]
 
 VALUE_GRID = int(LEAST_SENSITIVITY)  # grid steps of released values per squared radius
-_SLACK = 1 + 1e-9  # of sums of shares in floating point
+_SLACK = 1 + 1e-9  # for the rounding of sums of shares in floating point
 
 
 @dataclass(frozen=True)
 class _OfMoment(Question[Answer]):
-    """A question about a second moment that stays inside.
+    """A question about a second moment that does not leave the curator.
 
-    ``allowance``: what rounding in floating point may add to the sensitivity of uᵀMu, for any data.
+    ``allowance``: the most that rounding in floating point adds to the sensitivity of uᵀMu, for any data.
     """
 
     lattice: Lattice
@@ -63,7 +63,7 @@ class _OfMoment(Question[Answer]):
         return SecondMoment(self.lattice)
 
     def _inside(self, found: SecondMoment) -> Floats:
-        """The moment in squared radii; not private."""
+        """The moment in units of the squared radius; not private."""
         return found.gram.astype(np.float64) / LEVELS**2
 
     def _made_up(self, people: People) -> Floats:
@@ -73,7 +73,7 @@ class _OfMoment(Question[Answer]):
 
 @dataclass(frozen=True)
 class NoisyEigenvalues:
-    """Eigenvalues, decreasing, with noise, in squared radii; and the number of terms where it is public."""
+    """Noisy eigenvalues, decreasing, in units of the squared radius; and the number of terms if it is public."""
 
     values: Floats
     count: float | None
@@ -87,7 +87,7 @@ class Eigenvalues(_OfMoment[NoisyEigenvalues]):
         return plain_noise(cost)
 
     def scale(self, cost: Cost, relation: Relation) -> float:
-        """Of the noise, in grid steps; public."""
+        """The scale of the noise, in grid steps; public."""
         return noise_scale(cost, **self._reach(relation))
 
     def answer(
@@ -114,7 +114,7 @@ class Eigenvalues(_OfMoment[NoisyEigenvalues]):
         """Sensitivities of the rounded eigenvalues, in grid steps."""
         d = self.lattice.n_columns
         two_sided = relation is Relation.REPLACE and d > 1
-        each = VALUE_GRID * self.allowance + 1  # what rounding may add to the change of each eigenvalue
+        each = VALUE_GRID * self.allowance + 1  # the most that rounding adds to each eigenvalue's change
         return {
             "l2": (math.sqrt(2) if two_sided else 1.0) * VALUE_GRID + math.sqrt(d) * each,
             "l1": (2.0 if two_sided else 1.0) * VALUE_GRID + d * each,
@@ -123,9 +123,9 @@ class Eigenvalues(_OfMoment[NoisyEigenvalues]):
 
 @dataclass(frozen=True)
 class Directions(_OfMoment[Floats]):
-    """Orthonormal directions, drawn one after the other from exp(cᵢ·uᵀMu) on what is left of the sphere.
+    """Orthonormal directions, each drawn from exp(cᵢ·uᵀMu) on the sphere orthogonal to the earlier ones.
 
-    ``concentrations``: cᵢ, public or released; the last of all d directions is determined and has c = 0.
+    ``concentrations``: cᵢ, public or released. The last of all d directions is determined and has c = 0.
     """
 
     concentrations: tuple[float, ...]
@@ -143,7 +143,7 @@ class Directions(_OfMoment[Floats]):
 
 @dataclass(frozen=True)
 class RankOne(_OfMoment[Floats]):
-    """One direction, drawn from exp(c·uᵀ(M − subtracted)u) on the whole sphere; what is subtracted was released."""
+    """One direction, drawn from exp(c·uᵀ(M − subtracted)u) on the whole sphere; ``subtracted`` was released."""
 
     concentration: float
     subtracted: Matrix
@@ -166,7 +166,7 @@ class RankOne(_OfMoment[Floats]):
 
 @dataclass(frozen=True)
 class Rayleigh(_OfMoment[float]):
-    """uᵀ(M − subtracted)u for a released direction, in squared radii. Sensitivity 1, and what rounding adds."""
+    """uᵀ(M − subtracted)u for a released direction, in squared radii. Sensitivity 1, plus rounding."""
 
     direction: Matrix
     subtracted: Matrix
@@ -194,7 +194,7 @@ class Rayleigh(_OfMoment[float]):
 
 
 def check_draws(concentrations: tuple[float, ...], allowance: float, cost: Cost, relation: Relation) -> None:
-    """Refuse draws that are worth more than their cost."""
+    """Refuse draws that cost more than was paid."""
     sides = 2.0 if relation is Relation.REPLACE else 1.0
     epsilons = [sides * c * (1 + allowance) for c in concentrations]
     if isinstance(cost, ConcentratedCost):

@@ -1,8 +1,8 @@
-"""The leading projector, a small block, eigenvalues and their bulk, of a second moment of rows as they are.
+"""Leading projector, projected block, eigenvalues and bulk variance of a second moment of rows that are not clipped.
 
-Guarantee: distributional, NOT worst-case. Rows are not clipped; the noise is for stated sensitivities, those of a model
-of the data (`stats.spiked`), which hold only where the model does. For rows outside it one row can move the projector
-by as much as √2, whatever n. The noise is added in integers after rounding to a grid of sensitivity/2^32.
+Guarantee: distributional, NOT worst-case. The noise is for sensitivities that follow from a model of the data
+(`stats.spiked`) and hold only if the model does. If it does not, one row can move the projector by as much as √2,
+whatever n. Noise is added in integers, after rounding to a grid of sensitivity/2^32.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["BulkVariance", "LeadingEigenvalues", "LeadingProjector", "ProjectedM
 
 @dataclass(frozen=True)
 class _OfRawMoment(Question[Floats]):
-    """``reach``: the sensitivity that the model states. ``isometric=False``: printed noise, σ on every entry."""
+    """``reach``: the sensitivity in the model. ``isometric=False``: noise as printed, with σ on every entry."""
 
     frame: Frame
     reach: float
@@ -66,14 +66,14 @@ class _OfRawMoment(Question[Floats]):
 
     @abstractmethod
     def _part(self, moment: Floats) -> Floats:
-        """What is asked of the moment; not private."""
+        """The exact answer, computed from the moment; not private."""
 
     def _noisy(self, matrix: Floats, cost: Cost, rng: Randomness) -> Floats:
         """The matrix or vector with noise, rounded to a grid on which the sensitivity is about 2^32 steps."""
         step = self.reach / LEAST_SENSITIVITY
         if matrix.ndim == 1:
             whole = np.array([round(float(v) / step) for v in matrix], dtype=object)
-            l2 = LEAST_SENSITIVITY + len(matrix)  # rounding moves each entry by half a step
+            l2 = LEAST_SENSITIVITY + len(matrix)  # rounding moves each entry by at most half a step
             return perturb(whole, cost, l2=l2, l1=np.inf, rng=rng).astype(np.float64) * step
         scale = (LEAST_SENSITIVITY + len(matrix)) / gaussian_share(cost)  # rounding moves each entry by half a step
         noise = symmetric_gaussian(len(matrix), scale, rng, isometric=self.isometric)
@@ -105,7 +105,7 @@ class ProjectedMoment(_OfRawMoment):
 
 @dataclass(frozen=True)
 class LeadingEigenvalues(_OfRawMoment):
-    """So many of the largest eigenvalues, each with noise; all of them together move by the sensitivity (Lemma 2.4)."""
+    """The ``number`` largest eigenvalues, each with noise; the sensitivity bounds their joint change (Lemma 2.4)."""
 
     number: int
 
@@ -115,7 +115,7 @@ class LeadingEigenvalues(_OfRawMoment):
 
 @dataclass(frozen=True)
 class BulkVariance(_OfRawMoment):
-    """σ̂² from the middle half of the eigenvalues as printed (§5.3), for so many rows; one number."""
+    """σ̂² from the middle half of the eigenvalues as printed (§5.3), for ``terms`` rows; one number."""
 
     terms: int
 

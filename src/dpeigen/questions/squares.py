@@ -1,8 +1,8 @@
-"""Mean squares of bounded scores, paid for.
+"""Mean squares of bounded scores.
 
-Guarantee: worth its cost for every data set. The scores are lattice rows of radius r (`stats.lattice`); the sums of
-their squares, column by column, have ℓ2 sensitivity √2·r² (replace) or r² (add/remove), ℓ1 2·r² or r². Exact discrete
-noise. Under addition and removal the number of rows is released along with them.
+Guarantee: the stated cost, for every data set. The scores are lattice rows of radius r (`stats.lattice`). The sums of
+their squares, column by column, have ℓ2 sensitivity √2·r² (replace) or r² (add/remove), and ℓ1 sensitivity 2·r² or r².
+Exact discrete noise. Under addition and removal the number of rows is released together with them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COUNT_UNIT = LEVELS**2 // 4
 
 @dataclass(frozen=True)
 class NoisySquares:
-    """Released mean squares of the columns in framed units, and the number of terms, public or released."""
+    """Released mean squares of the columns in the frame's units, and the number of terms, public or released."""
 
     squares: Floats
     count: float
-    deviation: float = 0.0  # of the noise on each
+    deviation: float = 0.0  # of the noise on each mean square
 
 
 class MeanSquares(LatticeSum[NoisySquares]):
@@ -57,7 +57,7 @@ class MeanSquares(LatticeSum[NoisySquares]):
         return NoisySquares(noisy * (unit / count), count, self._deviation(cost, relation) * (unit / count))
 
     def _deviation(self, cost: Cost, relation: Relation) -> float:
-        """Of the noise on a sum, in grid steps squared; public."""
+        """The standard deviation of the noise on a sum, in grid steps squared; public."""
         l2, l1 = self._reach(relation)
         return noise_scale(cost, l2=l2, l1=l1) * (1.0 if isinstance(cost, GaussianCost) else math.sqrt(2))
 

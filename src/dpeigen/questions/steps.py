@@ -1,19 +1,19 @@
-"""Directions by noisy steps of Oja's algorithm, each row in one step, rows in random order.
+"""Directions by noisy steps of Oja's algorithm. Rows are in random order, and each row is in one step.
 
-Guarantee, for every data set under replacement. Step t releases y_t = Σ c(x; w) + noise over the rows x of that step, w
-depending on y_1..y_{t−1} only, c an integer vector in a ball of radius L about 0: ℓ2 sensitivity 2L, so each step is
-μ-Gaussian DP, whatever came before. What all of them are worth is checked against the cost before they are made:
+Guarantee, for every data set under replacement. Step t releases y_t = Σ c(x; w) + noise over the rows x of that step.
+Here w depends on y_1..y_{t−1} only, and c is an integer vector in a ball of radius L about 0. So the ℓ2 sensitivity is
+2L, and each step is μ-Gaussian DP, whatever came before. The cost of all steps is checked before they are made:
 
-- μ, for any number of rows in a step: a row is in one step only (parallel composition; the order plays no part);
+- μ, for any number of rows in a step: a row is in one step only (parallel composition; the order does not matter);
 - (ε, δ), for steps of one row: n Gaussian local randomisers in a secret random order (Feldman, McMillan, Talwar 2021,
   which allows each randomiser to depend on what was released before; `privacy.shuffling`).
 
 The gradient x(xᵀw) of a row with |x| ≤ R lies in the ball of radius R²/2 about (R²/2)w: for unit x it is the projection
-of w on a line, which is on the sphere with diameter w. So noise for a diameter of R² is enough. Steps of one row draw
-continuous noise ("idealised") on integers and round to a grid; sums have exact discrete noise.
+of w on a line, which is on the sphere with diameter w. So noise for a diameter of R² is enough. Steps of one row add
+continuous noise ("idealised") to integers and round to a grid; steps of several rows have exact discrete noise.
 
-For assumed rows, steps that together move a direction by little are made at once, with the mean of the moment and noise
-of the variance that the steps have together.
+In simulations, steps that together move a direction only a little are merged into one, with the mean of the moment and
+with noise of their joint variance.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from dpeigen.stats.spectrum import orthonormal
 __all__ = ["ROW_UNIT", "OjaSteps", "inside", "with_noise"]
 
 ROW_UNIT = int(LEAST_SENSITIVITY) // LEVELS
-_AT_A_TIME = 2**17  # numbers of noise drawn at once
-_TOGETHER, _GROUPS = 0.15, 300  # how far the simulated steps of a group go, and how many groups there are at most
-_SAMPLE = 400  # rows that simulated sampling errors of gradients are drawn from
+_AT_A_TIME = 2**17  # noise variables drawn at once
+_TOGETHER, _GROUPS = 0.15, 300  # distance covered by a group of simulated steps; most groups
+_SAMPLE = 400  # rows from which simulated sampling errors of gradients are drawn
 
 
 @dataclass(frozen=True)
 class OjaSteps(OfAllRows[Floats]):
-    """Unit directions (k × d) after steps a·w + b·(mean gradient), taken by one direction after the other.
+    """Unit directions (k × d) after steps a·w + b·(mean gradient), for one direction after the other in turn.
 
-    ``weights``: steps × 2, a and b of each. ``size``: rows of a step. ``ball``: gradients are clipped to this radius
-    about so many times w. ``mu``: what each step is worth to a row.
+    ``weights``: steps × 2, a and b of each step. ``size``: rows per step. ``ball``: (r, s); gradients are clipped to
+    the ball of radius r about s·w. ``mu``: the μ of each step for a row.
     """
 
     rows: RowView
-    radius: float  # rows are clipped to it
+    radius: float  # to which rows are clipped
     start: Matrix
     weights: Matrix
     size: int
@@ -87,7 +87,7 @@ class OjaSteps(OfAllRows[Floats]):
 
     @property
     def _unit(self) -> float:
-        """A grid step of gradients; rounding them to integers does not leave the ball."""
+        """The grid step of gradients, such that rounding them to integers does not leave the ball."""
         return self.ball[0] / (LEVELS - math.sqrt(self.start.array.shape[1]) / 2 - 1)
 
     def _single_steps(self, rows: Floats, rng: Randomness) -> Floats:
@@ -161,7 +161,7 @@ class OjaSteps(OfAllRows[Floats]):
 
 @lru_cache(maxsize=256)
 def _within(mu: float, size: int, rows: int, cost: Cost) -> bool:
-    """Whether steps of so many rows that are worth μ each are worth no more than the cost together."""
+    """Whether steps of ``size`` rows with this μ each cost no more than ``cost`` together."""
     if isinstance(cost, GaussianCost):
         return mu <= cost.mu
     if not isinstance(cost, ApproximateCost) or size > 1:
@@ -170,14 +170,14 @@ def _within(mu: float, size: int, rows: int, cost: Cost) -> bool:
 
 
 def with_noise(steps: Floats, noise: Floats, back: float) -> Floats:
-    """Released: an integer vector in the ball plus noise, on a grid far above the noise's last bits (in place)."""
+    """The release: an integer vector in the ball plus noise, rounded (in place) to a grid that hides its last bits."""
     noise += steps
     noise *= back
     return np.rint(noise, out=noise)
 
 
 def inside(steps: Floats) -> Floats:
-    """An integer vector shortened until it is in the ball, checked on the integers themselves."""
+    """An integer vector shortened until it is in the ball, which is checked on the integers themselves."""
     with np.errstate(over="ignore", invalid="ignore"):
         largest = float(np.abs(steps).max())
         shorter = np.nan_to_num(steps / largest, nan=0.0, posinf=0.0, neginf=0.0)
@@ -188,7 +188,7 @@ def inside(steps: Floats) -> Floats:
 
 
 def _groups(gone: Floats) -> list[tuple[int, int]]:
-    """Steps to be made together, by how far each goes (directions × steps)."""
+    """Groups of steps to be merged, by the distance that each covers (directions × steps)."""
     if not gone.size:
         return []
     way = np.cumsum(gone.max(axis=0))

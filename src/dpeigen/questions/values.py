@@ -12,7 +12,7 @@ __all__ = ["Matrix"]
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """A released or public array; two are equal when their entries are."""
+    """A released or public array. Two are equal if their entries are."""
 
     array: NDArray[np.float64]
 

@@ -1,9 +1,9 @@
-"""The card of a release: one page that a reader can judge it by, beside the release itself.
+"""The card of a release: one page, saved beside the release, from which a reader can judge it.
 
-Guarantee: a card is a function of a `Release` alone, so it costs nothing and may be shown to whoever may see the
-release. It holds the guarantee in words and formulas, what the budget bought, the results as tables and pictures, what
-may and may not be concluded, how to cite and how to check the files. ``card.html`` is one page that asks for nothing
-from anywhere; ``card.md`` says the same in Markdown; ``figures/`` holds the pictures as SVG and PNG.
+Guarantee: a card is a function of a `Release` alone, so it costs nothing and may be shown to anyone who may see the
+release. It has the guarantee in words and formulas, how the budget was spent, the results as tables and pictures, which
+conclusions are valid and which are not, how to cite it and how to check the files. ``card.html`` is one page that loads
+nothing from elsewhere, ``card.md`` has the same content in Markdown, and ``figures/`` has the pictures as SVG and PNG.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def write_card(release: Release, folder: str | Path) -> Path:
     Parameters
     ----------
     release : Release
-        What the card is about.
+        The release that the card describes.
     folder : path
-        The release is saved there too if the folder does not hold it yet. A folder with another release, or with this
-        one under other texts (`Release.describe`), is refused.
+        The release is saved there too, unless the folder already has it. A folder with another release, or with this
+        one and other texts (`Release.describe`), is refused.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def write_card(release: Release, folder: str | Path) -> Path:
 
 
 def _refuse_another(release: Release, held: Release, folder: Path) -> None:
-    """A card must be that of the files beside it, with the texts that they hold."""
+    """Refuse a folder whose files belong to another release, or have other texts."""
     if not _same(release, held):
         raise FileExistsError(f"{folder} contains another release. Choose another folder.")
     texts = [name for name in ABOUT if release.about.get(name) != held.about.get(name)]

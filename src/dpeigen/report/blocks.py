@@ -1,4 +1,4 @@
-"""What a card is made of: sections of blocks, said once here and rendered as HTML and as Markdown.
+"""The content of a card: sections of blocks, which are rendered as HTML and as Markdown.
 
 Every text is plain text. Names of columns come from users, so renderers escape everything.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dpeigen._text import clean as clean  # what renderers put all text through
+from dpeigen._text import clean as clean  # renderers apply it to all text
 from dpeigen._text import short as short
 
 __all__ = [
@@ -53,7 +53,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Items:
-    """A list under a heading of its own."""
+    """A list with its own heading."""
 
     title: str
     items: Sequence[str]
@@ -80,7 +80,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture drawn by `figures`, with the words for those who do not see it."""
+    """A picture drawn by `figures`, with alternative text."""
 
     name: str
     title: str
@@ -90,7 +90,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures beside each other where there is room."""
+    """Pictures side by side, if there is room."""
 
     pictures: Sequence[Picture]
 
@@ -106,7 +106,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Links:
-    """Texts with addresses (ours, never users'), or without where there is none."""
+    """Texts with addresses (ours, never those of users), or without an address if there is none."""
 
     title: str
     items: Sequence[tuple[str, str | None]]
@@ -114,7 +114,7 @@ class Links:
 
 @dataclass(frozen=True)
 class More:
-    """Blocks that a reader opens."""
+    """Blocks that are hidden until the reader opens them."""
 
     title: str
     blocks: Sequence[Block]
@@ -125,7 +125,7 @@ Block = Text | Notice | Items | Formula | Table | Picture | Gallery | Code | Lin
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading with its blocks."""
 
     key: str
     title: str

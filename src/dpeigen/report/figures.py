@@ -1,6 +1,6 @@
-"""The pictures of a card, as SVG and PNG, and as SVG that lives in a page and follows its light or dark colours.
+"""The pictures of a card: SVG and PNG files, and inline SVG that follows the light or dark colours of the page.
 
-Text stays text. Names of columns are never read as formulas. Colours are those that colour-blind readers tell apart.
+Text is stored as text. Names of columns are never parsed as formulas. Colour-blind readers can distinguish the colours.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Drawn", "draw"]
 
 _INK, _BLUE, _ORANGE, _VERMILLION = "#1f2328", "#0072b2", "#e69f00", "#d55e00"
-# What a colour is called in the page, where it changes in the dark.
+# Colours of the files, and the CSS colours that replace them in a page, where dark mode has others.
 _IN_PAGE = {
     _INK: "currentColor",
     "#000000": "currentColor",
@@ -113,7 +113,7 @@ def _svg(drawn: io.BytesIO) -> str:
 
 
 def _inline(svg: str, picture: Picture) -> str:
-    """For a page: names of its own, colours of the page, words for those who do not see it."""
+    """SVG for a page: unique ids, the colours of the page, and alternative text."""
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{picture.name}-", svg)
     svg = re.sub(r"#[0-9a-f]{6}\b", lambda match: _IN_PAGE.get(match[0], match[0]), svg)
     svg = re.sub(r'xmlns:xlink="[^"]*"|xmlns="[^"]*"|<metadata>.*?</metadata>', "", svg, flags=re.DOTALL)
@@ -152,7 +152,7 @@ def _loadings(figure: Figure, release: Release, component: int) -> None:
 
 
 def _correlations(figure: Figure, release: Release) -> None:
-    """Cells by colour, whose strength is their opacity, so that they fit a light and a dark page."""
+    """Coloured cells. The strength of a correlation is the opacity, so that they fit a light and a dark page."""
     from matplotlib.patches import Rectangle
 
     shown = results.widest_columns(release, results.MOST_CELLS)
@@ -189,7 +189,7 @@ def _opacity(value: float) -> float:
 
 
 def _scale(ax: Axes) -> None:
-    """What correlation a colour is, as a strip above the cells."""
+    """A colour bar above the cells."""
     from matplotlib.patches import Rectangle
 
     steps = np.linspace(-1, 1, 41)
@@ -220,7 +220,7 @@ def _strongest(figure: Figure, release: Release) -> None:
 
 
 def _without_units(names: list[str]) -> list[str]:
-    """Names without what stands in brackets behind them, where they still differ from each other."""
+    """Names without the unit in brackets, if they still differ from each other."""
     bare = [re.sub(r" \([^()]*\)$", "", name) for name in names]
     return [one if bare.count(one) == 1 else name for one, name in zip(bare, names, strict=True)]
 
@@ -237,7 +237,7 @@ def _coefficients(figure: Figure, release: Release) -> None:
 
 
 def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, labels: list[str]) -> Axes:
-    """Points with whiskers, the first at the top; none where the interval holds 0."""
+    """Points with whiskers, the first at the top; no point if the interval contains 0."""
     ax = _axes(figure, _WIDTH, 1.1 + 0.25 * len(values))
     place = np.arange(len(values))[::-1]
     clear = np.ones(len(values), dtype=bool)

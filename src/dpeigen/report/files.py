@@ -1,4 +1,4 @@
-"""What a card says about the files: public facts, how to cite, where the proof is, and how to check."""
+"""The files on a card: public facts, how to cite them, where the proof is, and how to check them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _JOINT = "joint norm that all rows of one unit were clipped to: √(sum of their
 
 
 def terms(g: Guarantee) -> str:
-    """What a number of rows is one of, where rows belong to units."""
+    """What is counted as n: rows, or units if rows belong to units."""
     return "rows" if g.unit == "row" else f"units (different {clean(g.unit)!r})"
 
 
@@ -124,7 +124,7 @@ def cite(release: Release, title: str, digests: Mapping[str, str]) -> list[Block
 
 
 def _latex(text: object) -> str:
-    """Text that TeX prints as it is."""
+    """Text escaped for TeX."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in clean(text))
 

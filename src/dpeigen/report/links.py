@@ -1,6 +1,6 @@
-"""Where a reader finds the proof, the paper and the software: the addresses on a card.
+"""The addresses on a card: of the proof, the paper and the software.
 
-Addresses are written here and never come from a release. A page that is opened follows none of them.
+Addresses are written here and never come from a release. Opening the page loads none of them.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def papers(g: Guarantee) -> list[tuple[str, str]]:
 
 
 def _page(mechanism: str) -> str:
-    for name in sorted(METHODS, key=len, reverse=True):  # names may hold shorter ones
+    for name in sorted(METHODS, key=len, reverse=True):  # names may contain shorter ones
         if name in mechanism:
             return METHODS[name].page or f"mechanisms/{name}"
     return "local" if "privunit" in mechanism or "local" in mechanism else "sensitivity"
 
 
 def proof_page(g: Guarantee) -> tuple[str, str | None]:
-    """The page of the documentation with the proof, and its address where the package states one."""
+    """The page of the documentation with the proof, and its address if the package declares one."""
     page = _page(g.mechanism)
     return f"Proof: docs/{page}.md of dpeigen {__version__}", documentation(page)
 
@@ -54,8 +54,8 @@ def proof_page(g: Guarantee) -> tuple[str, str | None]:
 def documentation(page: str) -> str | None:
     """The address of a page, from those that the installed package declares (``Project-URL``).
 
-    That of the documentation comes first; else the file in the repository, at the tag of this version. None where the
-    package declares neither: no address is better than one that may lead to somebody else.
+    The address of the documentation is preferred; otherwise it is the file in the repository at the tag of this
+    version. None if the package declares neither: no address is better than one that may belong to somebody else.
     """
     declared = _declared()
     if home := declared.get("documentation"):
@@ -65,7 +65,7 @@ def documentation(page: str) -> str | None:
 
 
 def software() -> str | None:
-    """The address of this version of the software, or of its home; None where the package declares none."""
+    """The address of this version of the software, or of its home page; None if the package declares none."""
     declared = _declared()
     if home := declared.get("repository") or declared.get("source"):
         return f"{home.rstrip('/')}/tree/v{__version__}"

@@ -1,4 +1,4 @@
-"""A card as Markdown, for a repository or an archive. Every text is escaped: names of columns are no markup."""
+"""A card as Markdown, for a repository or an archive. Every text is escaped: names of columns are not markup."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def render(card: Card) -> str:
 
 
 def text(raw: str) -> str:
-    """Text that Markdown shows as it is: whatever could be markup, a link or the start of a list is escaped."""
+    """Text escaped for Markdown: anything that could be markup, a link or the start of a list."""
     shown = re.sub(r"([\\`*_{}\[\]|~$^!@])|(?<=www)\.|:(?=//)", lambda match: "\\" + match[0], clean(raw).strip())
     if not _number(shown):
-        # A list begins with a number, a point and a blank: 1.5 to 2 is none, nor is −0.5 to 0.
+        # A list begins with a number, a point and a blank; "1.5 to 2" and "−0.5 to 0" do not begin one.
         shown = re.sub(r"^([#+=-])(?!\d)", r"\\\1", re.sub(r"^(\d+)([.)])(?!\d)", r"\1\\\2", shown))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

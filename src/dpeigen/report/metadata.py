@@ -1,4 +1,4 @@
-"""The card for machines: a schema.org Dataset, as search engines and data catalogues read it."""
+"""Machine-readable metadata of a card: a schema.org Dataset, for search engines and data catalogues."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FORMATS = {"release.json": "application/json", "release.safetensors": "applicat
 
 
 def authors(release: Release) -> list[str]:
-    """Who made the release, one by one."""
+    """The authors of the release, as a list."""
     return [part.strip() for part in release.about.get("author", "").split(";") if part.strip()]
 
 
 def dataset(release: Release, title: str, summary: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """Facts of the release in schema.org's words; ``summary`` stands in where nobody described the data."""
+    """Facts of the release in the vocabulary of schema.org; ``summary`` is used if there is no description."""
     g, about = release.guarantee, release.about
     private = "" if g.is_private else "NOT PRIVATE; the noise is that of "
     found: dict[str, Any] = {

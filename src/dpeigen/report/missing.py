@@ -1,4 +1,4 @@
-"""Missing cells on a card: how many, and what was made of them."""
+"""Missing cells on a card: how many there were, and how they were treated."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dpeigen.report.blocks import Block, Table, Text, count, short
 __all__ = ["SHOWN_ROWS", "about_missing"]
 
 SHOWN_ROWS = 40  # of a table
-_IN_WORDS = 30  # columns up to which a sentence does
+_IN_WORDS = 30  # most columns that a sentence lists
 
 
 def about_missing(release: Release) -> list[Block]:
-    """How many cells were missing, and what was made of that."""
+    """How many cells were missing, and how they were treated."""
     shares = release.missing_shares
     if shares is None:
         if release.facts.get("missing") != "drop":
@@ -47,7 +47,7 @@ def about_missing(release: Release) -> list[Block]:
 
 
 def _ends(release: Release) -> list[str]:
-    """The 95% interval of the share of each variable's missing cells, as a text; empty where there is none."""
+    """The 95% interval of the share of missing cells of each variable, as text; empty if there is none."""
     found = None if release.usual_intervals is None else release.usual_intervals.missing_shares
     if found is None:
         return ["" for _ in release.variables()]

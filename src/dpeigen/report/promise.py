@@ -1,4 +1,4 @@
-"""What a card says about privacy: the guarantee in words and formulas, and what the budget was spent on."""
+"""Privacy on a card: the guarantee in words and formulas, and how the budget was spent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BASIS = {
 
 
 def notices(g: Guarantee) -> list[Notice]:
-    """What must not be missed."""
+    """Notices that a reader must not miss."""
     found = []
     if g.numerics == "seeded":
         found.append(
@@ -68,7 +68,7 @@ def notices(g: Guarantee) -> list[Notice]:
 
 
 def _whom(g: Guarantee) -> tuple[str, str, str]:
-    """What nothing depends on much, what changes, and what neighbouring tables are."""
+    """Texts for: whose data the result hardly depends on, what changes, and what neighbouring tables are."""
     replaced, unit = g.relation is Relation.REPLACE, clean(g.unit)
     if g.unit == "row":
         if replaced:
@@ -199,7 +199,7 @@ def budget(release: Release) -> list[Block]:
 
 
 def _why(choice: Any) -> list[Block]:
-    """Why "auto" chose the method, in whatever plain form the release says it."""
+    """Why "auto" chose the method, as the release states it."""
     if isinstance(choice, str):
         return [Text(clean(choice))]
     if isinstance(choice, Mapping):
@@ -214,7 +214,7 @@ def _why(choice: Any) -> list[Block]:
 
 
 def facts_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Facts as lines; those that say nothing are left out."""
+    """Facts as rows of a table; empty ones are left out."""
     known = {name: value for name, value in facts.items() if value is not None and value != ""}
     return [(clean(name).replace("_", " "), clean(plain(value))) for name, value in known.items()]
 

@@ -38,13 +38,13 @@ def ridge_tables(release: Release) -> list[Table]:
 
 
 def asked_regression(release: Release) -> RidgeFit:
-    """The regression that a release of kind "ridge" was made for; its target is the last column."""
+    """The regression of a release of kind "ridge"; its target is the last column."""
     asked = release.facts.get("ridge") or {"alpha": "auto"}
     return release.ridge(release.n_features - 1, asked["alpha"], scales=asked.get("scales"))
 
 
 def regression_errors(release: Release, fit: RidgeFit) -> Regression | None:
-    """The same regression from what was measured, with the errors of its coefficients; None where there are none."""
+    """The same regression from the measured moment, with errors of its coefficients; None if there are none."""
     try:
         found = release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
         return found.holding(np.asarray(fit.coef))
@@ -67,7 +67,7 @@ def standing_coefficients(release: Release) -> list[str]:
 
 
 def _known(errors: Regression) -> bool:
-    """Whether anything is known of the coefficients."""
+    """Whether anything is known about the coefficients."""
     return bool(np.isfinite(errors.standard_errors).any())
 
 
@@ -85,7 +85,7 @@ def _why_unknown(release: Release) -> str:
 
 
 def ridge_blocks(release: Release) -> list[Block]:
-    """Coefficients, and the correlations that they come from."""
+    """Coefficients, and the correlations from which they follow."""
     fit = asked_regression(release)
     errors = regression_errors(release, fit)
     target, count_of = _target(release), count(len(fit.coef), "other column")
@@ -108,7 +108,7 @@ def _target(release: Release) -> str:
 
 
 def _penalised(release: Release, fit: RidgeFit) -> str:
-    """The units of the columns that the penalty is for."""
+    """The units of the columns in which the penalty is stated."""
     if np.ptp(fit.scales) == 0:
         return ""
     if release.scale is not None and np.array_equal(fit.scales, release.scale[:-1]):
@@ -117,7 +117,7 @@ def _penalised(release: Release, fit: RidgeFit) -> str:
 
 
 def standardised(release: Release, fit: RidgeFit) -> Floats:
-    """What coefficients are multiplied by to be deviations of the target for one deviation of a column."""
+    """Factors that turn coefficients into deviations of the target for one deviation of a column."""
     deviations = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
     return deviations[:-1] / deviations[-1] if deviations[-1] > 0 else np.zeros(len(fit.coef))
 
@@ -178,7 +178,7 @@ def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0
 
 
 def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> list[Cell]:
-    """As the release counts columns and, where they were rescaled, in their own units."""
+    """The intercept in the units of the release and, if columns were rescaled, in their own units."""
     own, widths = _in_own_units(release, fit), _widths(release)
     if fit.intercept is None or (errors is not None and not _known(errors)):
         return [UNKNOWN if fit.intercept is None else NOISE] * (1 if own is None else 2)
@@ -189,7 +189,7 @@ def _intercepts(release: Release, fit: RidgeFit, errors: Regression | None) -> l
     found = [_with_ends(float(fit.intercept), ends)]
     if own is not None and own[1] is not None and widths is not None:
         lower, width = widths
-        at_zero = not lower[:-1].any()  # else it depends on the errors of the coefficients too
+        at_zero = not lower[:-1].any()  # otherwise it also depends on the errors of the coefficients
         found.append(_with_ends(own[1], ends if at_zero else None, width[-1], lower[-1]))
     return found
 
@@ -207,7 +207,7 @@ def _bound(fit: RidgeFit) -> str:
 
 
 def _widths(release: Release) -> tuple[Floats, Floats] | None:
-    """Lower ends and widths of the bounds that columns were rescaled by, the target last; None where they were not."""
+    """Lower ends and widths of the bounds that rescaled the columns, the target last; None without rescaling."""
     units = release.facts.get("rescaled")
     if not units:
         return None
@@ -216,7 +216,7 @@ def _widths(release: Release) -> tuple[Floats, Floats] | None:
 
 
 def _in_own_units(release: Release, fit: RidgeFit) -> tuple[Floats, float | None] | None:
-    """Coefficients and intercept for columns that were not rescaled to [0, 1]; None where they were not."""
+    """Coefficients and intercept in the columns' own units; None if columns were not rescaled to [0, 1]."""
     widths = _widths(release)
     if widths is None:
         return None

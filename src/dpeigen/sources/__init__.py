@@ -1,4 +1,4 @@
-"""Everything rows can come from, as blocks."""
+"""Sources of rows, read block by block."""
 
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.memory import ArraySource, BlockSource

@@ -1,7 +1,7 @@
-"""Where rows come from. A source yields blocks; `reduce` feeds them to a statistic on all cores.
+"""The base class of sources of rows. A source yields blocks; `reduce` computes a statistic of them on all cores.
 
-Statistics are exact and merge in any order, so the threads here, and any other engine, give the same integers.
-Workers see a statistic and its public parameters, never the random generator or the ledger.
+Statistics are exact and merge in any order, so threads and any other engine give the same integers. Workers see a
+statistic and its public parameters, never the random generator or the ledger.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from dpeigen.stats.units import terms_of
 __all__ = ["S", "Source", "UnreadableRowsError"]
 
 S = TypeVar("S", bound=Statistic)
-_SMALL = 2**17  # below this many numbers a second thread costs more than it saves
+_SMALL = 2**17  # with fewer numbers, a second thread costs more than it saves
 
 
 class UnreadableRowsError(BadRowsError):
-    """Rows that a source could not read as numbers. The message holds no value of the data."""
+    """Rows that a source could not read as numbers. The message contains no value of the data."""
 
 
 def _counting(reduce: Callable[..., S]) -> Callable[..., S]:
-    """The method, which says when it has finished."""
+    """The method, with a call of `finished` at its end."""
 
     @wraps(reduce)
     def counted(source: Source, *arguments: Any, **options: Any) -> S:
@@ -48,21 +48,21 @@ def _counting(reduce: Callable[..., S]) -> Callable[..., S]:
 class Source(ABC):
     """Rows × features, readable more than once.
 
-    ``fixed_order`` says that every pass meets the rows in the same order, so that numbers given apart can be matched to
-    them. It is False where rows lie by their values (partitions of a cluster, folders named after a column). No
-    guarantee rests on it: whatever depends on the order of rows reads them through `sources.shuffled`.
-    ``passes`` grows whenever a statistic of all rows is handed out: its noisy version may have been seen since, so
-    only a failure of the first pass costs nothing. `reduce` counts by itself, in subclasses too.
+    ``fixed_order``: whether every pass has the rows in the same order, so that separately given numbers can be matched
+    to them. It is False if rows are arranged by their values (partitions of a cluster, folders named after a column).
+    No guarantee depends on it: everything that depends on the order of rows reads them through `sources.shuffled`.
+    ``passes`` is increased whenever a statistic of all rows is returned. Its noisy version may then be released, so
+    only a failure during the first pass costs nothing. `reduce` counts passes itself, in subclasses too.
     """
 
     n_features: int
     feature_names: list[str] | None = None
-    schema: dict[str, Declared] | None = None  # what columns were declared to be, where not all are plain numbers
-    n_rows: int | None = None  # None when only a full read would tell
+    schema: dict[str, Declared] | None = None  # declarations of the columns, if not all are plain numbers
+    n_rows: int | None = None  # None if it is known only after a full read
     fixed_order: bool = True
-    in_random_order: bool = False  # whether rows come in a secret random order, drawn without looking at them
-    width_declared: bool = True  # False where only the rows have told the number of columns
-    row_note: str = ""  # what a row is, for guarantees that bad rows were counted in, where that may surprise
+    in_random_order: bool = False  # whether rows are in a secret random order that does not depend on them
+    width_declared: bool = True  # False if the number of columns is known from the rows only
+    row_note: str = ""  # a note for guarantees on what counts as a row, if that may be unexpected
     read_once: bool = False  # whether a second pass is refused
     passes: int = 0
     _rows_read: int | None = None  # by the first pass
@@ -73,20 +73,20 @@ class Source(ABC):
             cls.reduce = _counting(vars(cls)["reduce"])  # type: ignore[method-assign]
 
     def check_width(self) -> None:
-        """Refuse a source whose number of columns is not known."""
+        """Refuse a source with an unknown number of columns."""
         if not self.width_declared and self.n_features < 1:
             raise UnreadableRowsError("There are no blocks, so the number of columns is not known: give it.")
 
     def finished(self) -> None:
-        """A pass is over; to be called by those that read all blocks themselves, before they use what they read."""
+        """Record the end of a pass. Code that reads all blocks itself calls this before it uses them."""
         self.passes += 1
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
-        """Blocks of rows, in order; each can be indexed by a slice and turned into an array."""
+        """Blocks of rows, in order; each can be sliced and converted to an array."""
 
     def blocks_for(self, statistic: Statistic) -> Iterator[Any]:  # noqa: ARG002
-        """Read blocks with what a statistic must know of them beforehand.
+        """Read blocks, together with the facts about them that a statistic needs beforehand.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Source(ABC):
         return self.blocks()
 
     def count_rows(self) -> int:
-        """Return the number of rows: known, or counted by reading. Only for when it is public.
+        """Return the number of rows, known or counted by reading. Only for use if it is public.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class Source(ABC):
         return sum(len(block) for block in self.blocks())
 
     def check_rows(self, count: int) -> int:
-        """Refuse a pass whose rows are not as many as known, or as an earlier pass found.
+        """Refuse a pass whose number of rows differs from the known one, or from that of an earlier pass.
 
         Parameters
         ----------
@@ -136,21 +136,21 @@ class Source(ABC):
         return count
 
     def in_memory(self) -> NDArray[Any] | None:
-        """All rows as one array where they are in memory already; None where they are to be read block by block."""
+        """All rows as one array if they are in memory; None if they are read block by block."""
         return None
 
     def some_in_memory(self, draw: Callable[[int], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Take some rows where they are in memory already.
+        """Select some rows if they are in memory.
 
         Parameters
         ----------
         draw : function of a number of rows
-            Says of each row whether it is taken.
+            Decides for each row whether it is selected.
 
         Returns
         -------
         tuple of two arrays, or None
-            What was drawn, and the rows that are taken; None where they are to be read block by block.
+            The draws and the selected rows; None if rows are read block by block.
         """
         rows = self.in_memory()
         if rows is None:

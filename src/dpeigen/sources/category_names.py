@@ -1,9 +1,9 @@
-"""Whether a cell is written as the name of a category: one rule for all readers whose cells have types of their own.
+"""Whether a cell equals the name of a category: one rule for all readers whose cells have their own types.
 
-The type of a column may follow from its cells (a missing one makes whole numbers floating in pandas), and must not
-change what a cell is. So a text is itself; a truth value is "true" or "false", however these are written; a number is
-what it is written as, whole ones without a point: 1 and 1.0 are "1", and never "1.0" or "01". Whole numbers of 2^53 and
-more are no names: doubles, which some readers hold them as, do not tell them apart.
+The type of a column may depend on its cells (in pandas, a missing cell turns integers into floats), and must not change
+the meaning of a cell. So a text is itself. A truth value is "true" or "false" in any case of letters. A number is its
+usual text, integers without a point: 1 and 1.0 are "1", never "1.0" or "01". Integers of 2^53 and more are not names,
+because doubles, in which some readers store them, do not distinguish them.
 
 >>> [is_written(cell, "1") for cell in ("1", 1, 1.0, "1.0", True, None)]
 [True, True, True, False, False, False]
@@ -21,11 +21,11 @@ import numpy as np
 __all__ = ["is_written", "number_written", "truth_written", "written"]
 
 _TRUTH = {"true": 1.0, "false": 0.0}
-_EXACT = 2**53  # whole numbers below are doubles
+_EXACT = 2**53  # integers below this are exact in doubles
 
 
 def is_written(cell: Any, text: str) -> bool:
-    """Whether a cell is written as this text."""
+    """Whether a cell equals this text."""
     if isinstance(cell, str):
         return cell == text
     if isinstance(cell, (bool, np.bool_)):
@@ -39,12 +39,12 @@ def is_written(cell: Any, text: str) -> bool:
 
 
 def truth_written(text: str) -> float:
-    """1 or 0 for the truth value that is written as this text; NaN if there is none."""
+    """The truth value of this text, 1 or 0; NaN if it is none."""
     return _TRUTH.get(text.lower(), math.nan)
 
 
 def number_written(text: str) -> float:
-    """The number that is written as this text; NaN if there is none."""
+    """The number of this text; NaN if it is none."""
     try:
         number = float(text)
     except ValueError:

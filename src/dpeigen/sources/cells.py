@@ -1,11 +1,11 @@
-"""One cell at a time: what an Arrow column holds as numbers, with NaN wherever a cell does not fit.
+"""Arrow columns as numbers, cell by cell, with NaN for every cell that does not fit.
 
-A cell that cannot be read as what its column is declared to be makes a bad row, as a missing one does, and is never an
-error: an error would be an answer about that cell which no noise protects. A whole column is converted at once. Only
-where that fails are the cells looked for that made it fail, and the others come out as if those had been missing.
+A cell that does not have the declared type of its column makes a bad row, like a missing cell. It is never an error: an
+error would reveal something about that cell without noise. A whole column is converted at once. Only if that fails, the
+cells that caused it are searched, and the others are read as if those were missing.
 
-A number in a text is what Arrow's reader of CSV files takes for one, in every reader: decimal digits, a point, an
-exponent, with blanks and tabs around it. "1_000", "0x10" and digits of other scripts are no numbers.
+In every reader, a text is a number if Arrow's CSV reader accepts it: decimal digits, a point, an exponent, with blanks
+and tabs around it. "1_000", "0x10" and digits of other scripts are not numbers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["arrow_type", "as_text", "fitting", "from_text", "is_text", "numbers"
 
 _BLANKS = " \t"
 _DAY = r"[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
-# Every text that Arrow reads as the type, and hardly another one: what these leave out need not be looked for.
+# These match every text that Arrow reads as the type, and few others: texts that do not match need not be tried.
 _LIKELY = {
-    "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$",  # those that are not finite are bad anyway
+    "number": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$",  # texts for infinity or NaN are bad cells anyway
     "bool": r"^(?i:true|false|0|1)$",
     "date": rf"^{_DAY}$",
     "timestamp": rf"^{_DAY}([ T]([01][0-9]|2[0-3])(:?[0-5][0-9]){{0,2}})?$",
@@ -35,7 +35,7 @@ _LIKELY = {
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is text, or bytes that stand for it."""
+    """Whether a type is text, or bytes that are read as text."""
     return str(kind) in ("string", "large_string", "string_view", "binary", "large_binary")
 
 
@@ -47,7 +47,7 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def from_text(column: Any, kind: str) -> Any:
-    """A column of text, or of bytes, as the declared type; null where a cell is none."""
+    """A column of text, or of bytes, as the declared type; null if a cell does not fit."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -63,7 +63,7 @@ def from_text(column: Any, kind: str) -> Any:
 
 
 def as_text(column: Any) -> Any:
-    """A column of text, or of bytes that may be none, as text without blanks around it."""
+    """A column of text, or of bytes that may not be valid text, as text without surrounding blanks."""
     import pyarrow.compute as pc
 
     return pc.ascii_trim(_text(column), _BLANKS)
@@ -72,11 +72,11 @@ def as_text(column: Any) -> Any:
 def _text(column: Any) -> Any:
     import pyarrow as pa
 
-    return _whole(column).cast(pa.large_binary()).cast(pa.large_string(), safe=False)  # cells may be no UTF-8
+    return _whole(column).cast(pa.large_binary()).cast(pa.large_string(), safe=False)  # cells may not be UTF-8
 
 
 def fitting(column: Any, cast: Callable[[Any], Any]) -> Any:
-    """The column, cast; null where a cell by itself cannot be."""
+    """The column, cast; null for each cell that cannot be cast."""
     import pyarrow as pa
 
     column = _whole(column)
@@ -99,7 +99,7 @@ def fitting(column: Any, cast: Callable[[Any], Any]) -> Any:
 
 
 def numbers(column: Any, kind: str | None = None) -> NDArray[Any]:
-    """An Arrow column as doubles (as single precision if it is that); NaN where a cell is missing or does not fit."""
+    """An Arrow column as doubles (or in its own single precision); NaN if a cell is missing or does not fit."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -121,12 +121,12 @@ def numbers(column: Any, kind: str | None = None) -> NDArray[Any]:
 
 
 def truth(values: NDArray[Any]) -> Floats:
-    """0 and 1 as they are; of other numbers it is not known whether they mean true."""
+    """0 and 1 unchanged; other numbers have no truth value and become NaN."""
     return np.where((values == 0) | (values == 1), values, np.nan)
 
 
 def _whole(column: Any) -> Any:
-    """One array of the chunks of a column."""
+    """The chunks of a column as one array."""
     import pyarrow as pa
 
     if not isinstance(column, pa.ChunkedArray):
@@ -135,7 +135,7 @@ def _whole(column: Any) -> Any:
 
 
 def without(column: Any, kept: Any) -> Any:
-    """The column with null where a cell is not kept."""
+    """The column with null for cells that are not kept."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

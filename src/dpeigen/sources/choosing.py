@@ -1,7 +1,7 @@
-"""Which rows of a person are used, and which one stands for the person: drawn without looking at a value.
+"""Which rows of a person are used, and which row represents the person: drawn independently of all values.
 
-Draws for different people have nothing to do with each other, so another person with other rows changes no law of what
-is drawn of the rest.
+Draws for different people are independent, so changing one person's rows does not change the distribution of the draws
+for the others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dpeigen.stats.units import MOST_SHARED, UnitBlock
 __all__ = ["Chooser", "UnitLimits", "chosen", "enough_rows", "first_of_each", "placed", "ranks"]
 
 _COIN_BITS = 32
-_DRAWN, _DRAWS = 2**20, 16  # rows that are drawn from at a time, at least; and draws, at most
-_ENOUGH_ROWS = 50_000  # of people, in a sample: more would tell little that is new beside its noise
+_DRAWN, _DRAWS = 2**20, 16  # least rows per draw, and most draws
+_ENOUGH_ROWS = 50_000  # rows of people in a sample: more would add little information beside the noise
 
 
 def enough_rows(people: float) -> int:
-    """How many rows of a person are enough where a first look is taken at so many people, a public number.
+    """The number of rows per person that is enough for a first measurement of this public number of people.
 
-    How many rows people have is private, so it decides nothing here.
+    It does not depend on how many rows people have, because that is private.
     """
     return math.ceil(_ENOUGH_ROWS / people)
 
@@ -45,31 +45,31 @@ class UnitLimits:
 
     @property
     def most(self) -> int:
-        """Rows of one person that are used."""
+        """The most rows of one person that are used."""
         return MOST_SHARED if self.max_rows is None else self.max_rows
 
     def shared(self, used: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Among how many rows a weight of one is divided, where so many rows of a person are used."""
+        """The number of rows among which a weight of 1 is divided, if ``used`` rows of a person are used."""
         return used if self.max_rows is None else np.maximum(used, self.counts_as)
 
     @property
     def counts_as(self) -> int:
-        """The rows as which a person counts, at most, where each row counts alike."""
+        """The most rows of a person that count, if every row has equal weight."""
         return self.most if self.counted is None else self.counted
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """Makes blocks of rows that come with all rows of their people, on whatever machine; the same ones every time."""
+    """Makes unit blocks from blocks with all rows of their people, on any machine, with the same draws every time."""
 
     limits: UnitLimits
-    token: bytes  # secret: the draws follow from it
+    token: bytes  # secret; it determines the draws
 
     def block(self, rows: Any, whose: NDArray[Any]) -> UnitBlock:
-        """``whose``: something for each row that tells people apart."""
+        """A unit block; ``whose``: a value for each row that identifies its person."""
         names, codes = np.unique(whose, return_inverse=True)
         people = int(codes.max(initial=-1)) + 1
-        # Draws of blocks have nothing to do with each other: no two blocks have the same people.
+        # Draws of blocks are independent: no two blocks have the same people.
         token = hashlib.blake2b(names.tobytes(), key=self.token[:64], digest_size=16).digest()
         codes = codes.reshape(-1)
         sizes, heads, kept = chosen(codes, people, self.limits, choosing(token))
@@ -85,10 +85,10 @@ def placed(
     places: NDArray[Any],
     coins: NDArray[Any],
 ) -> UnitBlock:
-    """A block of rows of which an engine has told the size of their people, and their places there from 1 on.
+    """A unit block of rows for which an engine gives their person's number of rows, and their position in it from 1.
 
-    ``whose``: a number for each row that tells people apart. ``coins``: for each row a number from 0 to 1, used for
-    those in the first place.
+    ``whose``: a number for each row that identifies its person. ``coins``: for each row a number from 0 to 1, used for
+    rows in position 1.
     """
     used = np.minimum(sizes.astype(np.int64), limits.most)
     heads = places == 1
@@ -103,7 +103,10 @@ def placed(
 def chosen(
     codes: Codes, people: int, limits: UnitLimits, rng: Randomness
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """By person: among how many rows the weight is shared. By row: who stands for their person; who is kept, or all."""
+    """For each person the number of rows that share its weight; for each row whether it is the head, and is kept.
+
+    The last is None if all rows are kept.
+    """
     sizes = np.bincount(codes, minlength=people)
     used = np.minimum(sizes, limits.most)
     heads = np.zeros(len(codes), dtype=bool)
@@ -121,7 +124,7 @@ def chosen(
 
 
 def _by_people(codes: Codes, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Places of rows, some people at a time with all their rows: a draw for all at once would take much memory."""
+    """Indices of rows, some people at a time with all their rows: one draw for everyone would need much memory."""
     rows = max(_DRAWN, len(codes) // _DRAWS)
     part = np.cumsum(sizes) // rows
     for number in np.unique(part):
@@ -131,16 +134,16 @@ def _by_people(codes: Codes, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.in
 
 
 def first_of_each(codes: Codes, order: NDArray[Any] | None = None) -> NDArray[np.bool_]:
-    """One row of each person: the first in an order, or in that of the table."""
+    """One row of each person: the first in the given order, or in that of the table."""
     people = int(codes.max(initial=-1)) + 1
-    if order is None and len(codes):  # numbers that grow as people first come up tell it by themselves
+    if order is None and len(codes):  # fast if people are numbered in the order in which they first appear
         largest = np.maximum.accumulate(codes)
         heads = np.diff(largest, prepend=largest.dtype.type(-1)) > 0
         if np.count_nonzero(heads) == people:
             return heads
     first = np.full(people, -1, dtype=np.int64)
     if order is None:
-        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several the last counts
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several, the last is used
     else:
         first[codes[order]] = order
     heads = np.zeros(len(codes), dtype=bool)
@@ -149,10 +152,10 @@ def first_of_each(codes: Codes, order: NDArray[Any] | None = None) -> NDArray[np
 
 
 def ranks(codes: Codes, rng: Randomness) -> NDArray[np.int64]:
-    """The place of each row among those of its person, from 0 on, in a random order."""
-    # Sorted by person, and there by random numbers. What ties do has nothing to do with values.
+    """The position of each row among those of its person, from 0, in a random order."""
+    # Sorted by person, then by random numbers. Ties are resolved independently of values.
     keys = (rng.uniform(len(codes)) * 2.0**_COIN_BITS).astype(np.int64)
-    keys += codes.astype(np.int64) << _COIN_BITS  # people are fewer than 2^31: their rows were counted in memory
+    keys += codes.astype(np.int64) << _COIN_BITS  # there are fewer than 2^31 people: their rows were counted in memory
     order = np.argsort(keys)
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     numbers = np.arange(len(codes))

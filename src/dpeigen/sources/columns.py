@@ -1,9 +1,9 @@
-"""Which columns are read, and how each becomes numbers: by declarations and the schema, never by looking at values.
+"""Which columns are read, and how each becomes numbers: by declarations and the schema, never by values.
 
-A number, a decimal or a truth value is itself. Text that stands for a number, dates and times need a declared type,
-categories and ordinal scales a declared list (`sources.declared`), so that no list is ever made from the data. A cell
-that is not what its column is declared to be, a value that is not on the list among them, gives NaN in all columns
-that the cell becomes, which makes a bad row, or with missing="correct" a missing cell.
+Numbers, decimals and truth values need no declaration. Numbers in text, dates and times need a declared type.
+Categories and ordinal scales need a declared list (`sources.declared`), so that no list is ever made from the data. If
+a cell does not have the declared form, or is not on the list, all columns that it becomes are NaN. That makes a bad
+row, or with missing="correct" a missing cell.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AllBut:
         self._names, self._said = list(names), dict(said or {})
 
     def of(self, available: Sequence[str]) -> dict[str, Any]:
-        """Those that are left, with what is declared about each."""
+        """The remaining columns, with their declarations."""
         for parameter, names in (("skip", self._names), ("columns", list(self._said))):
             missing = [name for name in names if name not in available]
             if missing:
@@ -47,7 +47,7 @@ class AllBut:
 
 
 def as_wanted(columns: Wanted, skip: Sequence[str] | None = None) -> Wanted:
-    """What is wanted as `Columns` takes it: ``{…, ...: None}`` stands for all other columns too."""
+    """The wanted columns in the form that `Columns` takes. In ``{…, ...: None}``, ``...`` means all other columns."""
     everything = isinstance(columns, Mapping) and ... in columns
     if skip is not None and columns is not None and not everything:
         raise ValueError("Give either columns or skip, not both.")
@@ -86,19 +86,19 @@ class Columns:
 
     @property
     def schema(self) -> dict[str, Declared] | None:
-        """The declarations of all columns; None where they are all plain numbers."""
+        """The declarations of all columns; None if they are all plain numbers."""
         return None if all(said.plain for said in self.declared.values()) else dict(self.declared)
 
     # --- Arrow -----------------------------------------------------------------------------------------------------
 
     def check_arrow(self, schema: pa.Schema) -> None:
-        """Refuse, by the schema, columns that nothing turns into numbers."""
+        """Refuse, by the schema, columns that cannot become numbers."""
         bad = [name for name in self.names if not self._fits(name, schema.field(name))]
         self._refuse_quoted([name for name in bad if self.declared[name].listed is not None], schema)
         _refuse([f"{name} ({schema.field(name).type})" for name in bad])
 
     def _refuse_quoted(self, names: list[str], schema: pa.Schema) -> None:
-        """Say that quotes are the cause where a column of numbers or truth values has a list of texts."""
+        """Explain that quotes are the cause if a column of numbers or truth values has a list of texts."""
         import pyarrow.types as types
 
         for name in names:
@@ -131,20 +131,20 @@ class Columns:
         return numeric and not types.is_dictionary(field.type)
 
     def csv_type(self, name: str) -> pa.DataType:
-        """The type that a column of a CSV file is read as."""
+        """The Arrow type as which a column of a CSV file is read."""
         import pyarrow as pa
 
         return pa.string() if self.csv_kind(name) is None else cells.arrow_type(self.csv_kind(name) or "number")
 
     def csv_kind(self, name: str) -> str | None:
-        """What the cells of a column of text stand for; None: for themselves, as categories."""
+        """The declared type of a column of text; None for categories."""
         listed = self.declared[name].listed
         if listed is not None:
             return "number" if all(isinstance(value, (int, float)) for value in listed) else None
         return self.declared[name].number_type or "number"
 
     def from_arrow(self, batch: pa.RecordBatch | pa.Table) -> NDArray[Any]:
-        """The rows of a batch that holds the columns in order; single precision where all columns are."""
+        """The rows of a batch with these columns in order; in single precision if all columns are."""
         import pyarrow as pa
 
         undeclared = all(said.type is None and said.plain for said in self.declared.values())
@@ -172,7 +172,7 @@ class Columns:
     # --- pandas ----------------------------------------------------------------------------------------------------
 
     def check_pandas(self, frame: Any) -> None:
-        """Refuse, by the types of a frame, columns that nothing turns into numbers; objects are read cell by cell."""
+        """Refuse, by the types of a frame, columns that cannot become numbers; objects are read cell by cell."""
         from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
         def fits(name: str, kind: Any) -> bool:
@@ -201,7 +201,7 @@ class Columns:
 
 
 def check_unit(unit: str, features: Sequence[str], available: Sequence[str]) -> str:
-    """The name of the column that says whose row it is: one of those there are, and no feature."""
+    """Check the name of the column of ids: it must exist and must not be a feature."""
     if list(available).count(unit) != 1:
         must = f"the name of one of the {len(available)} columns of the data, or one id for each row"
         raise ValueError(complain("unit", "fit", must, unit, nearest(unit, available)))
@@ -239,7 +239,7 @@ def _check_names(names: list[str], available: Sequence[str]) -> None:
 
 
 def _arrow_scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A listed value in the type of a column; what whole numbers cannot be, as 0.5, is equal to no cell."""
+    """A listed value in the type of a column; a value that the type cannot have, such as 0.5, equals no cell."""
     import pyarrow as pa
 
     found = pa.scalar(value, type=kind)
@@ -250,7 +250,7 @@ def _arrow_scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
 def _listed_apart(
     names: list[str], categories: Categories, types: Types, found: Mapping[str, Declared]
 ) -> dict[str, Declared]:
-    """What ``categories`` and ``types`` declare."""
+    """The declarations from ``categories`` and ``types``."""
     unused = [name for name in (*categories, *types) if name not in names]
     both = [name for name in categories if name in types]
     twice = [name for name in (*categories, *types) if not found.get(name, Declared()).plain]
@@ -264,7 +264,7 @@ def _listed_apart(
 
 
 def by_schema(name: str, said: Declared, own: Callable[[], Mapping[str, Declared]] | None) -> Declared:
-    """The declaration with the list of the table's own type, or by that type altogether."""
+    """The declaration completed by the list of the column's own type, or taken from that type entirely."""
     if own is None:
         what = "columns='schema'" if said.type is None else f"type={said.type!r} without a list for {name!r}"
         raise ValueError(f"{what} needs a table whose columns have types of their own. Declare types and categories.")

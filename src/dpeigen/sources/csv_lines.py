@@ -1,12 +1,12 @@
-"""Lines of a CSV file: each is a row, so that one person's text cannot swallow or make other rows.
+"""Lines of a CSV file: each line is one row, so that one person's text cannot remove or add other rows.
 
-A quotation mark that is not closed makes a reader take the lines after it for text, up to the next mark wherever that
-is, and a line break inside quotes may or may not be one, by where a reader's buffer ends. Under either, one changed
-record changes how many rows there are. So a line is a row, whatever is in it, and it is a bad one unless it is a record
-by itself: each of its fields either holds no mark or is wholly between two of them (marks inside doubled), there are as
-many fields as names of columns, it is not longer than 64 MiB, and no carriage return stands inside it.
+In other readers, an unclosed quotation mark turns the following lines into text, up to the next mark, and a line break
+inside quotes may or may not end a row, depending on the reader's buffer. In both cases one changed record changes the
+number of rows. Here a line is a row, whatever it contains. It is a bad row unless it is a record by itself: each field
+contains no mark or is enclosed by two (marks inside are doubled), there are as many fields as column names, the line is
+at most 64 MiB long, and it contains no carriage return.
 
-Which lines come before the rows is told by declarations and by those lines: a comment further down is a bad row.
+The lines before the rows are determined by declarations and by those lines: a comment further down is a bad row.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["PACKED", "are_records", "header_line", "mended", "opened", "pieces"]
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _PIECE = 2**22
 _LONGEST = 2**26  # bytes of a line; longer ones are bad rows, and are not kept in memory
-_NO_RECORD = b"\r\r"  # stands for a line that was too long
+_NO_RECORD = b"\r\r"  # replaces a line that was too long
 
 
 def opened(path: Path, layout: Layout = PLAIN) -> io.BufferedReader:
-    """A file of lines as bytes, unpacked, without a mark of its byte order; in UTF-8 where its line feeds are wide."""
+    """A file of lines as bytes, decompressed, without byte order mark; in UTF-8 if its line feeds are not one byte."""
     packed = PACKED.get(path.suffix.lower())
     if packed:
         import pyarrow as pa
@@ -46,7 +46,7 @@ def opened(path: Path, layout: Layout = PLAIN) -> io.BufferedReader:
 
 
 def header_line(file: Any, layout: Layout = PLAIN) -> bytes:
-    """The line with the names of the columns; what comes after it are rows."""
+    """The line with the column names; all lines after it are rows."""
     line, comment = b"", layout.comment.encode("utf-8" if layout.wide else layout.encoding, "replace")
     for _ in range(layout.header):
         line = file.readline()
@@ -63,12 +63,12 @@ def pieces(path: Path, layout: Layout = PLAIN) -> Iterator[bytes]:
 def _pieces(path: Path, layout: Layout) -> Iterator[bytes]:
     with opened(path, layout) as file:
         header_line(file, layout)
-        begun: list[bytes] = []  # of a line whose end was not read yet
+        begun: list[bytes] = []  # parts of a line whose end was not read yet
         size = 0
         while piece := file.read(_PIECE):
             first, last = piece.find(b"\n"), piece.rfind(b"\n") + 1
             size += first if last else len(piece)
-            # Of a line that is too long nothing is kept but that it is one.
+            # The content of a line that is too long is not kept.
             begun = [_NO_RECORD] if size > _LONGEST else [*begun, piece[:first] if last else piece]
             if last:
                 yield b"".join([*begun, piece[first:last]])
@@ -78,7 +78,7 @@ def _pieces(path: Path, layout: Layout) -> Iterator[bytes]:
 
 
 def are_records(piece: bytes, layout: Layout = PLAIN) -> bool:
-    """Whether each of the lines is a record by itself, of however many fields."""
+    """Whether each of the lines is a record by itself, with any number of fields."""
     returns = piece.count(b"\r")
     if returns and returns != piece.count(b"\r\n"):
         return False
@@ -89,7 +89,7 @@ def are_records(piece: bytes, layout: Layout = PLAIN) -> bool:
 
 
 def mended(piece: bytes, n_fields: int, layout: Layout = PLAIN) -> tuple[bytes, list[int]]:
-    """The lines with an empty record in place of each that is no record of so many fields, and which these are."""
+    """The lines, with empty records instead of those that are not records of ``n_fields`` fields; and their indices."""
     lines, separator = piece.split(b"\n"), layout.marks[0]
     mark, record, quoted = _patterns(*layout.marks)
 
@@ -111,7 +111,7 @@ def mended(piece: bytes, n_fields: int, layout: Layout = PLAIN) -> tuple[bytes, 
 
 @cache
 def _patterns(separator: bytes, mark: bytes) -> tuple[bytes, re.Pattern[bytes], re.Pattern[bytes]]:
-    """The quotation mark, what a record is, and a quoted field."""
+    """The quotation mark, and patterns of a record and of a quoted field."""
     s, q = re.escape(separator), re.escape(mark)
     quoted = rb"%s[^%s]*(?:%s%s[^%s]*)*%s" % (q, q, q, q, q, q) if mark else rb"(?!)"
     field = rb"(?:[^%s%s]*|%s)" % (q, s, quoted)

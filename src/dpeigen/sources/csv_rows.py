@@ -1,8 +1,8 @@
 """Rows of CSV files, a few megabytes at a time: every line after the header is a row.
 
-Arrow parses the lines as what their columns are declared to be, in the declared form (`sources.layout`). Where it
-cannot, the same lines are read once more as text, lines that are no records and cells that do not fit become NaN, and
-all others come out as before. So a cell never decides whether a file can be read, nor how another row is.
+Arrow parses the lines by the declared types of their columns, in the declared form (`sources.layout`). If it fails, the
+same lines are read again as text; lines that are not records and cells that do not fit become NaN, and all others are
+read as before. So a cell never decides whether a file can be read, or how another row is read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LINES = (
 
 
 class CsvSource(Source):
-    """CSV files with the same header. ``keys`` holds, for each file, columns that are told by names of folders."""
+    """CSV files with the same header. ``keys``: for each file, the columns given by folder names."""
 
     row_note = _LINES
 
@@ -84,7 +84,7 @@ class CsvSource(Source):
         )
 
     def cells(self, name: str) -> Iterator[Any]:
-        """A column that is no feature, as text, in the order of the rows; null in lines that are no records."""
+        """A column that is not a feature, as text, in the order of the rows; null in lines that are not records."""
         import pyarrow as pa
 
         for path, keys in zip(self._files, self._keys, strict=True):
@@ -112,7 +112,7 @@ class CsvSource(Source):
         return numbers
 
     def _kind(self, name: str) -> Any:
-        """The type that Arrow reads a column as: bytes where it does not know the declared form."""
+        """The type as which Arrow reads a column: bytes if Arrow does not know the declared form."""
         import pyarrow as pa
 
         return (
@@ -120,7 +120,7 @@ class CsvSource(Source):
         )
 
     def _table(self, piece: bytes, kinds: Mapping[str, Any]) -> tuple[Any, list[int]]:
-        """The lines as a table, and which of them are no records."""
+        """The lines as a table, and the indices of lines that are not records."""
         import pyarrow as pa
 
         rows = piece.count(b"\n")
@@ -129,7 +129,7 @@ class CsvSource(Source):
         try:
             if self._sound or are_records(piece, self._layout):
                 table = self._read(piece, kinds)
-        except pa.ArrowException:  # its message may quote a whole line
+        except pa.ArrowException:  # its message may contain a whole line
             pass
         if table is None or table.num_rows != rows:
             piece, bad = mended(piece, self._n_fields, self._layout)
@@ -139,7 +139,7 @@ class CsvSource(Source):
         return table, bad
 
     def _read(self, piece: bytes, kinds: Mapping[str, Any], block: int | None = None) -> Any:
-        """The lines as a table; the first of its columns at least, so that there are rows."""
+        """The lines as a table with at least the first column, so that there are rows."""
         import pyarrow as pa
         import pyarrow.csv
 
@@ -149,7 +149,7 @@ class CsvSource(Source):
         return pyarrow.csv.read_csv(
             pa.BufferReader(piece),
             pyarrow.csv.ReadOptions(column_names=names, block_size=block),
-            # A blank line is a row with nothing in it, not no row: the number of rows must not depend on values.
+            # A blank line is an empty row, not skipped: the number of rows must not depend on values.
             pyarrow.csv.ParseOptions(
                 delimiter=layout.separator or ",", quote_char=layout.quote or False, ignore_empty_lines=False
             ),
@@ -173,7 +173,7 @@ class CsvSource(Source):
 
 
 def csv_header(path: Path, layout: Layout = PLAIN) -> list[str]:
-    """The names in the header line, which says what the columns are called and nothing about their types."""
+    """The column names in the header line. It says nothing about their types."""
     if layout.names:
         return list(layout.names)
     line = header_text(path, layout)
@@ -197,7 +197,7 @@ def csv_header(path: Path, layout: Layout = PLAIN) -> list[str]:
 
 
 def header_text(path: Path, layout: Layout = PLAIN) -> str | None:
-    """The header line; None where it is not in the declared encoding, or where the file cannot be unpacked."""
+    """The header line; None if it is not in the declared encoding, or if the file cannot be decompressed."""
     import pyarrow as pa
 
     try:
@@ -222,7 +222,7 @@ def names_in(line: str, layout: Layout) -> list[str]:
 
 
 def likely_encoding(path: Path) -> str:
-    """What the header line of a file is in that is not in UTF-8."""
+    """A likely encoding of a header line that is not in UTF-8."""
     with opened(path, Layout(encoding="latin-1")) as file:
         line = file.readline()
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -231,14 +231,14 @@ def likely_encoding(path: Path) -> str:
 
 
 def likely_separator(line: str, layout: Layout) -> str | None:
-    """Another mark that divides a header line into most names, if there is one."""
+    """The other separator that divides a header line into the most names, if there is one."""
     found = {mark: len(names_in(line, replace(layout, separator=mark))) for mark in ",;\t|" if mark != layout.quote}
     best = max(found, key=lambda mark: found[mark])
     return best if found[best] > 1 and best != (layout.separator or ",") else None
 
 
 def _is_value(text: str, layout: Layout) -> bool:
-    """Whether a text is a number rather than a name; where the header is declared to be further down, or a date."""
+    """Whether a text is a number rather than a name, or, if the header is declared to be further down, a date."""
     group = layout.thousands
     try:
         float((text.replace(group, "") if group else text).replace(layout.decimal, "."))
@@ -249,7 +249,7 @@ def _is_value(text: str, layout: Layout) -> bool:
 
 
 def _readable(found: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of a file, or an error that says no more than that it cannot be read."""
+    """The pieces of a file, or an error that only says that it cannot be read."""
     try:
         yield from found
         return
@@ -259,7 +259,7 @@ def _readable(found: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _ahead(calls: Iterable[Callable[[], NDArray[Any]]]) -> Iterator[NDArray[Any]]:
-    """What the calls return, in order; the next ones are already under way."""
+    """The results of the calls, in order; the next ones are already running."""
     pool = ThreadPoolExecutor(_AHEAD)
     waiting: deque[Future[NDArray[Any]]] = deque()
     finished = False
@@ -272,6 +272,6 @@ def _ahead(calls: Iterable[Callable[[], NDArray[Any]]]) -> Iterator[NDArray[Any]
             yield waiting.popleft().result()
         finished = True
     finally:
-        # One that was left in the middle may be closed by the garbage collector while a thread starts: waiting for
-        # threads there would wait for ever.
+        # An unfinished iterator may be closed by the garbage collector while a thread starts; waiting for threads
+        # there would never end.
         pool.shutdown(wait=finished, cancel_futures=True)

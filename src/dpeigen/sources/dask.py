@@ -1,7 +1,7 @@
-"""Rows in a Dask array or frame: one task measures each partition, and a tree of tasks adds the measurements up.
+"""Rows of a Dask array or frame: one task measures each partition, and a tree of tasks adds up the measurements.
 
-Whatever runs Dask graphs runs these: threads, processes or a distributed cluster. A worker that is lost is replaced and
-its tasks run again by Dask; tasks are pure (`sources.remote`), so that changes nothing.
+This runs on every Dask scheduler: threads, processes or a distributed cluster. If a worker is lost, Dask runs its tasks
+again. Tasks are pure (`sources.remote`), so the result is the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FAN = 16  # measurements added up by one task
 
 
 class DaskSource(Source):
-    """A Dask array (rows in a fixed order) or frame (whose partitions may lie by values)."""
+    """A Dask array (rows in a fixed order) or frame (whose partitions may depend on values)."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class DaskSource(Source):
         lengths = data.chunks[0]
         if not any(math.isnan(length) for length in lengths):
             self.n_rows = sum(int(length) for length in lengths)
-        # Where lengths are not known beforehand, or uneven, rows may have been picked or placed by their values.
+        # If lengths are unknown or uneven, rows may have been selected or arranged by their values.
         self.fixed_order = self.n_rows is not None and len(set(lengths[:-1])) <= 1
 
     def _open_frame(self, data: Any, *declared: Any) -> None:
@@ -90,7 +90,7 @@ class DaskSource(Source):
         return sum(quietly("Dask", lambda: compute(lengths)[0]))
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """Partitions one after the other, brought here."""
+        """Partitions one after the other, loaded into this process."""
         from dask.base import compute
 
         for part in self._parts:
@@ -117,10 +117,10 @@ class DaskSource(Source):
 
 
 class DaskUnits(DaskSource, UnitSource):
-    """A Dask frame whose rows belong to people: Dask brings the rows of a person into one partition.
+    """A Dask frame whose rows belong to people: Dask moves the rows of a person into one partition.
 
-    It does so by a 64-bit hash of the id under a random key, in every pass; persist a frame that fits. Two people whose
-    hashes are the same are taken for one, which protects them together.
+    It does so in every pass, by a 64-bit hash of the id with a random key; persist a frame that fits into memory. Two
+    people with the same hash are treated as one, which protects them together.
     """
 
     def __init__(self, data: Any, unit: str, *declared: Any) -> None:
@@ -143,12 +143,12 @@ class DaskUnits(DaskSource, UnitSource):
         self.n_rows = None if self.thinned else self.n_rows
 
     def _recount(self, rng: Randomness) -> None:  # noqa: ARG002
-        if isinstance(self._convert, _PartitionOfPeople):  # the same draws, counted otherwise
+        if isinstance(self._convert, _PartitionOfPeople):  # the same draws with other weights
             chooser = replace(self._convert.chooser, limits=self.limits)
             self._convert = replace(self._convert, chooser=chooser)
 
     def _together(self) -> None:
-        """Partitions with all rows of their people."""
+        """Make partitions that have all rows of their people."""
         if self._parts:
             return
         meta = self._data._meta[self._used].assign(**{_WHOSE: np.zeros(0, dtype=np.uint64)})
@@ -167,7 +167,7 @@ class DaskUnits(DaskSource, UnitSource):
         other = copy(self)
         other._function = function if self._function is None else _Both(self._function, function)
         other.n_features, other.feature_names = len(feature_names), feature_names
-        if isinstance(self._convert, _PartitionOfPeople):  # who stands for whom was drawn already
+        if isinstance(self._convert, _PartitionOfPeople):  # heads were drawn already
             other._convert = replace(self._convert, function=other._function)
         return other
 
@@ -211,7 +211,7 @@ def _people(part: Any) -> int:
 
 
 def _keyed(part: Any, columns: list[str], unit: str, key: str, partition_info: Any = None) -> Any:
-    """A partition with a number that tells people apart in place of their ids; a row without an id gets its own."""
+    """A partition with a number for each person instead of the ids; a row without an id gets its own number."""
     import pandas as pd
 
     codes, names = told_apart(part[unit], named=True)
@@ -230,7 +230,7 @@ def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any],
 
 
 def _numbers(part: Any) -> NDArray[Any]:
-    """A partition, whose own type may follow from the values in it."""
+    """A partition as numbers; its type may depend on its values."""
     found = table_of(part)
     if found is None:
         raise TypeError("not a table")

@@ -1,15 +1,15 @@
-"""What is declared about one column: its type, its categories, its limits, a transform, its unit of measure.
+"""The declaration of a column: its type, its categories, its limits, a transform, its unit of measure.
 
-A declaration is public: it comes from a questionnaire, an instrument or a protocol, never from the table. What a cell
-becomes is a function of the declaration and of that cell alone.
+A declaration is public: it comes from a questionnaire, an instrument or a protocol, never from the table. The numbers
+that a cell becomes depend on the declaration and on that cell alone.
 
 - A number, a truth value (0 and 1), a date (days since 1970-01-01) and a timestamp (seconds since then) are numbers.
 - An ordinal scale becomes one number: 0 for its first level, 1 for the second, and so on.
 - A category becomes one column of 0 and 1 (an indicator) for each name on the list.
 - Numbers beyond ``lower`` and ``upper`` are clipped to them or, with ``outside="missing"``, are missing.
-- A transform is applied last. A number that it is not defined for (the logarithm of 0) is missing.
+- A transform is applied last. A number for which it is not defined (the logarithm of 0) is missing.
 
-What does not fit is NaN in all columns that the cell becomes: a missing cell.
+If a cell does not fit, all columns that it becomes are NaN: a missing cell.
 
 >>> Declared(levels=("none", "mild", "severe")).from_matches([np.array([b]) for b in (False, True, False)])
 [array([1.])]
@@ -43,7 +43,7 @@ _LARGEST = 1e300
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Floats], Floats]:
-    """The function of each number by itself: NumPy's own may give other last bits at other places in a block."""
+    """The function applied to each number separately: NumPy's last bits may depend on the position in a block."""
 
     def apply(values: Floats) -> Floats:
         return np.fromiter(map(function, values.tolist()), dtype=np.float64, count=len(values))
@@ -55,7 +55,7 @@ def _signed_root(values: Floats) -> Floats:
     return np.copysign(np.sqrt(np.abs(values)), values)
 
 
-# name: (function, its inverse, from where on it is defined)
+# name: (function, its inverse, the lower end of its domain)
 TRANSFORMS: dict[str, tuple[Callable[[Floats], Floats], Callable[[float], float], float]] = {
     "log": (_each(math.log), math.exp, 0.0),
     "log1p": (_each(math.log1p), math.expm1, -1.0),
@@ -66,7 +66,7 @@ TRANSFORMS: dict[str, tuple[Callable[[Floats], Floats], Callable[[float], float]
 
 @dataclass(frozen=True)
 class Declared:
-    """The declaration of a column. Everything has a default: a column that is declared to be nothing is a number."""
+    """The declaration of a column. By default a column is a number."""
 
     type: str | None = None
     categories: tuple[Any, ...] | None = None
@@ -146,17 +146,17 @@ class Declared:
 
     @property
     def by_schema(self) -> bool:
-        """Whether the list of categories or levels is to be taken from the table's own type."""
+        """Whether the list of categories or levels is taken from the column's own type."""
         return self.type in LISTED and self.listed is None
 
     @property
     def plain(self) -> bool:
-        """Whether it says no more than that the column is a number."""
+        """Whether it says only that the column is a number."""
         return self in (_PLAIN, _NUMBER)
 
     @property
     def number_type(self) -> str | None:
-        """What cells are read as that are no categories."""
+        """The type as which cells are read if they are not categories."""
         return self.type if self.type in TYPES else None
 
     def features(self, name: str) -> list[str]:
@@ -164,7 +164,7 @@ class Declared:
         return [name] if self.categories is None else [f"{name}={value}" for value in self.categories]
 
     def bounds(self) -> list[tuple[float, float]] | None:
-        """Public bounds of each column of numbers that it becomes; None where they are not declared."""
+        """Public bounds of each column of numbers that it becomes; None if they are not declared."""
         if self.categories is not None:
             return [(0.0, 1.0)] * len(self.categories)
         if self.levels is not None:
@@ -177,7 +177,7 @@ class Declared:
         return [(low, high)]
 
     def to_dict(self) -> dict[str, Any]:
-        """For a file: what differs from the defaults."""
+        """The values that differ from the defaults, for a file."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         kept = {name: value for name, value in found.items() if value != getattr(_PLAIN, name)}
         if self.listed is not None:
@@ -187,14 +187,14 @@ class Declared:
     # --- what cells become ------------------------------------------------------------------------------------------
 
     def from_matches(self, found: Sequence[NDArray[np.bool_]]) -> list[Floats]:
-        """Columns of numbers, from whether each cell is the first name on the list, the second, and so on."""
+        """Columns of numbers; ``found`` says for each name on the list which cells are equal to it."""
         known = np.logical_or.reduce(found)
         if self.categories is not None:
             return [np.where(known, match, np.nan) for match in found]
         return [np.where(known, np.argmax(found, axis=0), np.nan)]
 
     def from_numbers(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A column of numbers inside the limits, transformed; NaN where a number is not legal."""
+        """A column of numbers inside the limits, transformed; NaN for numbers that are not allowed."""
         if self.lower is None and self.upper is None and self.transform is None:
             return values
         low, high = self.lower, self.upper
@@ -219,7 +219,7 @@ class Declared:
         return found
 
     def inverse(self, value: float) -> float:
-        """The number in the column's own unit that became this one."""
+        """The number in the column's own unit before the transform."""
         if self.quantiles is not None:
             return float(np.interp(value, np.linspace(0.0, 1.0, len(self.quantiles)), self.quantiles))
         if self.transform is None:
@@ -231,7 +231,7 @@ class Declared:
 
 
 def declared(name: str, given: Any) -> Declared:
-    """A declaration as it may be given: None, a type, or a mapping as in a file of settings."""
+    """A declaration from None, a type, or a mapping as in a settings file."""
     if isinstance(given, Declared):
         return given
     if given is None or isinstance(given, str):
@@ -281,7 +281,7 @@ def _listed(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether a file can hold it: a text in UTF-8, or a finite number."""
+    """Whether it can be stored in a file: a text in UTF-8, or a finite number."""
     if isinstance(value, str):
         return value == value.encode("utf-8", "ignore").decode()
     return isinstance(value, (int, float)) and math.isfinite(value)

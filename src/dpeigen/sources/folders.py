@@ -1,4 +1,4 @@
-"""Folders of files that are one table, and what the names of folders say of columns (key=value)."""
+"""Folders of files that form one table, and columns given by folder names (key=value)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 __all__ = ["files_in", "partition_keys", "partition_of"]
 
-_NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows that have no value
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows without a value
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Files in a folder and the folders inside it, by name; all of them or an error."""
+    """All files in a folder and its subfolders, by name, or an error."""
 
     def unreadable(error: OSError) -> None:
         raise error
@@ -35,7 +35,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def partition_keys(path: Path, files: list[Path]) -> list[str]:
-    """The columns that a partitioned data set keeps in the names of its folders."""
+    """The columns of a partitioned data set that are given by folder names."""
     folders = [file.relative_to(path).parts[:-1] for file in files] if path.is_dir() else []
     keys = {tuple(part.partition("=")[0] for part in parts if "=" in part) for parts in folders}
     if len(keys) > 1:
@@ -44,7 +44,7 @@ def partition_keys(path: Path, files: list[Path]) -> list[str]:
 
 
 def partition_of(path: Path, file: Path) -> dict[str, str | None]:
-    """What the names of a file's folders say of the columns kept in them."""
+    """The values of those columns, from the names of a file's folders."""
     found = (
         part.partition("=") for part in (file.relative_to(path).parts[:-1] if path.is_dir() else ()) if "=" in part
     )

@@ -1,7 +1,7 @@
-"""Columns of pandas frames as numbers, each cell by itself: how a column is read depends on its type, never on values.
+"""Columns of pandas frames as numbers, cell by cell: how a column is read depends on its type, never on values.
 
-A column of objects has no type of its own, and pandas makes a column text where one cell is no number. Their cells are
-read one by one (`sources.objects`).
+A column of objects has no type, and pandas makes a column text if one cell is not a number. Their cells are read one by
+one (`sources.objects`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["column_is", "column_numbers", "is_text_type", "plain_frame"]
 
 
 def column_numbers(column: Any, kind: str | None = None) -> NDArray[np.float64]:
-    """A column as doubles, by its declared type; NaN where a cell is missing or does not fit."""
+    """A column as doubles, by its declared type; NaN if a cell is missing or does not fit."""
     plain = isinstance(column.dtype, np.dtype)
     if plain and column.dtype.kind == "c":
         values = column.to_numpy()
@@ -34,7 +34,7 @@ def column_numbers(column: Any, kind: str | None = None) -> NDArray[np.float64]:
 
         try:
             held = pa.array(column)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # half a character, or mixed categories
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # invalid characters, or mixed categories
             held = None
         if held is not None:
             return cells.numbers(held, kind).astype(np.float64)
@@ -42,16 +42,16 @@ def column_numbers(column: Any, kind: str | None = None) -> NDArray[np.float64]:
 
 
 def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
-    """Whether each cell is a listed category or level; what cannot be compared is not.
+    """Whether each cell is a listed category or level; False if it cannot be compared.
 
-    pandas gives a column another type because of one cell: a missing one makes whole numbers floating, a word makes
-    numbers text. So a cell is compared in the same way whatever type its column has: with a number as a number, with a
-    text as it is written (`sources.category_names`).
+    One cell can change the type that pandas gives to a column: a missing cell turns integers into floats, a word turns
+    numbers into text. So cells are compared in the same way for all types: with a number as a number, with a text by
+    the rule of `sources.category_names`.
     """
     kind = column.dtype
     if not isinstance(value, str):
         if isinstance(kind, np.dtype) and kind.kind == "f":
-            value = kind.type(value)  # single precision holds its own image of the number
+            value = kind.type(value)  # rounded to single precision, as the column is
         return np.asarray(column_numbers(column) == float(value))
     import pandas as pd
 
@@ -67,7 +67,7 @@ def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
 
 
 def plain_frame(frame: Any) -> Any:
-    """The frame with its columns of objects, of text, and of numbers that may be missing, as doubles."""
+    """The frame with columns of objects, of text, and of nullable numbers converted to doubles."""
     given = frame
     for at, kind in enumerate(given.dtypes):
         if kind == np.dtype("O") or is_text_type(kind) or _is_number_type(kind):
@@ -77,7 +77,7 @@ def plain_frame(frame: Any) -> Any:
 
 
 def is_text_type(kind: Any) -> bool:
-    """Whether a type is one of text. pandas gives it to a whole column if one cell is no number."""
+    """Whether a type is text. pandas gives it to a whole column if one cell is not a number."""
     import pandas as pd
 
     if isinstance(kind, pd.ArrowDtype):
@@ -86,7 +86,7 @@ def is_text_type(kind: Any) -> bool:
 
 
 def _is_number_type(kind: Any) -> bool:
-    """Whether a type is one of numbers or truth values with missing ones among them."""
+    """Whether a type is one of nullable numbers or truth values."""
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
     extended = not isinstance(kind, np.dtype) and not is_complex_dtype(kind)

@@ -1,6 +1,6 @@
-"""Columns of ids as numbers of people, by Arrow arrays: numbers from a short range, words, or Arrow's dictionaries.
+"""Arrow columns of ids converted to numbers of people: by a short range, by words, or by Arrow's dictionaries.
 
-All three tell the same ids apart (`sources.ids` says which are one); they differ in time and in what they can read.
+All three distinguish the same ids (`sources.ids` says which are equal). They differ in speed and in what they can read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dpeigen.sources.numbering import Ids, numbered, numbered_together, pieces, 
 __all__ = ["AT_ONCE", "ONE_COLUMN", "Codes", "UnreadableIdsError", "chunks_of", "in_turns", "of_range"]
 
 Codes = NDArray[Any]  # integers
-_HELD = 2**27  # bytes of ids that are told apart at a time
-AT_ONCE = 2**20  # rows whose ids are compared at a time, at least
+_HELD = 2**27  # bytes of ids that are compared at a time
+AT_ONCE = 2**20  # least rows whose ids are compared at a time
 ONE_COLUMN = (
     "The 'unit' parameter must be the name of a column, or one id for each row: numbers, text or dates in one "
     "dimension. Nothing was spent."
@@ -28,11 +28,11 @@ ONE_COLUMN = (
 
 
 class UnreadableIdsError(UnreadableRowsError):
-    """What is given as ids of rows is none, by its type or shape. The message holds no id."""
+    """The given ids have a wrong type or shape. The message contains no id."""
 
 
 def chunks_of(parts: Iterable[Any]) -> Iterator[Any]:
-    """Arrays of a limited length: what is worked out of one is much larger than the numbers that stay."""
+    """Arrays of a limited length, because intermediate results are much larger than the numbers that are kept."""
     import pyarrow as pa
 
     for part in parts:
@@ -42,9 +42,9 @@ def chunks_of(parts: Iterable[Any]) -> Iterator[Any]:
 
 
 def in_turns(chunks: Iterator[Any], *, quick: bool = True) -> tuple[Codes, Any]:
-    """The number of each row's person, −1 where there is no id, and the ids by their numbers, or a range.
+    """The number of each row's person, −1 if it has no id; and the ids by their numbers, or a range.
 
-    ``quick``: whether numbers and text of moderate length may be told apart without an Arrow array of the ids.
+    ``quick``: whether numbers and text of moderate length may be compared without an Arrow array of the ids.
     """
     import pyarrow as pa
     import pyarrow.types as types
@@ -65,7 +65,7 @@ def in_turns(chunks: Iterator[Any], *, quick: bool = True) -> tuple[Codes, Any]:
 
 
 def _by_words(chunks: Iterator[Any]) -> tuple[Codes, Any]:
-    """The same by words, for as long as ids can be read so; what is left, and all of it if need be, by Arrow."""
+    """The same by words, as long as ids can be read as words; the rest, or all if necessary, by Arrow."""
     batches: list[tuple[Codes, NDArray[np.uint64]]] = []
     held: list[_Read] = []
     kind = None
@@ -95,14 +95,14 @@ def _by_words(chunks: Iterator[Any]) -> tuple[Codes, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """The ids of a part of a column as words, and which rows have one where not all do."""
+    """The ids of a part of a column as words, and which rows have one, if not all do."""
 
     ids: Ids
     there: NDArray[np.bool_] | None
 
 
 def _read(chunk: Any) -> list[_Read] | None:
-    """None where the ids are of a type, or of a length, that is told apart by Arrow."""
+    """The ids as words; None if their type or length must be handled by Arrow."""
     import pyarrow.types as types
 
     kind, found = chunk.type, []
@@ -140,7 +140,7 @@ def _numbered(held: list[_Read]) -> tuple[Codes, NDArray[np.uint64]] | None:
 
 
 def _text_of(read: _Read, kind: Any) -> Any:
-    """The Arrow array that was read, of the type its cells are compared in."""
+    """The ids as an Arrow array, in the type in which they are compared."""
     import pyarrow as pa
 
     ids = _ids_of(read.ids.words, kind)
@@ -151,7 +151,7 @@ def _text_of(read: _Read, kind: Any) -> Any:
 
 
 def _so_far(batches: list[tuple[Codes, NDArray[np.uint64]]], kind: Any) -> tuple[list[Codes], Any]:
-    """Numbers of rows, and the ids as an Arrow array of the type they are compared in; None for none."""
+    """Numbers of rows, and the ids as an Arrow array in the type in which they are compared; None if there are none."""
     import pyarrow as pa
 
     known, codes = None, []
@@ -165,7 +165,7 @@ def _so_far(batches: list[tuple[Codes, NDArray[np.uint64]]], kind: Any) -> tuple
 
 
 def _inside(outer: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which rows are in both, where the second says so of rows of the first."""
+    """Which rows are in both; the second mask refers to the rows selected by the first."""
     both = outer.copy()
     both[outer] = inner
     return both
@@ -182,14 +182,14 @@ def _ids_of(words: NDArray[np.uint64], kind: Any) -> Any:
 
 
 def _by_arrow(chunks: Iterator[Any], codes: list[Codes], known: Any) -> tuple[Codes, Any]:
-    """The same for ids of any type, after those that were told apart before."""
+    """The same for ids of any type, continuing the numbers of earlier ids."""
     import pyarrow as pa
 
     waiting: list[Any] = []
     for chunk in chain(chunks, [None]):
-        # Of one type each: those that were read as words before come back as bytes, whatever they were.
+        # In one type: ids that were read as words before are returned as bytes.
         waiting += [] if chunk is None else [_plain(chunk)]
-        # As many rows at a time as there are people: then the ids that are known are looked through only so often.
+        # As many rows at a time as there are people, which limits how often the known ids are searched.
         wanted = AT_ONCE if known is None else max(AT_ONCE, len(known))
         if waiting and (chunk is None or sum(map(len, waiting)) >= wanted):
             coded = pa.concat_arrays(waiting).dictionary_encode()
@@ -202,7 +202,7 @@ def _by_arrow(chunks: Iterator[Any], codes: list[Codes], known: Any) -> tuple[Co
                 places = both.indices.to_numpy()[len(known) :]
                 known, numbers = both.dictionary, np.append(places, places.dtype.type(-1))[numbers]
             codes.append(numbers)
-    # Cells that differ only as they are written are one id: there are fewer ids to compare than rows.
+    # Cells that differ only in form are one id. Distinct cells are compared, since they are fewer than rows.
     compared = _comparable(known)
     if compared is known:
         return np.concatenate(codes), known
@@ -212,7 +212,7 @@ def _by_arrow(chunks: Iterator[Any], codes: list[Codes], known: Any) -> tuple[Co
 
 
 def _plain(column: Any) -> Any:
-    """The cells of an array in a plain type, which is the same for all kinds of text."""
+    """The cells of an array in a basic type, one for all kinds of text."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -230,9 +230,9 @@ def _plain(column: Any) -> Any:
 
 
 def _comparable(ids: Any) -> Any:
-    """The cells of such an array, all different, as they are compared; missing where there is no id.
+    """The distinct cells of such an array in the form in which they are compared; null if there is no id.
 
-    The array itself where that changes nothing.
+    The array itself if that changes nothing.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -250,7 +250,7 @@ def _comparable(ids: Any) -> Any:
 
 
 def of_range(parts: list[Codes]) -> tuple[Codes, range] | None:
-    """The same for whole numbers from a short range, which need no table of hashes; None for others."""
+    """The same for integers from a short range, which need no hash table; None for others."""
     rows, low, high = (
         sum(map(len, parts)),
         min(int(part.min()) for part in parts),

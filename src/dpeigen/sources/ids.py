@@ -1,10 +1,9 @@
-"""Whose row a row is: ids as numbers of people, 0, 1, 2 and so on. The ids themselves are not kept.
+"""Ids of rows converted to numbers of people, 0, 1, 2 and so on. The ids themselves are not kept.
 
-Cells are compared as they are read: numbers by value, text without the blanks around it (those of ASCII) and otherwise
-byte by byte: upper and lower case, or two Unicode forms of one letter, are different people. A column of Python objects
-is compared cell by cell as text, whatever other cells hold; a whole number has no decimal point there: 7, 7.0 and "7"
-are one person, "007" is another. A row without an id (nothing, NaN, or blanks) is a person of its own: nothing is
-refused, so nothing is told.
+Numbers are compared by value. Text is compared byte by byte, without surrounding (ASCII) blanks: upper and lower case,
+or two Unicode forms of one letter, are different people. A column of Python objects is compared cell by cell as text,
+whatever other cells contain; integers have no decimal point there: 7, 7.0 and "7" are one person, "007" is another. A
+row without an id (nothing, NaN, or blanks) is a separate person: it is not refused, because a refusal would reveal it.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ __all__ = [
 
 Codes = NDArray[Any]  # integers
 BLANKS = " \t\n\r\x0b\x0c"  # as Arrow trims them
-_PRINTED = 4096  # bits of whole numbers that Python turns into decimal digits, whatever its settings are
+_PRINTED = 4096  # bits of integers that Python converts to decimal digits under any settings
 
 
 _PEOPLE = {"patient", "person", "people", "user", "customer", "subject", "client", "member", "participant", "employee",
            "student", "pupil", "respondent", "household", "account", "donor"}  # fmt: skip
 _PAPERS = {"case", "record", "encounter", "admission", "insurance", "patienten", "versicherten", "fall", "akten",
            "pat", "pers", "subj", "cust", "emp", "acct", "hh", "p"}  # fmt: skip
-_SHORT = _PEOPLE | _PAPERS  # the second only beside a word for a number
+_SHORT = _PEOPLE | _PAPERS  # the second only together with a word for "number"
 _MARKS = {"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "ssn", "email", "passport"}
 _NUMBERS = {"no", "nr", "num", "number", "nummer", "key", "code", "name", "hash", "ref"}
 _ENDS = ("id", "no", "nr", "num", "number", "nummer")
 
 
 def looks_like_id(name: object) -> bool:
-    """Whether the name of a column, which is public, says that it tells whose row it is.
+    """Whether the (public) name of a column suggests that it contains ids of people.
 
     >>> [looks_like_id(name) for name in ("patient_id", "patientid", "PatNo", "Subject", "age", "paid")]
     [True, True, True, True, False, False]
@@ -65,22 +64,22 @@ def looks_like_id(name: object) -> bool:
 
 
 def encoded(ids: Any) -> tuple[Codes, int]:
-    """The number of each row's person, and how many people there are."""
+    """The number of each row's person, and the number of people."""
     return with_missing(*told_apart(ids))
 
 
 def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
-    """The number of each row's person, −1 where there is no id; and the ids by their numbers, as text if ``named``."""
+    """The number of each row's person, −1 if there is no id; and the ids by their numbers, as text if ``named``."""
     import pyarrow as pa
 
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return _of_arrow(ids, named=named)
     if hasattr(ids, "to_arrow") and type(ids).__module__.startswith("polars"):
         return _of_arrow(ids.to_arrow(), named=named)
-    unordered = isinstance(ids, (str, bytes, Mapping, Set))  # keys of a dict would be taken for ids
+    unordered = isinstance(ids, (str, bytes, Mapping, Set))  # e.g. the keys of a dict would be used as ids
     if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
         raise UnreadableIdsError(ONE_COLUMN)
-    if isinstance(ids, np.ma.MaskedArray):  # arithmetic leaves what is masked as it is
+    if isinstance(ids, np.ma.MaskedArray):  # arithmetic does not change masked cells
         if not np.ma.is_masked(ids):
             return told_apart(ids.data, named=named)
         cells = ids.data.astype(object)
@@ -98,22 +97,22 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     text = _all_text(ids) if kind == "O" else None
     if text is not None:
         return _of_arrow(text, named=named)
-    if kind == "O":  # cell by cell: what one cell is must not change how others are compared
+    if kind == "O":  # cell by cell: one cell must not change how others are compared
         return _of_cells(list(ids))
     try:
         column = pa.array(ids, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of a type that it does not know
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # a type that Arrow does not know
         return _of_cells(list(ids))
     return _of_arrow(column, named=named)
 
 
 def _all_text(ids: Any) -> Any | None:
-    """A column in which every cell is text or missing, for Arrow; None for others."""
+    """An Arrow array of a column in which every cell is text or missing; None for other columns."""
     import pyarrow as pa
     import pyarrow.types as types
 
     plain = getattr(ids, "dtype", np.dtype(object)) == np.dtype(object)
-    try:  # for a column of text Arrow takes text, bytes and what is missing, cell by cell, and refuses all else
+    try:  # as text, Arrow accepts text, bytes and missing cells, and refuses everything else
         column = pa.array(ids, pa.large_string() if plain else None, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
@@ -122,7 +121,7 @@ def _all_text(ids: Any) -> Any | None:
 
 
 def _of_fixed_width(ids: NDArray[Any], *, named: bool) -> tuple[Codes, Any]:
-    """The same for an array of text of one width: rows are told apart by their bytes, so that few cells are read."""
+    """The same for an array of text of one width: rows are compared by their bytes, so that few cells are read."""
     import pyarrow as pa
 
     rows, width = np.ascontiguousarray(ids), ids.dtype.itemsize
@@ -138,13 +137,13 @@ def _of_fixed_width(ids: NDArray[Any], *, named: bool) -> tuple[Codes, Any]:
     cells = _fixed_cells(known, ids.dtype)
     try:
         places, names = _of_arrow(pa.array(cells), named=named)
-    except (UnicodeError, pa.ArrowException):  # halves of characters, or none at all
+    except (UnicodeError, pa.ArrowException):  # incomplete or invalid characters
         places, names = _of_cells(cells)
     return places[np.concatenate(numbers)] if numbers else places, names
 
 
 def _fixed_cells(known: bytes, dtype: np.dtype[Any]) -> list[Any]:
-    """Cells of an array of text of one width; as bytes where a number is no character, which NumPy could not read."""
+    """Cells of an array of text of one width; as bytes if there are invalid characters, which NumPy cannot read."""
     cells = np.frombuffer(known, dtype=dtype)
     if dtype.kind == "S":
         return cells.tolist()
@@ -157,7 +156,7 @@ def _fixed_cells(known: bytes, dtype: np.dtype[Any]) -> list[Any]:
 
 
 def joined(parts: Iterable[Any]) -> tuple[Codes, int]:
-    """The same for a column that comes in Arrow arrays of one type."""
+    """`encoded` for a column in several Arrow arrays of one type."""
     return with_missing(*in_turns(chunks_of(parts)))
 
 
@@ -168,7 +167,7 @@ def _of_arrow(column: Any, *, named: bool) -> tuple[Codes, Any]:
     if not named:
         return in_turns(chunks_of([column]))
     codes, known = in_turns(chunks_of([column]), quick=False)
-    if types.is_large_string(known.type):  # of any bytes: they need not be text
+    if types.is_large_string(known.type):  # of any bytes: they may not be valid text
         known = known.cast(pa.large_binary())
     return codes, [str(as_text(cell)) for cell in known.to_pylist()]
 
@@ -183,7 +182,7 @@ def _of_cells(cells: list[Any]) -> tuple[Codes, list[str]]:
 
 
 def with_missing(codes: Codes, known: Any) -> tuple[Codes, int]:
-    """Rows without an id as people of their own; and how many people there are."""
+    """The numbers, with a new one for each row without an id; and the number of people."""
     missing, people = codes < 0, len(known)
     count = int(np.count_nonzero(missing))
     if count:
@@ -193,7 +192,7 @@ def with_missing(codes: Codes, known: Any) -> tuple[Codes, int]:
 
 
 def as_text(cell: Any) -> str | None:
-    """A cell as text; None where it is missing."""
+    """A cell as text; None if it is missing."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(cell, (np.datetime64, np.timedelta64)) and np.isnat(cell):
@@ -205,13 +204,13 @@ def as_text(cell: Any) -> str | None:
     try:
         if isinstance(cell, (bool, np.bool_)):
             return str(cell)
-        if isinstance(cell, numbers.Integral):  # of any size: no float need hold it
+        if isinstance(cell, numbers.Integral):  # of any size, also too large for a float
             whole = int(cell)
             return str(whole) if whole.bit_length() <= _PRINTED else hex(whole)
         if isinstance(cell, (numbers.Real, Decimal)):
             try:
                 number = float(cell)
-            except OverflowError:  # too large for a float, and an id like any other
+            except OverflowError:  # too large for a float, but a valid id
                 return str(cell)
             if math.isnan(number):
                 return None
@@ -219,5 +218,5 @@ def as_text(cell: Any) -> str | None:
             rest = str(cell.normalize()) if isinstance(cell, Decimal) else repr(number)
             return str(integer) if cell == integer else rest
         return str(cell).strip() or None
-    except Exception:  # code of a cell's own type may raise anything
+    except Exception:  # the code of a cell's type may raise anything
         return None

@@ -1,6 +1,6 @@
-"""Rows of features and a target together: the target becomes the last column.
+"""Rows of features joined with a target: the target becomes the last column.
 
-A row's image depends on that row alone: its entries times public factors.
+The image of a row depends on that row alone: its entries are multiplied by public factors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _doubles(block: Any) -> Floats:
 
 
 def _scaled(rows: Floats, factors: Floats) -> Floats:
-    # A finite entry stays finite: that it overflows is no reason to call its row bad.
+    # Finite entries must stay finite: an overflow must not make a row bad.
     with np.errstate(over="ignore"):
         scaled = np.clip(rows * factors, -LARGEST_FLOAT, LARGEST_FLOAT)
     return np.where(np.isfinite(rows), scaled, rows)
@@ -50,7 +50,7 @@ def _target_last(target: int, factors: Floats, block: Any) -> Floats:
 
 
 class _JoinedRows(Source):
-    """Rows with numbers given apart as the last column."""
+    """Rows with separately given numbers as the last column."""
 
     def __init__(self, rows: Source, target: Floats, names: list[str], factors: Floats) -> None:
         self._rows, self._target, self._factors = rows, target, factors

@@ -1,8 +1,8 @@
-"""What must be known of all rows of a person before one of them is clipped (`stats.together`).
+"""The facts about all rows of a person that are needed before one of them is clipped (`stats.together`).
 
-Engines that bring the rows of a person to one place hand them out in one block (`WholePeople`). Where rows come in the
-order of a table, one more pass finds the lengths of all rows (`Norms`). They are kept, one number for each row, until
-lengths in another view are asked for. Nothing of this leaves the source.
+Engines that collect the rows of a person return them in one block (`WholePeople`). If rows come in the order of a
+table, an additional pass computes the norms of all rows (`Norms`). They are kept, one number per row, until norms in
+another view are needed. None of this leaves the source.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["NOTHING_KNOWN", "Lengths", "Norms", "WholePeople", "lengths_of"]
 
 
 class WholePeople:
-    """Hands on rows of `placed` blocks when all rows of their person are there; the engine sorts rows by person.
+    """Passes on rows of `placed` blocks when all rows of their person have arrived; the engine sorts rows by person.
 
-    The order is no matter of privacy, only of memory: whoever is not complete waits.
+    Privacy does not depend on that order, only memory does: rows of incomplete people are kept.
     """
 
     def __init__(self) -> None:
         self._waiting: UnitBlock | None = None
 
     def __call__(self, block: UnitBlock) -> UnitBlock:
-        """Whoever is complete with this block."""
+        """The rows of people who are complete with this block."""
         if not block.capped or block.whose is None:
             return block
         if self._waiting is not None and len(self._waiting):
@@ -47,7 +47,7 @@ class WholePeople:
         return replace(found, whose=names[done])
 
     def check(self) -> None:
-        """At the end nobody waits."""
+        """Check that everybody is complete at the end."""
         if self._waiting is not None and len(self._waiting):
             raise UnreadableRowsError("Not all rows of a unit came together. Nothing was spent.")
 
@@ -60,7 +60,7 @@ def _one_after_the_other(first: UnitBlock, second: UnitBlock) -> UnitBlock:
 
 @dataclass(frozen=True)
 class Lengths:
-    """In each view: lengths of rows in their order, and of all rows of a person together; and whose rows they are."""
+    """For each view, the norms of rows in their order and the joint lengths of people; and the person of each row."""
 
     views: tuple[Any, ...]
     norms: Sequence[Floats]
@@ -72,7 +72,7 @@ class Lengths:
         return all(view in self.views for view in views)
 
     def beside(self, blocks: Iterator[UnitBlock], views: tuple[Any, ...]) -> Iterator[UnitBlock]:
-        """Blocks of the same rows, with what is known of them in these views."""
+        """Blocks of the same rows, with their joint lengths in these views."""
         places = [self.views.index(view) for view in views]
         for block in blocks:
             part = slice(block.start, block.start + len(block))
@@ -86,7 +86,7 @@ NOTHING_KNOWN = Lengths((), (), (), np.zeros(0, dtype=np.int64), np.zeros(0, dty
 
 
 class Norms(Statistic):
-    """Lengths of rows in some views, by their places."""
+    """Norms of rows in some views, by row number."""
 
     takes_units = True
 
@@ -106,7 +106,7 @@ class Norms(Statistic):
         return self
 
     def in_order(self) -> list[Floats]:
-        """One array for each view. The parts are given up on the way, to save memory."""
+        """One array for each view. The parts are deleted on the way, to save memory."""
         rows = sum(len(parts[0]) for _, parts in self._found)
         norms = [np.zeros(rows) for _ in self.views]
         while self._found:
@@ -117,12 +117,12 @@ class Norms(Statistic):
 
 
 def lengths_of(found: Norms, whose: Codes, people: int, sizes: NDArray[np.int64]) -> Lengths:
-    """From the lengths of all rows, the numbers of their people, and among how many rows each divides a weight."""
+    """`Lengths` from the norms of all rows, their people, and the number of rows that share each person's weight."""
     norms = found.in_order()
     if any(len(each) != len(whose) for each in norms):
         raise UnreadableRowsError("The number of rows changed between two reads. Nothing was spent.")
     first = np.full(people, -1)
-    first[whose[::-1]] = np.arange(len(whose) - 1, -1, -1)  # of several the last counts
+    first[whose[::-1]] = np.arange(len(whose) - 1, -1, -1)  # of several, the last is used
     firsts = np.zeros(len(whose), dtype=bool)
     firsts[first[first >= 0]] = True
     together = [joint_lengths(each, whose, people, sizes) for each in norms]

@@ -16,8 +16,8 @@ __all__ = ["Labelled"]
 class Labelled(Source):
     """Rows of a source in memory with one column of 0 and 1 for each label.
 
-    Whether an entry is a label is asked of that entry alone: an array made of a list would take its type from all of
-    them, and one person's entry could then change everybody's class.
+    Each entry is compared with the labels separately. An array made from a list would take its type from all entries,
+    so one person's entry could change everybody's class.
     """
 
     def __init__(self, source: Source, y: Any, labels: list[Any]) -> None:
@@ -48,7 +48,7 @@ def _has_length(values: Any, n: int) -> bool:
 
 
 def _is(value: Any, label: Any) -> bool:
-    """Whether an entry is the label; what cannot be compared is not."""
+    """Whether an entry is the label; False if they cannot be compared."""
     try:
         same = value == label
         return isinstance(same, (bool, np.bool_)) and bool(same)

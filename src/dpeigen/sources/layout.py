@@ -1,6 +1,6 @@
-"""How a file of text is written: separator, decimal mark, encoding and the like, all declared and never guessed.
+"""The format of a text file: separator, decimal mark, encoding and the like, all declared and never guessed.
 
-A declaration is public, and what a cell is read as depends on it and on that cell alone. Texts are turned into the form
+A declaration is public, and how a cell is read depends on it and on that cell alone. Texts are converted to the form
 that Arrow reads ("1234.5", "2020-12-31"); a text that does not have the declared form is missing.
 """
 
@@ -19,14 +19,14 @@ from dpeigen.sources import cells
 __all__ = ["PLAIN", "Layout"]
 
 _OWNER = "open_source"
-_BLANKS = " \u00a0\u202f"  # blanks between thousands look alike, and files have any of them
+_BLANKS = " \u00a0\u202f"  # files use any of these between thousands
 _PARTS = {"%Y": "[0-9]{4}", **dict.fromkeys(("%y", "%m", "%d", "%H", "%M", "%S"), "[0-9]{1,2}")}
 _WIDE = re.compile(r"utf-?(16|32)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The declarations about files; those of `open_source`, which describes them."""
+    """The declarations about files; `open_source` describes them."""
 
     separator: str | None = None
     decimal: str = "."
@@ -104,7 +104,7 @@ class Layout:
             raise ValueError(complain("sheet", _OWNER, "the name of a sheet, or its number from 1 on", self.sheet))
 
     def check_kind(self, kind: str, name: str) -> None:
-        """Refuse declarations that say nothing about a file of this kind."""
+        """Refuse declarations that do not apply to files of this kind."""
         for field in fields(self):
             value = getattr(self, field.name)
             if value != field.default and field.name not in _TAKES.get(kind, ()):
@@ -112,22 +112,22 @@ class Layout:
                 raise ValueError(complain(field.name, _OWNER, must, value))
 
     def separated_by(self, mark: str) -> Layout:
-        """The same, with this separator where none was declared."""
+        """The same, with this separator if none was declared."""
         return self if self.separator is not None else replace(self, separator=mark)
 
     @property
     def marks(self) -> tuple[bytes, bytes]:
-        """The separator and the quotation mark, which may be nothing."""
+        """The separator and the quotation mark, which may be empty."""
         return (self.separator or ",").encode(), self.quote.encode()
 
     @property
     def wide(self) -> bool:
-        """Whether a line feed is not one byte."""
+        """Whether a line feed has more than one byte."""
         return _WIDE.match(self.encoding) is not None
 
     def to_utf8(self, lines: bytes) -> bytes:
-        """Lines in UTF-8; bytes that are no text become a character that no number has. Each line by itself."""
-        if self.encoding == "utf-8" or self.wide or lines.isascii():  # wide ones come as UTF-8
+        """Lines in UTF-8, each decoded separately; invalid bytes become a character that no number contains."""
+        if self.encoding == "utf-8" or self.wide or lines.isascii():  # wide encodings are already converted to UTF-8
             return lines
         if _is_single(self.encoding):
             return lines.decode(self.encoding, "replace").encode()
@@ -136,11 +136,11 @@ class Layout:
     # --- texts in cells ---------------------------------------------------------------------------------------------
 
     def needs_text(self, kind: str) -> bool:
-        """Whether cells of a declared type have a form that Arrow's reader of CSV files does not know."""
+        """Whether cells of a declared type have a form that Arrow's CSV reader does not know."""
         return bool(self.thousands if kind == "number" else self.date_format and kind in ("date", "timestamp"))
 
     def read(self, column: Any, kind: str) -> Any:
-        """A column of text, or of bytes, as the declared type; null where a cell does not have the declared form."""
+        """A column of text, or of bytes, as the declared type; null if a cell does not have the declared form."""
         if kind == "number" and (self.thousands or self.decimal != "."):
             return cells.from_text(self._number(column), kind)
         if self.date_format and kind in ("date", "timestamp"):
@@ -148,7 +148,7 @@ class Layout:
         return cells.from_text(column, kind)
 
     def _number(self, column: Any) -> Any:
-        """Numbers with a point, and nothing between thousands."""
+        """Numbers with a decimal point and without thousands separators."""
         import pyarrow.compute as pc
 
         text, mark = cells.as_text(column), re.escape(self.decimal)
@@ -160,7 +160,7 @@ class Layout:
         return pc.replace_substring(text, self.decimal, ".")
 
     def _moment(self, column: Any) -> Any:
-        """Dates and times in ISO's form, by the first format that a text has."""
+        """Dates and times in ISO format, by the first declared format that fits a text."""
         import pyarrow.compute as pc
 
         text = cells.as_text(column)
@@ -183,12 +183,12 @@ def _is_mark(text: Any) -> bool:
 
 
 def _is_single(encoding: str) -> bool:
-    """Whether every byte is a character, whatever is beside it."""
+    """Whether every byte is one character, whatever the other bytes are."""
     return len(bytes(range(256)).decode(encoding, "replace")) == 256
 
 
 def _check_encoding(name: Any) -> str:
-    """Refuse encodings in which the ASCII characters are not themselves, or which one line may change for the next."""
+    """Refuse encodings that do not contain ASCII unchanged, or in which one line can affect the next."""
     must = "the name of an encoding, such as 'utf-8', 'latin-1', 'cp1252' or 'utf-16'"
     try:
         known = codecs.lookup(name).name.replace("utf-8-sig", "utf-8")
@@ -217,7 +217,7 @@ def _check_date_format(form: str) -> None:
 
 
 def _iso(text: Any, form: str) -> Any:
-    """Texts of a format in ISO's form; null where a text has another one."""
+    """Texts of this format in ISO format; null if a text does not fit."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

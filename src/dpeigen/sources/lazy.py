@@ -1,4 +1,4 @@
-"""A Polars query that is run anew for every pass, in Polars' streaming engine."""
+"""A Polars query that is run again for every pass, in Polars' streaming engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class LazySource(Source):
-    """A Polars LazyFrame. Its rows are in no fixed order: a query may sort or join by values."""
+    """A Polars LazyFrame. Its rows have no fixed order: a query may sort or join by values."""
 
     fixed_order = False
 
@@ -50,7 +50,7 @@ class LazySource(Source):
                 if batch is None:
                     return
                 block = self._block(batch)
-            except Exception as error:  # Polars' messages may quote values
+            except Exception as error:  # Polars' messages may contain values
                 kind = type(error).__name__
                 break
             if len(block):
@@ -65,7 +65,7 @@ class LazySource(Source):
 
 
 def _quietly(call: Callable[[], T]) -> T:
-    """What the call returns. Polars' messages may quote values, so only their kind is passed on."""
+    """The result of the call. Polars' messages may contain values, so only the type of an error is passed on."""
     try:
         return call()
     except Exception as error:
@@ -89,17 +89,17 @@ class LazyUnits(LazySource, UnitSource):
 
         seed = int.from_bytes(rng.token()[:8], "little")
         coins = int.from_bytes(rng.token()[:8], "little")
-        order = pl.int_range(pl.len()).shuffle(seed=seed)  # a random order of all rows, then places inside a person
+        order = pl.int_range(pl.len()).shuffle(seed=seed)  # a random order of all rows, then positions inside a person
         numbered = self._data.with_columns(**{_WHOSE: _whose(self._data, self.name), _ORDER: order})
         self._numbered = numbered.select(
             *self._columns.names,
             pl.len().over(_WHOSE).alias(_SIZE),
             pl.col(_ORDER).rank("ordinal").over(_WHOSE).alias(_PLACE),
-            (pl.int_range(pl.len(), dtype=pl.UInt64).hash(coins) / 2.0**64).alias(_COIN),  # each by itself
+            (pl.int_range(pl.len(), dtype=pl.UInt64).hash(coins) / 2.0**64).alias(_COIN),  # one per row
             pl.col(_ORDER).min().over(_WHOSE).alias(_NUMBER),
         )
         if self.max_rows is not None:
-            self._numbered = self._numbered.sort(_NUMBER)  # all rows of a person come one after the other
+            self._numbered = self._numbered.sort(_NUMBER)  # all rows of a person are consecutive
         self.n_rows = None if self.thinned else self.n_rows
 
     def _count(self) -> int:
@@ -137,14 +137,14 @@ _NUMBER = "__number__"  # of a person
 
 
 def _whose(frame: Any, unit: str) -> Any:
-    """What tells people apart: the id, and for rows without one a number of their own."""
+    """A value that identifies the person: the id, or a separate number for each row without one."""
     import polars as pl
 
     kind, cell = frame.collect_schema()[unit], pl.col(unit)
     if kind == pl.String or kind == pl.Categorical or isinstance(kind, pl.Enum):
         text = cell.cast(pl.String).str.strip_chars(BLANKS)
         cell = pl.when(text.str.len_bytes() > 0).then(text)
-    elif kind == pl.Binary:  # any bytes, so blanks are looked for in pairs of hexadecimal digits
+    elif kind == pl.Binary:  # any bytes, so blanks are searched as pairs of hexadecimal digits
         blank = "|".join(f"{ord(letter):02x}" for letter in BLANKS)
         text = cell.bin.encode("hex").str.replace(f"^(?:{blank})+", "").str.extract(f"^((?:..)*?)(?:{blank})*$")
         cell = pl.when(text.str.len_bytes() > 0).then(text)
@@ -157,7 +157,7 @@ def _whose(frame: Any, unit: str) -> Any:
 
 
 def schema_of(frame: Any) -> dict[str, Declared]:
-    """What the types of a query's columns say."""
+    """Declarations from the types of a query's columns."""
     return of_polars(frame.collect_schema())
 
 

@@ -1,4 +1,4 @@
-"""Rows of another source, each changed by a public function of that row alone; it runs wherever the rows are."""
+"""Rows of another source, each transformed by a public function of that row alone, on the machine that has the rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Statistic)
 
 
 def mapped(source: Source, function: RowMap, feature_names: list[str]) -> Source:
-    """The same source, each row changed by a public function of that row alone."""
+    """The same source, with each row transformed by a public function of that row alone."""
     if isinstance(source, UnitSource):
         return source.mapped(function, feature_names)
     return MappedSource(source, function, feature_names)
@@ -27,7 +27,7 @@ def mapped(source: Source, function: RowMap, feature_names: list[str]) -> Source
 
 def divided(by: Floats, block: Any) -> Floats:
     """Rows whose columns are divided by public or released numbers."""
-    # A finite entry stays finite: that it overflows is no reason to call its row bad.
+    # Finite entries must stay finite: an overflow must not make a row bad.
     rows: Floats = np.asarray(block, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.clip(rows / by, -LARGEST_FLOAT, LARGEST_FLOAT)
@@ -35,7 +35,7 @@ def divided(by: Floats, block: Any) -> Floats:
 
 
 class MappedSource(Source):
-    """``function`` takes a block of rows to the block of their images, row by row."""
+    """``function`` maps a block of rows to the block of their images, row by row."""
 
     def __init__(self, source: Source, function: RowMap, feature_names: list[str]) -> None:
         self._source, self._function = source, function

@@ -31,11 +31,11 @@ __all__ = [
 
 S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
-_BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one turn of a thread
+_BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one task of a thread
 
 
 def block_rows(n_features: int) -> int:
-    """Rows of a block: an even number."""
+    """The number of rows of a block; it is even."""
     return max(2, _BLOCK_NUMBERS // max(1, n_features) // 2 * 2)
 
 
@@ -49,7 +49,7 @@ class ArraySource(Source):
     feature_names : list of str, default=None
         Public names of the columns.
     typed : bool, default=True
-        Whether the type of the array is public: it was given as an array, so that no value in it has decided that.
+        Whether the type of the array is public: it was given as an array, so no value in it determined the type.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ArraySource(Source):
 
 
 class Batch(ArraySource):
-    """Rows that were read already: one thread goes through them, and no bar tells of it."""
+    """Rows that were read already. One thread processes them, without a progress bar."""
 
     def __init__(self, array: NDArray[np.generic], *, in_random_order: bool) -> None:
         super().__init__(array)
@@ -86,7 +86,7 @@ class Batch(ArraySource):
 
 
 class PartSource(ArraySource):
-    """Some rows of another source: a pass over them is a pass over that source, after which a failure costs."""
+    """Some rows of another source. A pass over them counts as a pass over that source."""
 
     def __init__(self, array: NDArray[np.generic], whole: Source) -> None:
         super().__init__(array)
@@ -97,11 +97,11 @@ class PartSource(ArraySource):
 
 
 class MisfitError(UnreadableRowsError, TypeError):
-    """Cells of a table in memory that are no numbers, and the caller asked to refuse them."""
+    """A table in memory has cells that are not numbers, and the caller asked to refuse them."""
 
 
 class RefusedSource(ArraySource):
-    """A table with cells that are no numbers, refused where it is read: the ledger then has a record of it."""
+    """A table with cells that are not numbers. It is refused when it is read, so that the ledger has a record of it."""
 
     def blocks(self) -> Iterator[NDArray[np.generic]]:
         raise MisfitError(
@@ -115,7 +115,7 @@ class RefusedSource(ArraySource):
 
 
 class FrameSource(Source):
-    """A pandas frame, turned into numbers a block at a time."""
+    """A pandas frame, converted to numbers block by block."""
 
     def __init__(self, frame: Any, columns: Columns) -> None:
         columns.check_pandas(frame)
@@ -138,11 +138,11 @@ class BlockSource(Source):
     Parameters
     ----------
     blocks : function or iterable
-        A function without arguments that gives a fresh iterator of blocks, or an iterable of them. Most methods read
-        more than once, which a generator does not allow; a function does.
+        A function without arguments that returns a new iterator of blocks, or an iterable of them. Most methods read
+        more than once, which is possible with a function but not with a generator.
     n_features : int, default=None
-        Public number of columns; None: that of the first block. Needed under relation="add_remove", where there may be
-        no rows.
+        Public number of columns; None: that of the first block. Required under relation="add_remove", because there may
+        be no rows.
     n_rows : int, default=None
         Public number of rows, which saves a pass to count them under relation="replace".
     feature_names : list of str, default=None
@@ -161,7 +161,7 @@ class BlockSource(Source):
         self._blocks: Iterable[Any] = () if callable(blocks) else blocks
         self._once = self.read_once = self._make is None and iter(self._blocks) is iter(self._blocks)
         self._spent = False
-        self._first: list[Any] = []  # of a generator, looked at for its width
+        self._first: list[Any] = []  # the first block of a generator, read for its width
         self.n_rows = None if n_rows is None else check_count("n_rows", n_rows, "BlockSource")
         self.width_declared = n_features is not None
         if n_features is None:
@@ -171,7 +171,7 @@ class BlockSource(Source):
             self.n_features = check_count("n_features", n_features, "BlockSource")
         self.feature_names = feature_names
         if not self.n_features:
-            return  # no rows to tell it: refused by `check_width`, where it is known whether that may be said
+            return  # unknown without rows: `check_width` refuses, where it is known whether the message may say so
         if feature_names is not None and len(feature_names) != self.n_features:
             raise ValueError(f"Got {len(feature_names)} names for {self.n_features} columns.")
 
@@ -190,7 +190,7 @@ class BlockSource(Source):
         self.check_rows(count)
 
     def _look(self) -> tuple[int, list[str] | None]:
-        """The width and the names of the first block; 0 where there is none."""
+        """The width and the names of the first block; 0 if there is none."""
         block = _masked(lambda: next(iter(self._make() if self._make else self._blocks), None))
         if block is None:
             return 0, None
@@ -211,7 +211,7 @@ class BlockSource(Source):
 
 
 def _masked(call: Callable[[], T]) -> T:
-    """What the call returns. What the code behind blocks raises may quote a value: only its kind is passed on."""
+    """The result of the call. Errors of the caller's code may contain values, so only their type is passed on."""
     try:
         return call()
     except UnreadableRowsError:
@@ -222,9 +222,9 @@ def _masked(call: Callable[[], T]) -> T:
 
 
 def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
-    """A block as an array of real numbers, and its names of columns. An empty list is no rows of this width.
+    """A block as an array of real numbers, and its column names. An empty list is a block without rows.
 
-    The types of one block may follow from the values in it, so none is refused: what is not a number is NaN.
+    The types of a block may depend on its values, so none is refused: a cell that is not a number is NaN.
     """
     kind = type(given).__module__.split(".")[0]
     if kind == "polars":
@@ -244,7 +244,7 @@ def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
 
 
 def _from_polars(frame: Any) -> Any:
-    """An Arrow table. Columns that Polars could not give a plain type, because of one cell, are read cell by cell."""
+    """An Arrow table. Columns to which Polars gave no basic type, because of one cell, are read cell by cell."""
     import polars as pl
 
     odd = [name for name, kind in frame.schema.items() if kind == pl.Object or kind.is_nested()]

@@ -1,11 +1,11 @@
 """Ids as numbers, many rows at a time, exactly.
 
-Guarantee: two ids have the same number if and only if they are the same bytes. A hash only says where to look. Each id
-is then compared, all of it, with one that has its number; where two ids have the same hash, nothing is returned, and
-ids are told apart in another way (`sources.ids`).
+Guarantee: two ids have the same number if and only if they are the same bytes. A hash only says where to look. Each
+whole id is then compared with one that has its number. If two ids have the same hash, nothing is returned, and ids are
+compared in another way (`sources.ids`).
 
-An id is a few 64-bit words, the last filled up with zeros. Text that begins or ends with a blank or a control character
-is not read so: text is compared without blanks around it, and no zero is then taken for a part of the text.
+An id is a few 64-bit words, the last padded with zeros. Text that begins or ends with a blank or a control character is
+not read in this way: text is compared without surrounding blanks, and a padding zero cannot be a part of the text.
 
 >>> rows, _ = words_of_numbers(np.array([7, 5, 7, 9]))
 >>> numbers, ids = numbered([Ids.of(rows)])
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 __all__ = ["WIDTH", "Ids", "numbered", "numbered_together", "pieces", "text_of", "words_of_numbers", "words_of_text"]
 
 Words = NDArray[np.uint64]
-WIDTH = 64  # bytes of the longest text that is read so
+WIDTH = 64  # bytes of the longest text that is read as words
 _BYTES = 8  # of a word
-_BLANK = 32  # the last of the bytes that may be blanks, or are no characters
-_AT_ONCE = 2**16  # rows: what is worked out of them fits in a processor's cache
-_ROUNDS = 64  # hashes that may begin alike before they are looked for in another way
-# Odd numbers, the digits of π after the point: what matters is that ids do not follow their pattern.
+_BLANK = 32  # bytes up to this are blanks or control characters
+_AT_ONCE = 2**16  # rows whose intermediate results fit into a processor's cache
+_ROUNDS = 64  # most hashes with the same first bits before another search is used
+# Odd numbers from the digits of π: any numbers unrelated to patterns in ids would do.
 _FACTORS = np.array([
     0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89,
     0x452821E638D01377, 0xBE5466CF34E90C6D, 0xC0AC29B7C97C50DD, 0x3F84D5B5B5470917,
@@ -56,9 +56,9 @@ class Ids:
 
 
 def numbered(parts: Sequence[Ids]) -> tuple[NDArray[np.int32], Words] | None:
-    """The number of each row's id, and the ids by their numbers; None where two ids have one hash.
+    """The number of each row's id, and the ids by their numbers; None if two ids have the same hash.
 
-    Ids of fewer words than others end with zeros.
+    Ids with fewer words than others are padded with zeros.
     """
     parts = [part for part in parts if len(part.words)]
     if not parts:
@@ -84,7 +84,7 @@ def numbered(parts: Sequence[Ids]) -> tuple[NDArray[np.int32], Words] | None:
 
 
 def _one_that_varies(parts: Sequence[Ids]) -> int | None:
-    """The place of the word in which ids differ, where there is one; None where they differ in several."""
+    """The index of the only word in which ids differ; None if they differ in several."""
     first = parts[0].words[0]
     varying = np.zeros(len(first), dtype=bool)
     for part in parts:
@@ -98,7 +98,7 @@ def _one_that_varies(parts: Sequence[Ids]) -> int | None:
 
 
 def _undone(hashes: NDArray[np.uint64], first: NDArray[np.uint64], place: int) -> Words:
-    """Ids with these hashes that differ from one of them in one word only: factors are odd, so each has its own."""
+    """Ids from their hashes, if they differ in one word only: factors are odd, so the hash can be inverted."""
     ids = np.tile(first, (len(hashes), 1))
     one = ids[:1].copy()
     one[:, place] = 0
@@ -108,7 +108,7 @@ def _undone(hashes: NDArray[np.uint64], first: NDArray[np.uint64], place: int) -
 
 
 def numbered_together(batches: Sequence[Words]) -> tuple[list[NDArray[np.int32]], Words] | None:
-    """The same for batches that are numbered already: of each, its ids by their numbers."""
+    """The same for batches that are already numbered; each is given as its ids by their numbers."""
     found = numbered([Ids.of(batch) for batch in batches])
     if found is None:
         return None
@@ -117,13 +117,13 @@ def numbered_together(batches: Sequence[Words]) -> tuple[list[NDArray[np.int32]]
 
 
 def _by_hash(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """Numbers of hashes, and the hashes by their numbers, which are sorted: sorting many numbers is quick."""
+    """Numbers of hashes, and the sorted hashes by their numbers; sorting many numbers is fast."""
     known = np.sort(hashes)
     known = known[np.append(True, known[1:] != known[:-1])[: len(known)]]
     bits = (2 * len(known)).bit_length()
     shift = np.uint64(64 - bits)
     counts = np.bincount((known >> shift).view(np.int64), minlength=2**bits)
-    starts = (np.cumsum(counts) - counts).astype(np.int32)  # hashes that are smaller in their first bits
+    starts = (np.cumsum(counts) - counts).astype(np.int32)  # how many hashes have smaller first bits
     numbers = np.empty(len(hashes), dtype=np.int32)
     for part in pieces(len(hashes)):
         here = hashes[part]
@@ -141,13 +141,13 @@ def _by_hash(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.
 
 
 def pieces(length: int) -> Iterator[slice]:
-    """The places of so many rows, some at a time."""
+    """Slices of a range of this length, some rows at a time."""
     for start in range(0, length, _AT_ONCE):
         yield slice(start, min(start + _AT_ONCE, length))
 
 
 def words_of_numbers(numbers: NDArray[Any]) -> tuple[Words, NDArray[np.bool_] | None]:
-    """One word for each number, and which rows have one where some are not a number."""
+    """One word for each number, and which rows have one, if some are NaN."""
     there = None
     if numbers.dtype.kind == "f":
         valid = ~np.isnan(numbers)
@@ -162,9 +162,9 @@ def words_of_numbers(numbers: NDArray[Any]) -> tuple[Words, NDArray[np.bool_] | 
 
 
 def words_of_text(column: Any) -> tuple[Words, NDArray[np.bool_] | None] | None:
-    """The words of an Arrow array of text, and which rows have some where not all do.
+    """The words of an Arrow array of text, and which rows have an id, if not all do.
 
-    None where a text is longer than `WIDTH`. Rows without an id have no words: those that are missing or blank.
+    None if a text is longer than `WIDTH`. Missing or blank cells have no words.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -178,7 +178,7 @@ def words_of_text(column: Any) -> tuple[Words, NDArray[np.bool_] | None] | None:
         there = pc.fill_null(pc.greater(pc.binary_length(text), 0), False).to_numpy(zero_copy_only=False)
         column = text.filter(pa.array(there))
         if not _plain(column):
-            return None  # with control characters at an end
+            return None  # a text has a control character at an end
     ends, cells = _parts(column)
     lengths = np.diff(ends)
     shortest, longest = int(lengths.min(initial=WIDTH)), int(lengths.max(initial=1))
@@ -198,7 +198,7 @@ def words_of_text(column: Any) -> tuple[Words, NDArray[np.bool_] | None] | None:
 
 
 def text_of(words: Words) -> Any:
-    """The texts, as an Arrow array of bytes, that these words were read from."""
+    """The texts from which these words were read, as an Arrow array of bytes."""
     import pyarrow as pa
 
     rows = np.ascontiguousarray(words).view(np.uint8)
@@ -212,13 +212,13 @@ def text_of(words: Words) -> Any:
 
 
 def _clear(words: Words, lengths: NDArray[Any]) -> None:
-    """Put zeros in place of what follows a text."""
+    """Set the bytes after each text to zero."""
     for place in range(words.shape[1]):
         words[:, place] &= _MASKS.take(np.clip(lengths - place * _BYTES, 0, _BYTES))
 
 
 def _parts(column: Any) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Where texts begin and end among all bytes, and those that belong to this array."""
+    """The offsets of the texts, and the bytes that belong to this array."""
     import pyarrow.types as types
 
     wide = types.is_large_string(column.type) or types.is_large_binary(column.type)

@@ -1,8 +1,8 @@
-"""Lists and other containers of Python objects as numbers, cell by cell; NaN where a cell is not what it should be.
+"""Lists and other containers of Python objects as numbers, cell by cell; NaN for cells that do not fit.
 
-The type that NumPy or pandas would give such a container follows from its values, so one cell could change how all
-others are read, or whether they are. Here each cell is read by itself: a real number is itself (an integer too large
-for a double is none), text is read as in files (`sources.cells`), and everything else is NaN.
+The type that NumPy or pandas would give such a container depends on its values, so one cell could change how, or
+whether, all others are read. Here each cell is read separately: a real number is itself (but an integer too large for a
+double is NaN), text is read as in files (`sources.cells`), and everything else is NaN.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN = frozenset({bool, int, float, type(None), np.float64, np.float32, np.int
 
 
 def is_real(array: Any) -> bool:
-    """Whether an array's own type is one of real numbers."""
+    """Whether the type of an array is one of real numbers."""
     return isinstance(array.dtype, np.dtype) and array.dtype.kind in "fiub"
 
 
@@ -47,11 +47,11 @@ def numbers_of(listed: list[Any], kind: str | None = None) -> Floats:
 
 
 def table_of(given: Any, width: int | None = None) -> tuple[NDArray[Any], bool] | None:
-    """Rows in lists, or an array of whatever type, as a table of real numbers; None if that is none.
+    """Rows in lists, or an array of any type, as a table of real numbers; None if it is not a table.
 
-    And whether there was a cell that is neither a number nor missing, or a row that is none. ``width`` is the number of
-    columns where it is known; else it is the length that most rows of a list have. A row of another length, or
-    something that is no row, is a bad row.
+    Also returns whether some cell was neither a number nor missing, or some row was not a row. ``width``: the number of
+    columns, if known; otherwise the most frequent length of rows. A row of another length, or an item that is not a
+    row, is a bad row.
     """
     try:
         array = np.asarray(given)
@@ -78,7 +78,7 @@ def table_of(given: Any, width: int | None = None) -> tuple[NDArray[Any], bool] 
 
 
 def _from_array(array: NDArray[Any]) -> tuple[Floats, bool]:
-    """Cells of an array whose type is not one of real numbers; that type may follow from one of them."""
+    """Cells of an array whose type is not one of real numbers; a single cell may have determined that type."""
     if array.dtype.kind == "c":
         real = np.where(array.imag == 0, array.real, np.nan)
         return real.astype(np.float64), bool((array.imag != 0).any())
@@ -87,13 +87,13 @@ def _from_array(array: NDArray[Any]) -> tuple[Floats, bool]:
 
 
 def _judged(listed: list[Any]) -> tuple[Floats, bool]:
-    """Numbers, and whether a cell was something else than a number or missing."""
+    """Numbers, and whether some cell was neither a number nor missing."""
     found = numbers_of(listed)
     return found, any(not _is_missing(listed[at]) for at in np.flatnonzero(np.isnan(found)))
 
 
 def _cells(row: Any) -> Sequence[Any] | None:
-    """The cells of a row; None if it is none."""
+    """The cells of a row; None if it is not a row."""
     if isinstance(row, (list, tuple)):
         return row
     return list(row) if isinstance(row, np.ndarray) and row.ndim == 1 else None
@@ -113,7 +113,7 @@ def _number(cell: Any) -> float:
 
 
 def _moment(kind: str) -> Callable[[Any], float]:
-    """What reads an object of a date or time: days, or seconds, since 1970-01-01."""
+    """A function that converts a date or time object to days, or seconds, since 1970-01-01."""
     unit = "M8[D]" if kind == "date" else "M8[s]"
 
     def read(cell: Any) -> float:
@@ -133,7 +133,7 @@ def _moment(kind: str) -> Callable[[Any], float]:
 def _from_texts(texts: list[str], kind: str | None) -> Floats:
     import pyarrow as pa
 
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]  # half a character is no text in UTF-8
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]  # lone surrogates are not valid UTF-8
     return cells.numbers(pa.array(encoded, pa.large_binary()), kind)
 
 

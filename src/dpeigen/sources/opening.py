@@ -1,4 +1,4 @@
-"""Whatever a user has in hand, as a source."""
+"""Opening of everything that users may have as a source of rows."""
 
 from __future__ import annotations
 
@@ -40,48 +40,47 @@ def open_source(
     data : array, table, path, collection, frame or blocks
         An array or memory map; a pandas, Polars or PyArrow table; the path of a Parquet, Feather, ORC, CSV, TSV, Excel
         (.xlsx), JSON lines or NumPy file or of a folder of them; a Dask array or frame; a Spark frame; an iterator of
-        blocks, or a function that makes one. Lines of text may be packed (.csv.gz, .csv.bz2, .csv.zst).
+        blocks, or a function that makes one. Text files may be compressed (.csv.gz, .csv.bz2, .csv.zst).
     columns : list, dict or "schema", default=None
         Names of the columns to use, in this order; None: all. Or a dictionary of them with what is declared about each,
         which is public: None (a number, or a truth value), a type, or a dictionary with some of ``type`` ("number",
         "bool", "date", "timestamp", "category", "ordinal"), ``categories`` (the list of a category), ``levels`` (of an
         ordinal scale, in their order), ``transform`` ("log", "log1p", "asinh", "signed-sqrt", or "rank" with
         ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for numbers beyond them) and
-        ``unit_of_measure`` ("cm"). ``...: None`` in it stands for all other columns, as numbers. "category" and
-        "ordinal" without a list take that of the column's own type. "schema": all columns by their own types. Both of
-        these say that the table's types, and the lists of categories in them, are public and were not made from the
-        values.
+        ``unit_of_measure`` ("cm"). ``...: None`` in it means all other columns, as numbers. "category" and "ordinal"
+        without a list take the list of the column's own type. "schema": all columns by their own types. With both of
+        these you state that the table's types, and the lists of categories in them, are public and were not made from
+        the values.
     categories : dict of name to list, default=None
-        For a column, the public list of its categories. It becomes one column of 0 and 1 for each. A value that is not
-        on the list is a missing cell: not a number in all of them.
+        For a column, the public list of its categories. It becomes one column of 0 and 1 for each category. A value
+        that is not on the list is a missing cell: NaN in all of these columns.
     types : dict of name to str, default=None
-        For a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), where its
-        own type does not say it.
+        For a column, "number", "bool", "date" (days since 1970-01-01) or "timestamp" (seconds since then), if its own
+        type does not say it.
     unit : str or array of ids, default=None
         The name of the column of ids, which is then not used as a feature; or one id for each row. A fit then protects
         people (or whatever the unit is), however many rows they have.
     skip : list of str, default=None
-        Names of columns to leave out, in place of ``columns``.
+        Names of columns to leave out, instead of ``columns``.
     **reading : how to read a file
-        ``separator``: what stands between the fields of a line; "," or, for .tsv, a tab by default.
+        ``separator``: the character between the fields of a line; by default "," or, for .tsv, a tab.
 
         ``decimal``: the decimal mark, "." or ",". Text with the other one is not read as a number.
 
-        ``thousands``: what stands between groups of three digits; nothing by default. " " stands for all kinds of
-        blanks.
+        ``thousands``: the character between groups of three digits; none by default. " " means all kinds of blanks.
 
         ``encoding``: "utf-8" by default; "latin-1", "cp1252", "utf-16" and others.
 
         ``quote``: the quotation mark around fields, or "none".
 
-        ``date_format``: the form of dates and times, such as "%d.%m.%Y", or a list of forms: the first that a cell has
-        counts. ISO's by default. Of %y, 69 to 99 are in the 1900s.
+        ``date_format``: the format of dates and times, such as "%d.%m.%Y", or a list of formats: the first that fits a
+        cell is used. The default is ISO. With %y, 69 to 99 are in the 1900s.
 
         ``header``: the number of the line (or of the row of a sheet) with the names; lines before it are skipped.
-        0: there is none, and ``names`` has the names of all columns of the file.
+        0: there is none, and ``names`` gives the names of all columns of the file.
 
-        ``comment``: lines above the header that begin with it are skipped, and not counted. Below it every line is a
-        row.
+        ``comment``: lines above the header that begin with this text are skipped and not counted. Every line below the
+        header is a row.
 
         ``sheet``: of a workbook, the name or the number of the sheet; the first by default.
 
@@ -139,7 +138,7 @@ def open_if_known(
     categories: Categories | None = None,
     types: Types | None = None,
 ) -> Source | None:
-    """The same, or None for what is left to be read as an array."""
+    """`open_source`, or None if ``data`` is to be read as an array."""
     if isinstance(data, Source):
         if (columns, categories, types) != (None, None, None):
             raise ValueError("Declare columns where the source is made: these data are a source already.")
@@ -167,7 +166,7 @@ def open_units(
     """A source of rows that belong to people, by the name of a column of ids, or by ids in the order of the rows.
 
     ``open_rows`` opens a table in memory without its column of ids. ``declared``: columns, categories and types.
-    ``name``: what the unit is called where ids are given, if it was said.
+    ``name``: the name of the unit if ids are given, or None.
     """
     if not isinstance(unit, str):
         rows = open_rows(data)
@@ -192,7 +191,7 @@ def open_units(
 
 
 def name_of_ids(ids: Any) -> str:
-    """What units are called that are given apart: the name of the column, if it has one."""
+    """The name of units whose ids are given separately: that of the column, if it has one."""
     name = getattr(ids, "name", None)
     return name if isinstance(name, str) and name.strip() else "unit"
 
@@ -202,7 +201,7 @@ def taken_out(data: Any, unit: str) -> tuple[Any, Any]:
     kind = type(data).__module__.split(".")[0]
     named = kind in ("pandas", "polars", "pyarrow") and getattr(data, "ndim", 2) == 2
     if kind == "pyarrow" and hasattr(data, "to_table"):
-        data = data.to_table()  # of a data set
+        data = data.to_table()  # a data set
     names = list(data.column_names if kind == "pyarrow" else data.columns) if named else []
     if not names:
         must = "one id for each row, where X has no names of columns"
@@ -225,10 +224,10 @@ def _units_of_files(path: str | Path, unit: str, layout: Layout, *declared: Any)
 
 
 def as_table(X: Any, width: int | None = None) -> tuple[Any, bool]:
-    """Lists, arrays and frames of objects as tables of numbers, anything else as it is.
+    """Lists, arrays and frames of objects as tables of numbers, anything else unchanged.
 
-    ``width`` is the number of columns where it is known. And whether a cell of theirs was neither a number nor missing.
-    Types of other arrays and frames are public.
+    Also returns whether some cell of theirs was neither a number nor missing. ``width``: the number of columns, if
+    known. The types of other arrays and frames are public.
     """
     if type(X).__module__.split(".")[0] == "pandas":
         return (plain_frame(X) if getattr(X, "ndim", 0) == 2 else X), False
@@ -240,7 +239,7 @@ def as_table(X: Any, width: int | None = None) -> tuple[Any, bool]:
 def _array(data: Any) -> Any:
     try:
         return np.asarray(as_table(data)[0])
-    except (ValueError, TypeError):  # its message may quote an entry
+    except (ValueError, TypeError):  # its message may contain an entry
         return np.empty(0)
 
 
@@ -256,7 +255,7 @@ def _pandas(data: Any, columns: Any, categories: Any, types: Any) -> Source | No
         return None
     undeclared = columns is None and not categories and not types
     if undeclared and len(set(data.dtypes)) == 1 and data.dtypes.iloc[0].kind != "O":
-        return None  # one array already, of one type
+        return None  # already one array of one type
     return FrameSource(data, Columns(names, columns, categories, types, own=partial(of_pandas, data)))
 
 

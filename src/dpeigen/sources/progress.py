@@ -1,9 +1,9 @@
-"""How far a pass has come: a bar on a terminal with rows per second and the time left; nothing elsewhere.
+"""Progress of a pass: a bar on a terminal with rows per second and the time left; nothing elsewhere.
 
-Off unless asked for (`show_progress`; the command line asks). Programs that run a command may name a file in the
-environment variable ``DPEIGEN_PROGRESS``: it gets a line of JSON now and then, with the number of the pass and where
-public the rows read. Where the number of rows is private no bar tells it: then
-only the number of the pass and the time are shown.
+It is off unless asked for (`show_progress`, which the command line uses). Programs that run a command may name a file
+in the environment variable ``DPEIGEN_PROGRESS``: from time to time a line of JSON is written to it, with the number of
+the pass and, if public, the rows read. If the number of rows is private, only the number of the pass and the time are
+shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STEP = 0.2  # seconds between lines
 
 
 class _Lines:
-    """The part of rich's Progress that is used here, as lines in a file. Nothing fails if they cannot be written."""
+    """The part of rich's Progress that is used here, as lines in a file. Errors in writing them are ignored."""
 
     def __init__(self, path: str) -> None:
         self._path, self._last = path, 0.0
@@ -96,7 +96,7 @@ def show_progress(console: Any = None) -> Iterator[None]:
 
 @contextmanager
 def rows_are_public(public: bool) -> Iterator[None]:
-    """Whether bars may say how many rows there are."""
+    """Set whether progress bars may show the number of rows."""
     token = _rows_public.set(public)
     try:
         yield
@@ -106,7 +106,7 @@ def rows_are_public(public: bool) -> Iterator[None]:
 
 @contextmanager
 def meter(total: int | None) -> Iterator[Callable[[int], None]]:
-    """For one pass: a function to call with the number of rows just read."""
+    """A function for one pass, to be called with the number of rows just read."""
     bars = _bars.get()
     if bars is None:
         yield lambda _: None
@@ -127,7 +127,7 @@ def meter(total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def _rate(done: int, total: int | None, seconds: float) -> str:
-    """Rows per second, and the time left where the number of rows is known."""
+    """Rows per second, and the time left if the number of rows is known."""
     speed = done / max(seconds, 1e-9)
     left = "" if total is None else f", {max(0, total - done) / speed:.0f} s left"
     return f"{speed:,.0f} rows/s{left}"

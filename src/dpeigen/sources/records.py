@@ -1,7 +1,7 @@
-"""Rows of files whose cells have types of their own: sheets of Excel workbooks, and lines of JSON.
+"""Rows of files whose cells have their own types: sheets of Excel workbooks, and lines of JSON.
 
-A row is a row of the sheet, or a line, whatever is in it. Cells are read one by one, as objects of pandas are
-(`sources.objects`); texts by the declared form (`sources.layout`). What does not fit is NaN.
+A row is a row of the sheet, or a line, whatever it contains. Cells are read one by one, like objects of pandas
+(`sources.objects`), and texts by the declared form (`sources.layout`). Cells that do not fit are NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpeigen.sources.objects import numbers_of
 
 __all__ = ["Cells", "RecordSource", "sheet_header"]
 
-_ROWS = 2**13  # at a time
+_ROWS = 2**13  # read at a time
 Cells = list[Any]
 _DAMAGED = "The data could not be read: a file is damaged or gone. Nothing was spent."
 
@@ -40,7 +40,7 @@ class RecordSource(Source):
         self, kind: str, files: Sequence[Path], header: Sequence[str], columns: Columns, layout: Layout
     ) -> None:
         self._read = _json_rows if kind == "jsonl" else _sheet_rows
-        self._keeps = kind == "xlsx"  # a sheet ends at 2^20 rows, and reading it takes long
+        self._keeps = kind == "xlsx"  # kept in memory: a sheet has at most 2^20 rows, and reading it is slow
         self._kept: list[NDArray[Any]] | None = None
         self._files, self._columns, self._layout = files, columns, layout
         self._places = {name: list(header).index(name) for name in columns.names}
@@ -63,7 +63,7 @@ class RecordSource(Source):
         self._kept = kept if self._keeps else None
 
     def cells(self, name: str) -> Iterator[Any]:
-        """A column that is no feature, as text, in the order of the rows; null where a line is no record."""
+        """A column that is not a feature, as text, in the order of the rows; null if a line is not a record."""
         import pyarrow as pa
 
         place = self._header.index(name)
@@ -106,12 +106,12 @@ class RecordSource(Source):
 
 
 def _at(place: int, listed: list[Cells | None]) -> Cells:
-    """The cells of one column; None where there is none."""
+    """The cells of one column; None if a row has none."""
     return [None if row is None or place >= len(row) else row[place] for row in listed]
 
 
 def _discreetly(rows: Iterator[Any]) -> list[Any]:
-    """The next rows. What a reader raises or warns of may quote a cell, so it is dropped."""
+    """The next rows. Errors and warnings of a reader may contain a cell, so they are dropped."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -127,7 +127,7 @@ def _discreetly(rows: Iterator[Any]) -> list[Any]:
 
 
 def _json_rows(path: Path, names: list[str], _: Layout) -> Iterator[Cells | None]:
-    """Each line by itself: Arrow's reader skips blank lines, and takes two objects on one line for two rows."""
+    """Rows, one for each line. Arrow's reader would skip blank lines, and read two objects on a line as two rows."""
     for piece in pieces(path, Layout(header=0, names=("",))):
         yield from (_record(line, names) for line in piece.split(b"\n")[:-1])
 
@@ -167,7 +167,7 @@ def _sheet_rows(path: Path, _: list[str], layout: Layout) -> Iterator[Cells]:
 
 
 def _sheet(path: Path, layout: Layout) -> Any:
-    """The rows of a sheet as lists of cells, empty ones too."""
+    """The rows of a sheet as lists of cells, including empty rows."""
     try:
         import openpyxl
     except ImportError:
@@ -177,7 +177,7 @@ def _sheet(path: Path, layout: Layout) -> Any:
             warnings.simplefilter("ignore")
             book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         sheets = book.worksheets
-    except Exception:  # its message may quote what is in the file
+    except Exception:  # its message may contain content of the file
         book, sheets = None, []
     if book is None:
         raise UnreadableRowsError(_DAMAGED)
@@ -193,7 +193,7 @@ def _sheet(path: Path, layout: Layout) -> Any:
 
 def _rows_of(book: Any, sheet: Any) -> Iterator[Cells]:
     try:
-        sheet.reset_dimensions()  # what the file says of its size may be wrong
+        sheet.reset_dimensions()  # the size stated in the file may be wrong
         for row in sheet.iter_rows(values_only=True):
             yield list(row)
     finally:

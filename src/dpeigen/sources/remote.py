@@ -1,9 +1,9 @@
-"""What workers of a cluster do, whichever engine runs them: measure a partition, and put measurements together.
+"""What workers of a cluster do, whichever engine runs them: measure a partition, and combine measurements.
 
-A worker gets an empty statistic (public parameters) and the rows of a partition, and gives back bytes. Both functions
-are pure: nothing they are given is changed, so a task that is retried, or run twice by a nervous scheduler, gives the
-same bytes again. Each measurement names the partitions in it, and one partition is never counted twice. What goes wrong
-comes back as a sentence of ours, since an engine writes the exceptions of its tasks, values and all, to its logs.
+A worker gets an empty statistic (public parameters) and the rows of a partition, and returns bytes. Both functions are
+pure: they do not change their arguments, so a task that is retried or run twice gives the same bytes again. Each
+measurement names its partitions, and a partition is never counted twice. Errors are returned as our own sentences,
+because an engine writes the exceptions of its tasks, including values, to its logs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Measurement:
-    """The statistic of some partitions, or why there is none."""
+    """The statistic of some partitions, or the reason why there is none."""
 
     partitions: frozenset[int]
     statistic: Statistic | None
@@ -39,10 +39,10 @@ class Measurement:
 
 @own_error_state
 def measure(empty: Statistic, partition: int, blocks: Iterable[Any], convert: Callable[[Any], Any]) -> bytes:
-    """The statistic of one partition's blocks; of those that are converted to None there is none."""
+    """The statistic of the blocks of one partition; blocks that are converted to None are left out."""
     statistic, count = empty.fresh(), 0
     with single_blas():
-        for block in blocks:  # what the engine itself raises here is its own affair
+        for block in blocks:  # errors of the engine itself are not caught here
             try:
                 rows = convert(block)
                 if rows is not None:
@@ -51,7 +51,7 @@ def measure(empty: Statistic, partition: int, blocks: Iterable[Any], convert: Ca
                 continue
             except BadRowsError as error:
                 refusal, unreadable = str(error), isinstance(error, UnreadableRowsError)
-            except Exception as error:  # its message may quote a value; its kind does not
+            except Exception as error:  # its message may contain a value, its type does not
                 refusal, unreadable = f"A partition could not be read ({type(error).__name__})", True
             return _packed(Measurement(frozenset([partition]), None, 0, refusal, unreadable))
     return _packed(Measurement(frozenset([partition]), statistic, count))
@@ -63,7 +63,7 @@ def combine(measurements: Iterable[bytes]) -> bytes:
     total: Statistic | None = None
     rows = 0
     for packed in measurements:
-        part = _unpacked(packed)  # a copy of its own: merging changes nothing that was given
+        part = _unpacked(packed)  # a new copy: merging does not change the arguments
         if part.statistic is None:
             return packed
         if partitions & part.partitions:
@@ -75,9 +75,9 @@ def combine(measurements: Iterable[bytes]) -> bytes:
 
 
 def result(empty: S, packed: bytes, check_rows: Callable[[int], object], partitions: int | None = None) -> S:
-    """The statistic in a measurement of all partitions (of so many, where that is known), or its refusal.
+    """The statistic in a measurement of all partitions, or its refusal. ``partitions``: their number, if known.
 
-    ``check_rows`` is told how many rows there were.
+    ``check_rows`` is called with the number of rows.
     """
     if not packed:
         check_rows(0)
@@ -94,7 +94,7 @@ def result(empty: S, packed: bytes, check_rows: Callable[[int], object], partiti
 
 
 def quietly(engine: str, call: Callable[[], T]) -> T:
-    """What the call returns. An engine's exceptions may quote rows, so only their kind is passed on."""
+    """The result of the call. An engine's exceptions may contain rows, so only their type is passed on."""
     try:
         return call()
     except UnreadableRowsError:
@@ -108,14 +108,14 @@ def quietly(engine: str, call: Callable[[], T]) -> T:
 
 
 def size_of(empty: Statistic) -> int:
-    """Bytes of a statistic; a public number, since it is empty."""
+    """The size of a statistic in bytes; public, since the statistic is empty."""
     import cloudpickle
 
     return len(cloudpickle.dumps(empty))
 
 
 def _packed(measurement: Measurement) -> bytes:
-    import cloudpickle  # comes with Dask and with PySpark; a transform may be a function of the caller's own
+    import cloudpickle  # comes with Dask and PySpark; needed because a transform may be the caller's function
 
     return zlib.compress(cloudpickle.dumps(measurement), 1)
 

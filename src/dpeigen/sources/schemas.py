@@ -1,11 +1,11 @@
-"""Declarations that follow from the types of a table's own columns, where the caller says that these are public.
+"""Declarations from the types of a table's own columns, if the caller states that these are public.
 
 Types of columns are not always public. pandas makes categories from the values with ``astype("category")``, and a
-column of dates with one bad cell is a column of objects. So none of this happens unless asked for: ``columns="schema"``
-for all columns, or ``{"sex": "category"}`` for the list of one of them, is the caller's statement that the types, and
-the lists in them, were fixed without looking at the data.
+column of dates with one bad cell is a column of objects. So types are used only if asked for: with ``columns="schema"``
+for all columns, or ``{"sex": "category"}`` for the list of one column, the caller states that the types, and the lists
+in them, were fixed without looking at the data.
 
-Arrow's dictionaries and Polars' Categorical hold values of the data and no declared list: they are not taken.
+Arrow's dictionaries and Polars' Categorical contain values of the data and no declared list: they are not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["of_arrow", "of_pandas", "of_polars"]
 
 
 def of_pandas(frame: Any) -> dict[str, Declared]:
-    """By the types of a pandas frame, or of the example of a Dask one."""
+    """Declarations from the types of a pandas frame, or of the meta frame of a Dask frame."""
     return {name: _of_pandas(frame[name].dtype) for name in frame.columns if isinstance(name, str)}
 
 
@@ -40,7 +40,7 @@ def _of_pandas(kind: Any) -> Declared:
 
 
 def of_arrow(schema: Any) -> dict[str, Declared]:
-    """By an Arrow schema."""
+    """Declarations from an Arrow schema."""
     return {field.name: _of_arrow(field.type) for field in schema}
 
 
@@ -54,7 +54,7 @@ def _of_arrow(kind: Any) -> Declared:
 
 
 def of_polars(schema: Mapping[str, Any]) -> dict[str, Declared]:
-    """By a Polars schema: an Enum has a declared list."""
+    """Declarations from a Polars schema: an Enum has a declared list."""
     import polars as pl
 
     by_type = {pl.Boolean: "bool", pl.Date: "date", pl.Datetime: "timestamp"}
@@ -68,8 +68,8 @@ def of_polars(schema: Mapping[str, Any]) -> dict[str, Declared]:
 
 
 def _of_list(values: Any, *, ordered: bool) -> Declared:
-    """A list of names or numbers; of other things there is none, and the column is refused by its type."""
+    """The declaration of a list of names or numbers. For other values there is none; the type is refused later."""
     known = len(values) > 0 and all(isinstance(value, (str, int, float)) for value in values)
-    if not known or "__UNKNOWN_CATEGORIES__" in values:  # Dask's word for a list that only the data tell
+    if not known or "__UNKNOWN_CATEGORIES__" in values:  # Dask's marker for a list that is known from the data only
         return Declared()
     return Declared(levels=tuple(values)) if ordered else Declared(categories=tuple(values))

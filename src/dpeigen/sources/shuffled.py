@@ -1,12 +1,12 @@
-"""All rows of a source once, in a uniformly random order over all of them; and random disjoint pairs of rows.
+"""All rows of a source in a uniformly random order, and random disjoint pairs of rows.
 
-Guarantee: the order is drawn without looking at a row, and every order of the rows is equally likely, however they lie.
-So what is done to the shuffled rows has a distribution that depends on which rows there are and not on their places: a
-table that is kept sorted by a private column, in which one changed value moves other rows, is treated like any other.
-Tables that differ in one row are then compared under orders in which that row stands in the same place.
+Guarantee: the order is drawn independently of the rows, and every order is equally likely, however the rows are stored.
+So the distribution of anything computed from the shuffled rows depends on the set of rows and not on their positions. A
+table that is sorted by a private column, in which one changed value moves other rows, is thus treated like any other.
+Tables that differ in one row are compared under orders in which that row has the same position.
 
-Rows in memory are picked in the new order. Others are written to unnamed temporary files, one for each stretch of the
-new order, and each file is put in order when it is read back: two sequential passes whatever the number of rows.
+Rows in memory are indexed in the new order. Other rows are written to unnamed temporary files, one for each part of the
+new order, and each file is sorted when it is read back: two sequential passes, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dpeigen.sources.base import Source
 
 __all__ = ["PairedSource", "ShuffledSource", "shuffled"]
 
-_BLOCK_ROWS = 8192  # an even number, so that no block cuts a pair
-_MEMORY = 2**28  # bytes of rows that are put in order at a time
+_BLOCK_ROWS = 8192  # an even number, so that no pair is split
+_MEMORY = 2**28  # bytes of rows that are sorted at a time
 _MOST_FILES = 512
 
 
@@ -43,10 +43,10 @@ def shuffled(source: Source, rng: Randomness) -> Iterator[NDArray[Any]]:
 
 
 def _stretches(source: Source, rng: Randomness) -> Iterator[NDArray[np.float64]]:
-    """The rows in random order, in stretches of `_MEMORY` bytes."""
+    """The rows in random order, in parts of `_MEMORY` bytes."""
     n, d = source.count_rows(), source.n_features
     places = np.empty(n, dtype=np.intp)
-    places[rng.permutation(n)] = np.arange(n)  # where each row goes: the same order as for rows in memory
+    places[rng.permutation(n)] = np.arange(n)  # the new position of each row: the same order as for rows in memory
     size = -(-max(_MEMORY // (8 * d), n // _MOST_FILES, 1) // _BLOCK_ROWS) * _BLOCK_ROWS  # whole blocks
     stretches = places // size
     with ExitStack() as stack:
@@ -69,7 +69,7 @@ def _stretches(source: Source, rng: Randomness) -> Iterator[NDArray[np.float64]]
 
 
 class ShuffledSource(Source):
-    """Rows in a secret random order over all of them; each pass draws an order of its own."""
+    """Rows in a secret random order; each pass draws a new order."""
 
     in_random_order = True
 
@@ -86,20 +86,20 @@ class ShuffledSource(Source):
 
 
 class PairedSource(ShuffledSource):
-    """Rows in a secret random order, so that consecutive rows make random disjoint pairs.
+    """Rows in a secret random order, so that consecutive rows are random disjoint pairs.
 
-    Sorted data (by class, by date) would otherwise pair like with like. Every way to pair the rows up is equally
-    likely, so one changed row changes one pair, the others being drawn alike.
+    In sorted data (by class, by date) similar rows would otherwise be paired. Every pairing is equally likely, so one
+    changed row changes one pair, and the distribution of the others stays the same.
 
     Parameters
     ----------
     source : Source
         The rows.
     rng : Randomness
-        Where the order is drawn from.
+        The generator of the order.
     check : function of a block
-        A row without a partner is shown to it all the same, so that a bad row is refused by the first pass, before
-        anything is drawn.
+        It is also called with a row without partner, so that a bad row is refused by the first pass, before any noise
+        is drawn.
     """
 
     def __init__(self, source: Source, rng: Randomness, check: Callable[[Any], Any] = len) -> None:
@@ -110,7 +110,7 @@ class PairedSource(ShuffledSource):
         for block in super().blocks():
             if len(block) % 2:
                 self._check(block[-1:])
-            yield block[: len(block) // 2 * 2]  # of an odd number of rows, one sits out
+            yield block[: len(block) // 2 * 2]  # if the number of rows is odd, one is left out
 
     def check_rows(self, count: int) -> int:
-        return count  # of an odd number one sits out; the source behind counts its own
+        return count  # one may be left out; the original source checks its own number

@@ -1,8 +1,8 @@
-"""Rows in a Spark frame: Spark's workers measure its partitions, fed with Arrow batches, and add them up.
+"""Rows of a Spark frame: Spark's workers measure its partitions from Arrow batches, and add up the measurements.
 
-Only the DataFrame API is used (mapInArrow), so Spark Connect works alike; there are no RDDs. Executors need dpeigen
-installed. A task that Spark runs again, or twice, is pure (`sources.remote`); Spark takes one result of a partition,
-and two would be noticed.
+Only the DataFrame API is used (mapInArrow), so Spark Connect works too; there are no RDDs. dpeigen must be installed on
+the executors. Tasks are pure (`sources.remote`), so Spark may run them again. Spark uses one result of each partition,
+and a second one would be detected.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from dpeigen.stats.units import UnitBlock
 __all__ = ["S", "SparkSource", "SparkUnits"]
 
 S = TypeVar("S", bound=Statistic)
-_LARGE = 2**20  # bytes of a statistic from which on measurements are added up by executors before they come here,
-_GROUPS = 8  # in so many partitions
+_LARGE = 2**20  # from this size of a statistic in bytes, executors add up measurements before they are collected,
+_GROUPS = 8  # in this many partitions
 
 
 class SparkSource(Source):
@@ -65,7 +65,7 @@ class SparkSource(Source):
         names = [_quoted(name) for name in self._columns.names]
         chosen = data.select(*names)
         self._columns.check_arrow(to_arrow_schema(chosen.schema))
-        self._frame = chosen.toDF(*[f"c{j}" for j in range(len(names))])  # mapInArrow trips over dots and spaces
+        self._frame = chosen.toDF(*[f"c{j}" for j in range(len(names))])  # mapInArrow fails on dots and spaces
         self.n_features, self.feature_names = len(self._columns.features), self._columns.features
         self.schema = self._columns.schema
 
@@ -82,7 +82,7 @@ class SparkSource(Source):
         return result(empty, combine(bytes(row["packed"]) for row in rows), self.check_rows)
 
     def blocks(self) -> Iterator[NDArray[np.float64]]:
-        """Rows one partition after the other, brought here."""
+        """Rows, one partition after the other, loaded into this process."""
         sent = self._frame.mapInArrow(_Send(self._converter()), _SCHEMA)
         rows = quietly("Spark", lambda: sent.toLocalIterator(prefetchPartitions=True))
         while (row := quietly("Spark", lambda: next(rows, None))) is not None:
@@ -91,7 +91,7 @@ class SparkSource(Source):
             yield self._unpacked(np.frombuffer(row["packed"]))
 
     def _converter(self) -> Callable[[Any], Any]:
-        """What executors make of a batch."""
+        """The function by which executors convert a batch."""
         return self._columns.from_arrow
 
     def _unpacked(self, numbers: NDArray[np.float64]) -> Any:
@@ -101,8 +101,8 @@ class SparkSource(Source):
 class SparkUnits(SparkSource, UnitSource):
     """A Spark frame whose rows belong to people: Spark counts the rows of each by a window over their id.
 
-    Ids stay on the executors. All rows of a person meet in one task; where they are clipped together, Spark sorts rows
-    by person inside a task, and rows wait there until their person is complete (`sources.joint`).
+    Ids stay on the executors. All rows of a person are in one task. If they are clipped together, Spark sorts the rows
+    of a task by person, and rows are kept there until their person is complete (`sources.joint`).
     """
 
     def __init__(self, data: Any, unit: str, *declared: Any) -> None:
@@ -119,7 +119,7 @@ class SparkUnits(SparkSource, UnitSource):
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
-        # Spark adds the number of a partition to a seed, so the two must have nothing to do with each other.
+        # Spark adds the number of a partition to a seed, so the two seeds must be unrelated.
         seed, coins = (int.from_bytes(rng.token()[:7], "little") for _ in range(2))
         person = Window.partitionBy("whose")
         frame = self._keyed(seed, coins).select(
@@ -133,10 +133,10 @@ class SparkUnits(SparkSource, UnitSource):
         self.n_rows = None if self.thinned else self.n_rows
 
     def _keyed(self, seed: int = 0, coins: int = 1) -> Any:
-        """Rows with what tells people apart: the id as text, and for rows without one a number of their own."""
+        """Rows with a value that identifies the person: the id as text, or a separate number for rows without one."""
         from pyspark.sql import functions as f
 
-        text = f.expr(f"trim(BOTH '{BLANKS}' FROM cast(id AS string))")  # byte by byte: ids need not be text
+        text = f.expr(f"trim(BOTH '{BLANKS}' FROM cast(id AS string))")  # byte by byte: ids may not be valid text
         if dict(self._data.dtypes)["id"] in ("float", "double"):
             cell = f.col("id")
             text = f.when(~f.isnan(cell), cell + f.lit(0.0)).cast("string")
@@ -191,7 +191,7 @@ class _BatchOfPeople:
 
 
 def _flat(block: Any) -> Any:
-    """A block as one table; sizes and heads are its last columns where rows belong to people."""
+    """A block as one table; if rows belong to people, sizes and heads are its last columns."""
     if isinstance(block, UnitBlock):
         return np.column_stack([np.asarray(block.rows, dtype=np.float64), block.sizes, block.heads])
     return block
@@ -215,7 +215,7 @@ def _packed(part: int, packed: bytes) -> Any:
 class _Measure:
     """Runs on executors: a partition's batches in, one measurement out.
 
-    ``whole``: rows wait until all rows of their person are there.
+    ``whole``: rows are kept until all rows of their person are there.
     """
 
     def __init__(self, empty: Statistic, convert: Callable[[Any], Any], whole: bool) -> None:
@@ -228,13 +228,13 @@ class _Measure:
         part = context.partitionId() if context is not None else 0
         convert = _WhenComplete(self._convert) if self._whole else self._convert
         packed = measure(self._empty, part, chain(batches, [None] if self._whole else []), convert)
-        for _ in batches:  # to the end, where a refusal stopped early
+        for _ in batches:  # read to the end even if a refusal stopped early
             pass
         yield _packed(part, packed)
 
 
 class _WhenComplete:
-    """Batches in, rows of complete people out; None says that there are no more."""
+    """Batches in, rows of complete people out; None marks the end."""
 
     def __init__(self, convert: Callable[[Any], Any]) -> None:
         self._convert, self._people = convert, WholePeople()
@@ -263,7 +263,7 @@ class _Send:
         for batch in batches:
             try:
                 block = np.ascontiguousarray(_flat(self._convert(batch)), dtype=np.float64)
-            except Exception:  # its message may quote a value
+            except Exception:  # its message may contain a value
                 block = None
             if block is None:
                 yield _packed(-1, b"")

@@ -1,7 +1,7 @@
-"""Sparse matrices of SciPy: kept as they are, made dense a block of rows at a time where a statistic needs that.
+"""Sparse matrices of SciPy. They stay sparse; blocks of rows are made dense if a statistic needs that.
 
-A row's image depends on that row alone, as for any other table. Cells that are not stored are 0. Second moments of rows
-that are not centred are summed sparsely (`stats.sparse_rows`), with the same integers.
+The image of a row depends on that row alone, as for any other table. Cells that are not stored are 0. Second moments of
+rows that are not centred are summed sparsely (`stats.sparse_rows`), with the same integers.
 
 >>> from scipy.sparse import csr_matrix
 >>> source = SparseSource(csr_matrix([[0.0, 2.0], [0.0, 0.0]]))
@@ -26,11 +26,11 @@ from dpeigen.stats.sparse_rows import SparseRows, keeps_zeros
 
 __all__ = ["SparseSource", "by_blocks", "dense_blocks", "is_sparse"]
 
-_SPARSE = 0.05  # the share of stored cells up to which sparse sums are faster (benchmarks/sparse_rows.py)
+_SPARSE = 0.05  # fraction of stored cells up to which sparse sums are faster (benchmarks/sparse_rows.py)
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether it is a sparse matrix or array of SciPy, without loading SciPy for anything else."""
+    """Whether it is a sparse matrix or array of SciPy; SciPy is not imported to find out."""
     if type(X).__module__.split(".")[0] != "scipy":
         return False
     from scipy.sparse import issparse
@@ -44,8 +44,8 @@ class SparseSource(Source):
     Parameters
     ----------
     matrix : (n, d) scipy.sparse matrix or array
-        The rows; real numbers. Other formats than CSR are converted once. One whose indices do not fit its shape is
-        refused.
+        The rows; real numbers. Formats other than CSR are converted once. A matrix whose indices do not fit its shape
+        is refused.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -53,7 +53,7 @@ class SparseSource(Source):
             raise ValueError("X must be two-dimensional, rows × features.")
         if matrix.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers. Got a sparse matrix of dtype {matrix.dtype}.")
-        if hasattr(matrix, "check_format"):  # SciPy would write entries with a wrong index into other rows
+        if hasattr(matrix, "check_format"):  # with a wrong index, SciPy would write entries into other rows
             try:
                 matrix.check_format(full_check=True)
             except ValueError:
@@ -76,11 +76,11 @@ class SparseSource(Source):
 
     @cached_property
     def _stored(self) -> Any | None:
-        """The rows with every cell stored once; None where sparse sums would take longer than dense ones."""
+        """The rows with every cell stored once; None if sparse sums would take longer than dense ones."""
         rows = self._matrix
         if rows.nnz > _SPARSE * rows.shape[0] * rows.shape[1]:
             return None
-        # Made anew: SciPy keeps what it once found out about indices, also if they were written to since.
+        # Created again: SciPy caches facts about indices, even if they have been changed since.
         rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape)
         if not rows.has_canonical_format:
             rows = rows.copy()
@@ -89,12 +89,12 @@ class SparseSource(Source):
 
 
 def dense_blocks(matrix: Any) -> Iterator[NDArray[np.generic]]:
-    """The rows of a sparse matrix, some at a time; one empty block where there are none."""
+    """The rows of a sparse matrix in dense blocks; one empty block if there are none."""
     rows, step = matrix.tocsr(), block_rows(matrix.shape[1])
     for start in range(0, max(rows.shape[0], 1), step):
         yield rows[start : start + step].toarray()
 
 
 def by_blocks(X: Any, compute: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-    """What is computed row by row, of a sparse matrix a block at a time, of anything else at once."""
+    """The result of a row-wise computation: block by block for a sparse matrix, otherwise at once."""
     return np.concatenate([compute(block) for block in dense_blocks(X)]) if is_sparse(X) else compute(X)

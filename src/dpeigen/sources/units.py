@@ -1,12 +1,12 @@
-"""Rows that belong to people: sources of blocks that know whose rows they hold (`stats.units`).
+"""Rows that belong to people: sources of blocks that know the person of each row (`stats.units`).
 
-One pass over the ids counts the rows of each person. Which row stands for a person where only one is taken, and which
-rows are left out where a person has too many, is drawn without looking at a value. Ids are turned into numbers and
-dropped; the numbers, and how many rows a person has, never leave the source.
+One pass over the ids counts the rows of each person. Two things are drawn independently of all values: which row
+represents a person if only one is used, and which rows are left out if a person has too many. Ids are converted to
+numbers and dropped; the numbers, and how many rows a person has, never leave the source.
 
-For questions that take no shared weights `OneEach` has the rows that stand for their people: one person, one row.
+Questions that cannot use shared weights get the rows of `OneEach`: one row for each person.
 
-Where each row counts alike, rows of a person are clipped together: `sources.joint`.
+If every row has equal weight, the rows of a person are clipped together: `sources.joint`.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ RowMap = Callable[[Any], Any]
 class UnitSource(Source):
     """A source of `UnitBlock`s. ``n_rows`` and `count_rows` are numbers of people.
 
-    ``max_rows``: None where every person counts one; m where each row counts alike, and m rows of a person are used at
-    most. ``counted``: a person counts as so many at most (None: as all of these), so that a row counts 1/counted, and
-    less where more rows of its person share one. ``thinned``: a person is represented by a row as often as they count,
-    in place of always.
+    ``max_rows``: None if every person has weight 1; m if every row has equal weight, and at most m rows of a person are
+    used. ``counted``: the most rows of a person that count (None: all m). A row then has weight 1/counted, or less if
+    more rows of its person share the weight. ``thinned``: whether a person is represented by a row with a probability
+    equal to their weight, instead of always.
     """
 
     name: str  # of the unit
     max_rows: int | None = None
     counted: int | None = None
     thinned: bool = False
-    told: Callable[[], None] | None = None  # when a pass is over: those whose rows these are
+    told: Callable[[], None] | None = None  # called when a pass is over, for the source of these rows
 
     def finished(self) -> None:
         if self.told is not None:
@@ -58,19 +58,19 @@ class UnitSource(Source):
 
     @abstractmethod
     def choose(self, rng: Randomness) -> None:
-        """Draw which rows stand for their people, and which are left out."""
+        """Draw which rows represent their people, and which are left out."""
 
     def count_as(self, rows: int, rng: Randomness) -> None:
-        """From now on a person counts as so many rows at most, where each row counts alike."""
+        """From now on at most this many rows of a person count, if every row has equal weight."""
         self.counted = rows
         self._recount(rng)
 
     def _recount(self, rng: Randomness) -> None:
-        """What follows from ``counted``, where it is not looked up whenever rows are handed out."""
+        """Update what depends on ``counted``, unless it is computed whenever rows are returned."""
 
     @abstractmethod
     def mapped(self, function: RowMap, feature_names: list[str]) -> UnitSource:
-        """The same people, each row changed by a public function of that row alone."""
+        """The same people, with each row transformed by a public function of that row alone."""
 
     def part(
         self,
@@ -78,9 +78,9 @@ class UnitSource(Source):
         most: int | None,  # noqa: ARG002
         rng: Randomness,  # noqa: ARG002
     ) -> UnitSource:
-        """The people of whom a coin says so, or all: one coin for each in the order of the rows that stand for them.
+        """The people selected by ``chosen``, or all; it has one coin per person, in the order of their heads.
 
-        ``most``: so many rows of a person at most, drawn at random, the one that stands for them among them.
+        ``most``: the most rows of a person, drawn at random; the head is always among them.
         """
         raise AssertionError("only people in memory are told apart by their places")
 
@@ -90,14 +90,14 @@ class UnitSource(Source):
 
     @property
     def limits(self) -> UnitLimits:
-        """What counts, for those who draw."""
+        """The limits, for the code that draws rows."""
         return UnitLimits(self.max_rows, self.thinned, self.counted)
 
     def check_rows(self, count: int) -> int:
-        return count if self.thinned else super().check_rows(count)  # which rows stand for people may be drawn anew
+        return count if self.thinned else super().check_rows(count)  # heads may be drawn again
 
     def check(self, look: RowMap) -> None:
-        """Show all rows to a view, which may refuse them; it is no pass, for nothing is drawn from it."""
+        """Apply a view to all rows, which may refuse them. This is not counted as a pass, since nothing is measured."""
         if not self.read_once:
             before = self.passes
             self.reduce(_Checked(look))
@@ -124,7 +124,7 @@ class UnitsByPlace(UnitSource):
         self.fixed_order, self.width_declared = self.plain.fixed_order, self.plain.width_declared
 
     def over(self, rows: Source) -> UnitsByPlace:
-        """The same people, with other rows in the same places."""
+        """The same people, with other rows in the same positions."""
         other = copy(self)
         other.plain, other._lengths = rows, NOTHING_KNOWN
         other._follow()
@@ -154,7 +154,7 @@ class UnitsByPlace(UnitSource):
     def choose(self, rng: Randomness) -> None:
         codes, people = self._people()
         if self.thinned:
-            self.n_rows = None  # of rows that stand for people there are fewer, and how many is private
+            self.n_rows = None  # there are fewer heads than people, and their number is private
         self._rng = choosing(rng.token())
         sizes = np.bincount(codes, minlength=people)
         if self.thinned or int(sizes.max(initial=0)) > self.limits.most:
@@ -164,7 +164,7 @@ class UnitsByPlace(UnitSource):
         self._heads, self._kept, self._lengths = first_of_each(codes), None, NOTHING_KNOWN
 
     def draw(self) -> None:
-        """Which rows stand for their people, at random. For counting people any would do, so it waits until needed."""
+        """Draw which rows represent their people. It is done when needed: to count people, any row would do."""
         if self._rng is not None:
             codes, people = self._people()
             self._sizes, self._heads, self._kept = chosen(codes, people, self.limits, self._rng)
@@ -182,7 +182,7 @@ class UnitsByPlace(UnitSource):
         if self._heads is None:
             raise AssertionError("nothing was drawn yet")
         at = handed = 0
-        # Half as much memory to look into: it is read in the order of the rows, which is any.
+        # Half as much memory, since it is accessed in arbitrary order.
         small = int(self._sizes.max(initial=0)) < 2**31
         sizes_by_person: NDArray[Any] = self._sizes.astype(np.int32) if small else self._sizes
         for block in self.plain.blocks():
@@ -202,13 +202,13 @@ class UnitsByPlace(UnitSource):
 
     def blocks_for(self, statistic: Statistic) -> Iterator[UnitBlock]:
         views = statistic.joint_views
-        if statistic.reads_heads:  # now, whoever has how many rows: others must not change how one is chosen
+        if statistic.reads_heads:  # for everyone, even with one row: others must not change how a row is drawn
             self.draw()
         if self.max_rows is None or not views:
             return self.blocks()
         if not self._lengths.has(views):
             codes, people = self._people()
-            other = copy(self)  # it is no pass: nothing is drawn from it
+            other = copy(self)  # not counted as a pass: nothing is measured
             other.told = None
             norms = other.reduce(Norms(views))
             kept = codes if self._kept is None else codes[self._kept]
@@ -216,7 +216,7 @@ class UnitsByPlace(UnitSource):
         return self._lengths.beside(self.blocks(), views)
 
     def heads_in_memory(self) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
-        """All rows, and the places of those that stand for their people, where rows are in memory."""
+        """All rows, and the indices of the heads, if rows are in memory."""
         self.draw()
         rows = self.plain.in_memory()
         if rows is None or self._heads is None:
@@ -253,7 +253,7 @@ LENGTHS = "The 'unit' parameter must have one id for each row of X. Nothing was 
 
 
 class OneEach(Source):
-    """The rows that stand for their people."""
+    """The rows that represent their people."""
 
     def __init__(self, units: UnitSource) -> None:
         self._units = units
@@ -268,7 +268,7 @@ class OneEach(Source):
         return self._table
 
     def _found(self) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
-        """The table and the places in it; and where rows are not in memory, places are drawn now."""
+        """The table and the indices of heads; if rows are not in memory, None, and the heads are drawn now."""
         return self._units.heads_in_memory() if isinstance(self._units, UnitsByPlace) else None
 
     def some_in_memory(self, draw: Callable[[int], NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -302,7 +302,7 @@ class OneEach(Source):
 
 
 class _Heads(Statistic):
-    """A statistic of the rows that stand for their people; it runs wherever the rows are."""
+    """A statistic of the rows that represent their people; it runs on the machine that has the rows."""
 
     takes_units = True
 
@@ -323,7 +323,7 @@ class _Heads(Statistic):
 
 
 class _Checked(Statistic):
-    """Nothing but that a view refused no row."""
+    """An empty statistic: it only checks that a view refuses no row."""
 
     takes_units = True
 

@@ -22,7 +22,7 @@ _DAY = 86_400.0
 
 
 def label(name: str, said: Declared) -> list[str]:
-    """The names of the columns of numbers that a column becomes, for a reader."""
+    """The readable names of the columns of numbers that a column becomes."""
     if said.categories is not None:
         return [f"{name} = {value}" for value in said.categories]
     words = " ".join(word for word in (said.transform, said.unit_of_measure) if word)
@@ -30,7 +30,7 @@ def label(name: str, said: Declared) -> list[str]:
 
 
 def value_text(said: Declared, value: float, digits: int = 4) -> str:
-    """A centre, in the unit of the column: of an indicator or a truth value a share, of dates a date."""
+    """A centre in the unit of the column: a share for an indicator or a truth value, a date for dates."""
     if said.categories is not None or said.type == "bool":
         return f"{100 * value:.1f}%"
     if said.type in ("date", "timestamp"):

@@ -1,4 +1,4 @@
-"""Exact, mergeable statistics of bounded rows, and what can be done with noisy spectra."""
+"""Exact, mergeable statistics of bounded rows, and post-processing of noisy spectra."""
 
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,7 @@ _HOMES = {
     ],
 }
 
-# Frames and lattices need NumPy only, spectra need SciPy: loaded when used, so that the local client does without.
+# Frames and lattices need NumPy only. Spectra need SciPy and are imported on first use: the local client has no SciPy.
 __getattr__, __dir__ = lazy(
     __name__, {name: f"dpeigen.stats.{module}" for module, names in _HOMES.items() for name in names}
 )

@@ -1,8 +1,8 @@
-"""The iteration behind Fantope projection and selection (`stats.fantope`): ADMM on linked and on single columns.
+"""ADMM for Fantope projection and selection (`stats.fantope`), on linked and on single columns.
 
 X ← Π_F(Y − U + S/ρ), Y ← soft(X + U, λ/ρ), U ← U + X − Y, over-relaxed, with ρ balanced between the two residuals.
-Π_F keeps the eigenvectors and moves the eigenvalues to min(max(γᵢ − θ, 0), 1), θ such that they add up to k: only
-those above θ are needed, so large problems use a partial eigensolver, started from the last eigenvectors.
+Π_F keeps the eigenvectors and changes the eigenvalues to min(max(γᵢ − θ, 0), 1), with θ such that they add up to k.
+Only eigenvalues above θ are needed, so large problems use a partial eigensolver, started from the last eigenvectors.
 
 >>> fantope_threshold(np.array([5.0, 0.3, 0.0]), 1)
 4.0
@@ -22,10 +22,10 @@ from dpeigen._types import Floats
 __all__ = ["Admm", "fantope_threshold"]
 
 _DENSE = 256  # up to this many columns a full eigendecomposition is the fastest
-_NARROW = 12  # an iterative eigensolver pays where less than this share of the eigenvectors is wanted
-_ROUGH = 1e-4  # down to this tolerance large eigenproblems are solved in single precision, at half the cost
+_NARROW = 12  # an iterative eigensolver is faster if less than 1/_NARROW of the eigenvectors is wanted
+_ROUGH = 1e-4  # above this tolerance large eigenproblems are solved in single precision, at half the cost
 _RELAXATION = 1.6
-_BALANCE_UNTIL = 200  # iterations after which ρ stays, so that convergence is guaranteed
+_BALANCE_UNTIL = 200  # iterations after which ρ is fixed, so that convergence is guaranteed
 
 
 def fantope_threshold(values: Floats, k: int) -> float:
@@ -59,7 +59,7 @@ class Admm:
         self._basis: Floats | None = None
         self._rank = len(s)  # how many eigenvectors to ask for
         self._residual = 1.0
-        self._rough = False  # whether single precision will do
+        self._rough = False  # whether single precision is enough
 
     def run(self, tolerance: float, most: int) -> bool:
         self._rough = tolerance >= _ROUGH and len(self.s) > _DENSE
@@ -76,7 +76,7 @@ class Admm:
         return False
 
     def _step(self, x: Floats, x_single: Floats) -> tuple[float, float, float, float]:
-        """Y, U and the residuals, with the sizes they are relative to."""
+        """Update Y and U; return the residuals and the sizes that they are relative to."""
         threshold, old, old_single = self.penalty / self.rho, self.y, self.y_single
         relaxed = _RELAXATION * x + (1 - _RELAXATION) * old
         relaxed_single = _RELAXATION * x_single + (1 - _RELAXATION) * old_single
@@ -121,16 +121,16 @@ class Admm:
             if above < len(values) or len(values) == q:
                 break
             self._rank = min(q, 2 * self._rank)
-        if q > _DENSE:  # ask for more than that: those beyond θ show that nothing was missed
+        if q > _DENSE:  # ask for a few more: those below θ show that none above was missed
             self._rank = min(q, above + max(8, above // 4))
             self._basis = vectors[:, -self._rank :] if self._rank < q // _NARROW else None
         return values, vectors, theta
 
     def _partial(self, w: Floats, w_single: Floats) -> tuple[Floats, Floats, float] | None:
-        """The same from the last eigenvectors; None if that did not work out."""
+        """The same, started from the last eigenvectors; None if that failed."""
         wanted = max(1e-9, 0.02 * self._residual)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # not converged: seen below
+            warnings.simplefilter("ignore", UserWarning)  # non-convergence is detected below
             try:
                 values, vectors = lobpcg(w, self._basis, largest=True, tol=wanted, maxiter=25)
             except (np.linalg.LinAlgError, ValueError):
@@ -152,7 +152,7 @@ class Admm:
         return z, np.clip(self.rho * self.u_single, -self.penalty, self.penalty)
 
     def objective(self) -> float:
-        """At the point of the Fantope that is nearest to Y."""
+        """The objective at the point of the Fantope nearest to Y."""
         self._basis, self._rough = None, False
         x, x_single = self._project(self.y, self.y_single)
         value = float(np.sum(self.s * x) + np.sum(self.s_single * x_single))
@@ -173,7 +173,7 @@ def _top(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
     """At least the ``rank`` largest eigenvalues and their eigenvectors, ascending."""
     q = len(matrix)
     if rank > q // 4:
-        return eigh(matrix, driver="evd")  # divide and conquer: all of them cost less than many of them
+        return eigh(matrix, driver="evd")  # divide and conquer: faster for all eigenvectors than other drivers for many
     return eigh(matrix, subset_by_index=[q - rank, q - 1])
 
 

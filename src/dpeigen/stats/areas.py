@@ -1,9 +1,9 @@
-"""Small areas: noisy means of many groups, each drawn to what public facts of the groups predict.
+"""Small-area estimation: noisy means of many groups, each shrunk towards a regression on public facts of the groups.
 
 After Fay and Herriot 1979. The mean of group i is y_i = z_i·β + u_i + noise, with u_i of variance τ for all groups and
-noise of known deviation s_i. β comes by weighted least squares and τ from the squares of the residuals, in turns; the
-best linear estimate of a mean is then z_i·β + (y_i − z_i·β)·τ/(τ + s_i²). All of it is computed from released numbers
-and public facts, so it costs nothing. The deviations returned leave out that β and τ are estimates.
+noise of known deviation s_i. β (by weighted least squares) and τ (from the squared residuals) are estimated in turns.
+The best linear estimate of a mean is then z_i·β + (y_i − z_i·β)·τ/(τ + s_i²). Everything is computed from released
+numbers and public facts, so it costs nothing. The returned deviations ignore the errors of β and τ.
 
 >>> z = np.linspace(-1, 1, 9)[:, None]
 >>> points, errors = drawn_to_regression(np.repeat(2 * z, 2, axis=1), np.full((9, 2), 5.0), z, 1.0)
@@ -20,11 +20,11 @@ from dpeigen._types import Floats
 __all__ = ["drawn_to_regression"]
 
 _TURNS = 50
-_LEAST = 0.01  # of the usual variance: groups differ by more than public facts say
+_LEAST = 0.01  # least τ relative to the usual variance: public facts never explain all differences
 
 
 def drawn_to_regression(means: Floats, deviations: Floats, facts: Floats, usual: float) -> tuple[Floats, Floats]:
-    """Better means (groups × columns) and their deviations; ``usual`` is the variance between groups to begin with."""
+    """Shrunk means (groups × columns) and their deviations; ``usual``: the initial variance between groups."""
     spread = facts.std(axis=0)
     scaled = (facts - facts.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     design = np.column_stack([np.ones(len(facts)), scaled])

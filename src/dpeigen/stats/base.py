@@ -1,8 +1,8 @@
-"""The shape of every statistic: a small monoid over blocks of rows.
+"""The interface of every statistic: it is updated with blocks of rows, and merges with others of its kind.
 
-A statistic is made from public parameters only, is fed blocks of rows, merges with others of its kind, and knows its
-own sensitivity. Because merging is exact and order does not matter, a batch, a stream and a cluster give the same
-integers. Statistics are not private: they never leave the library, only releases do.
+A statistic is made from public parameters only and knows its own sensitivity. Because merging is exact and order does
+not matter, a batch, a stream and a cluster give the same integers. Statistics are not private: they never leave the
+library, only releases do.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ S = TypeVar("S", bound="Statistic")
 class Statistic(ABC):
     """``update`` with blocks, ``merge`` with others, ``fresh`` for an empty one with the same public parameters.
 
-    ``takes_units``: whether blocks may be those of `stats.units`; else one row stands for all rows of a person.
-    ``takes_capped``: the same where each row counts alike. ``joint_views``: the views in which it clips or measures all
-    rows of a person together then (`stats.together`). ``reads_heads``: whether it looks at the rows that stand for
-    their people, and does not only count them.
+    ``takes_units``: whether it accepts the blocks of `stats.units`; otherwise it gets one row of each person.
+    ``takes_capped``: the same if every row has equal weight. ``joint_views``: the views in which it then clips or
+    measures all rows of a person together (`stats.together`). ``reads_heads``: whether it uses the values of the one
+    row per person, rather than only counting them.
     """
 
     takes_units: ClassVar[bool] = False
@@ -40,22 +40,22 @@ class Statistic(ABC):
 
     @abstractmethod
     def update(self: S, block: Any) -> S:
-        """Take in a block of rows (never changed) and return self."""
+        """Add a block of rows (which is not changed) and return self."""
 
     @abstractmethod
     def merge(self: S, other: S) -> S:
-        """Take in what another one has seen and return self."""
+        """Add another statistic of the same kind and return self."""
 
 
 class SymmetricSum(Protocol):
-    """What noise for a symmetric matrix needs to know about the statistic it is for."""
+    """What the noise for a symmetric matrix needs to know about its statistic."""
 
     @property
     def dimension(self) -> int:
-        """Rows of the matrix."""
+        """The number of rows of the matrix."""
 
     def frobenius_sensitivity(self, relation: Relation) -> float:
         """The largest change in Frobenius norm, in grid steps."""
 
     def trace_sensitivity(self, relation: Relation) -> float:
-        """The largest tr P + tr Q when neighbours differ by P − Q with P, Q positive semi-definite, in grid steps."""
+        """The largest tr P + tr Q if neighbours differ by P − Q with P, Q positive semi-definite, in grid steps."""

@@ -1,14 +1,15 @@
-"""Where rows lie on a plane: exact counts of cells, and sums of clipped positions for each class.
+"""Positions of rows on a plane: exact counts of cells, and sums of clipped positions for each class.
 
-The plane, its window and the list of classes are public. A row is turned into scores by integers that are summed
-exactly (`frame.exact_scores`), and its cell and its clipped position are elementwise functions of the scores: the
-image of a row depends on that row alone, so every source gives the same integers.
+The plane, its window and the list of classes are public. The scores of a row are computed from exact sums of integers
+(`frame.exact_scores`), and its cell and its clipped position are elementwise functions of the scores. So the image of a
+row depends on that row alone, and every source gives the same integers.
 
-Sensitivities, for any rows whatever:
+Sensitivities, for any rows:
 
 - cells: a row is in one cell of one group, or in none. ℓ1: add/remove 1, replace 2.
-- classes: a row adds (C, z) to one class, or nothing, with z two integers, |z₁| + |z₂| ≤ L, checked on the integers
-  themselves. ℓ1: add/remove C + L, replace 2(C + L). L = 2^20, and C = L/2 is the weight of a row in the count.
+- classes: a row adds (C, z) to one class, or nothing. z has two integers with |z₁| + |z₂| ≤ L, which is checked on the
+  integers themselves. ℓ1: add/remove C + L, replace 2(C + L). L = 2^20, and C = L/2 is the weight of a row in the
+  count.
 
 >>> view = PlaneView(Frame(2), np.eye(2), np.array([[-1.0, 1.0], [-1.0, 1.0]]), np.ones(2), (0, 1))
 >>> PlaneCells(view, cells=2).update(np.array([[-0.5, 0.5], [7.0, 0.1]])).counts.tolist()
@@ -33,16 +34,16 @@ from dpeigen.stats.moments import MOST_ROWS, chunk_rows
 __all__ = ["COUNT_WEIGHT", "PlaneCells", "PlaneView", "cell_sensitivity", "class_sensitivity"]
 
 COUNT_WEIGHT = LEVELS // 2
-_FAR = 1e100  # positions beyond this many clip lengths are taken to be there: their quotients cannot overflow
+_FAR = 1e100  # positions are limited to this many clip lengths, so that quotients cannot overflow
 
 
 @dataclass(frozen=True, eq=False)
 class PlaneView:
-    """Public facts: where a row lies on a plane, and which class it belongs to.
+    """Public facts that determine the position of a row on a plane, and its class.
 
-    ``features`` and ``classes`` name columns of the rows by their place. ``window`` is the drawn rectangle in scores,
-    ``clip`` the half-lengths of the rhombus about its middle that positions are pulled back to before they are summed.
-    A row belongs to the first class whose column is 1.
+    ``features`` and ``classes`` are column indices. ``window`` is the displayed rectangle in scores. ``clip``: the
+    half-axes of the rhombus about its middle to which positions are clipped before they are summed. A row belongs to
+    the first class whose column is 1.
     """
 
     frame: Frame
@@ -64,7 +65,7 @@ class PlaneView:
         return len(self.classes)
 
     def scores(self, rows: NDArray[Any]) -> Floats:
-        """Scores along both directions, each row's from that row alone."""
+        """Scores along both directions; those of a row depend on that row alone."""
         return exact_scores(self.frame.image(rows[:, self.features]), self.directions, residual=False)
 
     def class_of(self, rows: NDArray[Any]) -> Integers:
@@ -73,7 +74,7 @@ class PlaneView:
         return np.argmax(flags, axis=1)
 
     def cells(self, scores: Floats, cells: int) -> Integers:
-        """The cell of each score, 0 to cells² − 1; what lies beyond the window is in the cell at its edge."""
+        """The cell of each score, 0 to cells² − 1; scores outside the window are in the nearest cell at its edge."""
         low, high = self.window.T
         with np.errstate(over="ignore", invalid="ignore"):
             places = np.nan_to_num(np.floor((scores - low) * (cells / (high - low))), nan=0.0)  # defined for any window
@@ -81,19 +82,19 @@ class PlaneView:
         return steps[:, 0] * cells + steps[:, 1]
 
     def positions(self, scores: Floats) -> Floats:
-        """Integers z with |z₁| + |z₂| ≤ 2^20: the score from the middle of the window in units of ``clip``/2^20."""
+        """Integers z with |z₁| + |z₂| ≤ 2^20: the score minus the window's middle, in units of ``clip``/2^20."""
         with np.errstate(over="ignore"):
             place = np.clip((scores - self.window.mean(axis=1)) / self.clip, -_FAR, _FAR)
         length = np.maximum(np.abs(place[:, 0]) + np.abs(place[:, 1]), 1.0)
         lattice = np.trunc(place * (LEVELS / length)[:, None])
-        inside = np.abs(lattice[:, 0]) + np.abs(lattice[:, 1]) <= LEVELS  # so by trunc; the proof rests on this check
+        inside = np.abs(lattice[:, 0]) + np.abs(lattice[:, 1]) <= LEVELS  # true by trunc, but the proof uses this check
         return np.where(inside[:, None], lattice, 0.0)
 
 
 class PlaneCells(Statistic):
     """``counts`` (groups × cells × cells) and ``sums`` (classes × 3: weighted count, two positions), in integers.
 
-    One group holds all rows; ``by_class`` makes a group of each class, and then rows without a class are in no cell.
+    There is one group of all rows, or, ``by_class``, one for each class; then rows without a class are in no cell.
     """
 
     def __init__(self, view: PlaneView, cells: int, *, by_class: bool = False) -> None:
@@ -140,10 +141,10 @@ class PlaneCells(Statistic):
 
 
 def cell_sensitivity(relation: Relation) -> int:
-    """ℓ1, in rows."""
+    """The ℓ1 sensitivity of ``counts``, in rows."""
     return 2 if relation is Relation.REPLACE else 1
 
 
 def class_sensitivity(relation: Relation) -> int:
-    """ℓ1 of ``sums``, in grid steps."""
+    """The ℓ1 sensitivity of ``sums``, in grid steps."""
     return (COUNT_WEIGHT + LEVELS) * (2 if relation is Relation.REPLACE else 1)

@@ -1,12 +1,12 @@
-"""What no private method can do: lower bounds on the error of the first component, for planning.
+"""Lower bounds on the error of the first component that hold for every private method, for planning.
 
-All are about the expected sine between an estimate and v₁, from n independent rows with covariance eigenvalues λ₁ >
-λ₂, in the worst case over a class of distributions, after Liu, Kong, Jain, Oh 2022 (Theorems 5.3, 5.4 and C.1). The
-``lower_bound_…`` functions hold as they stand, constants included: they evaluate the inequalities that the theorems
-rest on (Fano's for private estimators, Acharya, Sun, Zhang 2021; Barber, Duchi 2014) at the best choice of the
-construction's parameter. The constants are small, so a bound near 1 is rare; what they show is how rows, columns, gap
-and ε trade against each other. The ``rate_…`` functions give the theorems' rates with constant 1, upper ones for the
-methods of the paper included.
+All bound the expected sine between an estimate and v₁, from n independent rows with covariance eigenvalues λ₁ > λ₂, in
+the worst case over a class of distributions, after Liu, Kong, Jain, Oh 2022 (Theorems 5.3, 5.4 and C.1). The
+``lower_bound_…`` functions are rigorous, constants included: they evaluate the inequalities behind the theorems (Fano's
+for private estimators, Acharya, Sun, Zhang 2021; Barber, Duchi 2014) at the best choice of the construction's
+parameter. The constants are small, so a bound near 1 is rare; the bounds show how rows, columns, gap and ε trade off
+against each other. The ``rate_…`` functions give the theorems' rates with constant 1, including the upper bounds for
+the methods of the paper.
 
 >>> bound = lower_bound_gaussian(n=1000, d=100, epsilon=0.01, top=1.2, second=1.0)
 >>> 0.01 < bound < 0.2
@@ -51,7 +51,7 @@ def _gap(top: float, second: float, owner: str) -> float:
 
 
 def _fano(tau: float, packing: float, information: float, variation: float, n: int, epsilon: float) -> float:
-    """DP Fano (Acharya, Sun, Zhang 2021, Corollary 4): e^packing laws, apart by τ, KL and total variation bounded."""
+    """DP Fano (Acharya, Sun, Zhang 2021, Corollary 4): e^packing laws at distance τ, bounded KL and total variation."""
     plain = tau / 2 * (1 - (n * information + math.log(2)) / packing)
     private = 0.4 * tau * math.exp(min(0.0, packing - 10 * n * variation * epsilon))
     return max(plain, private, 0.0)
@@ -75,9 +75,10 @@ def lower_bound_gaussian(n: int, d: int, epsilon: float, top: float, second: flo
 def lower_bound_heavy(n: int, d: int, epsilon: float, delta: float, condition: float) -> float:
     """Theorem 5.4: rows with bounded fourth moments and no more, any (ε, δ)-DP estimator; ``condition`` = λ₁/(λ₁ − λ₂).
 
-    A share α of the rows is ±α^(−1/4)·v, the others are standard Gaussian: λ₁ = 1 − α + √α, λ₂ = 1 − α, so the
-    condition number fixes α. Of lines in d dimensions 2^(d−1) have pairwise sines ≥ ½ (caps of that size have measure
-    at most 2^(1−d)), and the bound of Barber and Duchi 2014, Theorem 3 (the paper's Lemma C.6) applies with distance ½.
+    A fraction α of the rows is ±α^(−1/4)·v, the others are standard Gaussian: λ₁ = 1 − α + √α, λ₂ = 1 − α, so the
+    condition number fixes α. There are 2^(d−1) lines in d dimensions with pairwise sines ≥ ½ (caps of that size have
+    measure at most 2^(1−d)). The bound of Barber and Duchi 2014, Theorem 3 (the paper's Lemma C.6) applies with
+    distance ½.
     """
     owner = "lower_bound_heavy"
     _check(owner, n, d, epsilon, 2)
@@ -101,9 +102,9 @@ def lower_bound_heavy(n: int, d: int, epsilon: float, delta: float, condition: f
 def lower_bound_without_tails(n: int, d: int, epsilon: float, top: float, second: float) -> float:
     """Theorem C.1: only ‖xxᵀ‖ = O(dλ₁) and its variance are bounded; any ε-DP estimator, more than 10 columns.
 
-    A share (1 − λ₂/λ₁)/d of the rows is ±√(dλ₁)·v, which is also the total variation between two such laws; sines are ≥
-    √(λ₂/λ₁)/2. Nothing is learnt from fewer than about 0.002·d²/ε·λ₁/(λ₁ − λ₂) rows. (Beyond, this argument gives a
-    bound that falls exponentially, not as 1/n as the theorem states: see docs/errata.md.)
+    A fraction (1 − λ₂/λ₁)/d of the rows is ±√(dλ₁)·v; the total variation between two such laws is that fraction too.
+    Sines are ≥ √(λ₂/λ₁)/2. Fewer than about 0.002·d²/ε·λ₁/(λ₁ − λ₂) rows carry no information. (With more rows, this
+    argument gives a bound that falls exponentially, not as 1/n as the theorem states: see docs/errata.md.)
     """
     owner = "lower_bound_without_tails"
     _check(owner, n, d, epsilon, 11)
@@ -113,7 +114,7 @@ def lower_bound_without_tails(n: int, d: int, epsilon: float, top: float, second
 
 
 def rows_for(error: float, bound: Callable[[int], float]) -> int:
-    """The fewest rows for which a lower bound, a function of n, allows this error: no method can do with fewer.
+    """The fewest rows for which a lower bound, a function of n, allows this error: every method needs as many.
 
     >>> rows_for(0.02, lambda n: lower_bound_gaussian(n, 50, 0.1, 1.5, 1.0))
     41
@@ -158,7 +159,7 @@ def rate_of_dp_pca(
     """κ(√(V/n) + γd√ln(1/δ)/(εn)), at most 1: the upper bound of Theorem 5.1, constant 1, logarithms of n left out.
 
     ``variance`` is V and ``spread`` γ of the paper's assumptions: ‖E(xxᵀ − Σ)²‖ = Vλ₁², and γ²λ₁² the largest variance
-    of a gradient in any direction. For Gaussian rows V is about d and γ about √2; γ may be near 0, and then it shines.
+    of a gradient in any direction. For Gaussian rows V is about d and γ about √2; the method is best if γ is near 0.
     """
     _check("rate_of_dp_pca", n, d, epsilon, 1)
     noise = spread * d * math.sqrt(-math.log(delta)) / (epsilon * n)

@@ -1,4 +1,4 @@
-"""From eigenvalues of signs back to variances, and what eigenvalues of Kendall's tau say about the components.
+"""Variances from the eigenvalues of signs, and error bounds from the eigenvalues of Kendall's tau, for elliptical rows.
 
 Under an elliptical law with variances λ the sign matrix has the eigenvalues φⱼ = E[λⱼYⱼ²/Q], Q = Σλᵢ Yᵢ², Y standard
 Gaussian, which is ∫₀^∞ λⱼ/(1 + 2tλⱼ)·Πᵢ(1 + 2tλᵢ)^−½ dt (Dürre, Vogel, Tyler 2014). Winsorised at r, Gaussian rows have
@@ -45,7 +45,7 @@ def sign_eigenvalues(variances: ArrayLike) -> Floats:
     """φ of the spatial signs of a centred elliptical law with these variances (up to a factor); they sum to 1."""
     values = np.asarray(variances, dtype=np.float64)
     scaled = values / values.max()
-    # t = e^x and the trapezoidal rule, exponentially accurate for this smooth integrand; in tails it is below 1e-12.
+    # t = e^x and the trapezoidal rule, exponentially accurate for this smooth integrand; its tails are below 1e-12.
     grown = 1.0 + 2.0 * _POINTS[:, None] * scaled
     mass = _STEP * _POINTS * np.exp(-0.5 * np.log(grown).sum(axis=1))
     phi: Floats = scaled * (mass @ (1.0 / grown))
@@ -75,8 +75,8 @@ def tau_eigenvalues(variances: ArrayLike, transform: Transform, tails: float | N
     """Eigenvalues of generalised Kendall's tau of an elliptical law whose dispersion matrix has these eigenvalues.
 
     φⱼ = E[ξ(|w|)²·wⱼ²/|w|²], w = (x − y)/√2. Rows are Gaussian, or multivariate t with ``tails`` degrees of freedom
-    (Kim and Jung 2025, equation 3.2, for every ξ). Of t a difference is A·(Gaussian), A² = (ν/V₁ + ν/V₂)/2 with V₁ and
-    V₂ chi-squared; it is no t.
+    (Kim and Jung 2025, equation 3.2, for every ξ). A difference of t rows is A·(Gaussian), A² = (ν/V₁ + ν/V₂)/2 with V₁
+    and V₂ chi-squared; it does not have a t distribution.
     """
     values = np.asarray(variances, dtype=np.float64)
     if transform.kind == "spherical":
@@ -111,8 +111,8 @@ def _difference_scales(tails: float | None) -> tuple[Floats, Floats]:
 def winsorized_variances(phi: ArrayLike, radius: float) -> Floats:
     """Variances of the Gaussian law whose rows, winsorised at a radius, have the second moments φ.
 
-    Where nearly every row is cut (Σφ near radius²) the size of the variances cannot be told any more: Σφ counts as at
-    most 0.97·radius².
+    If nearly every row is clipped (Σφ near radius²), the size of the variances cannot be determined; so Σφ is limited
+    to 0.97·radius².
     """
     target = np.maximum(np.asarray(phi, dtype=np.float64), 0.0) / radius**2
     total = target.sum()
@@ -135,25 +135,25 @@ def _fixed_point(start: Floats, target: Floats, forward: Callable[[Floats], Floa
 
 @lru_cache(maxsize=4)
 def normal_squares(d: int) -> Floats:
-    """Squares of quasi-random Gaussians: Sobol points through the inverse, a fixed set and not a random draw."""
-    from scipy.stats import qmc  # slow to load, and rarely needed
+    """Squares of quasi-random Gaussians: Sobol points through the inverse cdf; a fixed set, not a random draw."""
+    from scipy.stats import qmc  # slow to import, and rarely needed
 
     if d > qmc.Sobol.MAXDIM:
-        return np.ones((1, d))  # with so many columns Q hardly varies
+        return np.ones((1, d))  # with this many columns Q hardly varies
     bits = 13 if d <= 200 else 11
-    uniform = qmc.Sobol(d, scramble=False).random_base2(bits) + 0.5 ** (bits + 1)  # to the middle of their cells
+    uniform = qmc.Sobol(d, scramble=False).random_base2(bits) + 0.5 ** (bits + 1)  # moved to the middle of their cells
     squares: Floats = ndtri(uniform) ** 2
     return squares / squares.mean(axis=0)
 
 
-# --- what a release of Kendall's tau promises about its components (Kim and Jung 2025, Theorems 3.2 and 3.3) --------
+# --- error bounds for the components of a release of Kendall's tau (Kim and Jung 2025, Theorems 3.2 and 3.3) --------
 
 
 def breakdown_bound(eigenvalues: ArrayLike, k: int, bound: float, noise: float = 0.0) -> float:
-    """A share of rows that must be changed before the first k components can be turned by a right angle.
+    """A lower bound on the fraction of rows that must be changed to rotate the first k components by a right angle.
 
-    Replacing a share a of the rows moves tau by P − Q, both positive semi-definite and at most 2a·b² in norm. A
-    direction v of the new first k at a right angle to all old ones has φ_k − 2ab² ≤ vᵀτ'v ≤ φ_{k+1} + 2ab², so
+    Replacing a fraction a of the rows changes tau by P − Q, both positive semi-definite and at most 2a·b² in norm. A
+    direction v of the new first k that is orthogonal to all old ones has φ_k − 2ab² ≤ vᵀτ'v ≤ φ_{k+1} + 2ab², so
     a ≥ (φ_k − φ_{k+1})/4b²: twice the printed bound. ``noise`` bounds the norm of the noise on the eigenvalues given.
     """
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
@@ -171,15 +171,16 @@ def subspace_error_bound(
     failure: float = 0.05,
     contamination: float = 0.0,
 ) -> float:
-    """What sinΘ between the released and the true first k directions stays below, but for this probability.
+    """A bound on sinΘ between the released and the true first k directions that fails with probability ``failure``.
 
     For elliptical rows. ‖τ̂ − τ‖ ≤ φ₁·√(16·(b²/φ₁ + 1)·ln(2d/β)/3n) by matrix Bernstein for U-statistics (β =
-    ``failure``), to which the norm of the noise is added; with E the sum, sinΘ ≤ E/(φ_k − φ_{k+1} − E) by Davis and
-    Kahan, the eigenvalues being the released ones. 1 where that says nothing.
+    ``failure``). Let E be this plus the norm of the noise. Then sinΘ ≤ E/(φ_k − φ_{k+1} − E) by Davis and Kahan, with
+    the released eigenvalues. The result is 1 if the bound is void.
 
-    With a share a of arbitrary rows (``contamination``; Theorem 3.4) τ̂ = (1 − c)·τ̂_clean + c·M, c ≤ 2a the share of
-    pairs with such a row and M the mean of their terms. M and τ are positive semi-definite and at most b² in norm, so
-    the bias is at most 2a·b² (the theorem has a(2 − a)(b² + φ₁)); (1 − a)·n rows are left for the sampling error.
+    With a fraction a of arbitrary rows (``contamination``; Theorem 3.4) τ̂ = (1 − c)·τ̂_clean + c·M, where c ≤ 2a is
+    the fraction of pairs with such a row and M the mean of their terms. M and τ are positive semi-definite and at most
+    b² in norm, so the bias is at most 2a·b² (the theorem has a(2 − a)(b² + φ₁)). The sampling error is that of (1 −
+    a)·n rows.
     """
     values = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
     d = len(values)
@@ -187,7 +188,7 @@ def subspace_error_bound(
         return 0.0
     biased = noise + 2 * contamination * bound**2
     error, n_rows = biased, (1 - contamination) * n_rows
-    for _ in range(50):  # φ₁ itself is known up to the error only; the fixed point is an upper bound
+    for _ in range(50):  # φ₁ is known only up to the error; the fixed point is an upper bound
         first = min(max(float(values[0]), 0.0) + error, bound**2)
         sampling = math.sqrt(16 * first * (bound**2 + first) * math.log(2 * d / failure) / (3 * n_rows))
         error = biased + sampling

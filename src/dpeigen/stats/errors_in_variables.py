@@ -1,26 +1,26 @@
-"""Linear regression from a covariance matrix that is seen through errors whose law is known.
+"""Linear regression from a covariance matrix that is measured with errors of known distribution.
 
-Seen is Y = C + E with draws of E, rows and columns of the features first, the target last. With A the block of the
-features in C and b their covariances with the target, the coefficients are β = (A + Λ)⁻¹b, Λ a diagonal penalty. Errors
-in A and b do not draw β̂ = (Y_A + Λ)⁻¹y_b towards 0, since Y is right on average. To first order
+Given are Y = C + E and draws of E, with rows and columns of the features first and the target last. With A the block of
+the features in C and b their covariances with the target, the coefficients are β = (A + Λ)⁻¹b, where Λ is a diagonal
+penalty. Errors in A and b do not shrink β̂ = (Y_A + Λ)⁻¹y_b towards 0, since Y is unbiased. To first order
 
     β̂ − β = (A + Λ)⁻¹(E_b − E_A·β),
 
-which sampling error and privacy noise enter alike. To second order β̂ is off by the mean of −(A + Λ)⁻¹E_A(β̂ − β), which
-is taken out.
+for sampling error and privacy noise alike. To second order β̂ has a bias, the mean of −(A + Λ)⁻¹E_A(β̂ − β), which is
+subtracted.
 
-Where the errors are as large as the least eigenvalue of A, some draws of A are not positive. Their share is
-``unclear``. Where it is large, there is a combination of features whose variance cannot be told from noise: of a rare
-indicator by itself, or of the difference of two features that are nearly the same. Nothing can be said of the
-coefficients of the features that have part in it (``confused``). It is left out, and the others have the coefficients
-that they have beside what is left: those of the whole regression where the combination is constant.
+If the errors are as large as the least eigenvalue of A, some draws of A are not positive definite. Their share is
+``unclear``. If it is large, the variance of some combination of features cannot be distinguished from noise: a rare
+indicator by itself, or the difference of two features that are nearly the same. Nothing can be said about the
+coefficients of the features in it (``confused``). The combination is left out, and the other features have the
+coefficients of the regression without it. If the combination is constant, they are those of the full regression.
 
-All of it is done with columns divided by their deviations, so that nothing depends on the units of measure.
+All of this is done with columns divided by their deviations, so that nothing depends on units.
 
-The indicators of all levels of a category have a sum that is constant: v, which is 1 for them and 0 for other columns,
-has Av = 0 and b·v = 0. Such v are known beforehand (``constants``). Without a penalty β + tv predicts alike for all t,
-and β is the one that is 0 for a reference level. With one, vᵀΛβ = vᵀ(b − Aβ) = 0, and β is looked for among those.
-Neither divides by the noise that stands in the place of vᵀAv = 0.
+The indicators of all levels of a category have a constant sum: v, which is 1 for them and 0 for other columns, has
+Av = 0 and b·v = 0. Such v are known beforehand (``constants``). Without a penalty β + tv gives the same predictions for
+all t, and β is chosen to be 0 for a reference level. With a penalty, vᵀΛβ = vᵀ(b − Aβ) = 0, and β is restricted to
+this. Neither case divides by the noise that is measured in place of vᵀAv = 0.
 
 >>> errors = np.zeros((10, 2, 2))
 >>> fit = regress(np.array([[2.0, 1.0], [1.0, 3.0]]), errors, np.zeros(1))
@@ -40,15 +40,15 @@ from dpeigen._types import Floats
 __all__ = ["MOST_UNCLEAR", "Constant", "NoisyRegression", "regress"]
 
 MOST_UNCLEAR = 0.025
-_PART = 0.02  # of the largest square in a combination, from which on a feature has part in it
-_FULLY = 0.5  # of a combination of features that is told
+_PART = 0.02  # of the largest square in a combination: features above it belong to the combination
+_FULLY = 0.5  # of a combination of features that can be distinguished from noise
 _TINY = 1e-12
 Constant = tuple[int, Floats]  # a reference column, and weights with which the sum of the features is constant
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyRegression:
-    """Coefficients with draws of their error, and what they leave unexplained with draws of its error."""
+    """Coefficients and the residual variance, with draws of their errors."""
 
     coef: Floats
     errors: Floats  # draws × p, β̂ − β
@@ -58,8 +58,8 @@ class NoisyRegression:
     r_squared_errors: Floats
     partial: Floats  # partial correlations of the target with each feature; NaN for references
     partial_errors: Floats  # draws × p
-    unclear: float  # share of draws in which the features' covariance is not positive, before anything is left out
-    confused: tuple[tuple[int, ...], ...] = ()  # features of which a combination cannot be told from noise
+    unclear: float  # share of draws whose block of features is not positive definite, before anything is left out
+    confused: tuple[tuple[int, ...], ...] = ()  # features with a combination that cannot be distinguished from noise
     left: bool = True  # whether anything is left
 
 
@@ -97,13 +97,13 @@ def regress(seen: Floats, errors: Floats, penalty: Floats, constants: Sequence[C
 
 
 def _units(seen: Floats, errors: Floats, penalty: Floats) -> Floats:
-    """Deviations of the columns, or of their errors where those are larger: no answer depends on units of measure."""
+    """Deviations of the columns, or of their errors if those are larger, so that no result depends on units."""
     own = np.maximum(np.diag(seen), np.einsum("mii->mi", errors).std(axis=0)) + penalty
     return np.sqrt(np.where(own > 0, own, 1.0))
 
 
 def _bans(penalty: Floats, constants: Sequence[Constant], units: Floats) -> Floats:
-    """What coefficients are orthogonal to, as columns, for features and penalties divided by their units."""
+    """What coefficients must be orthogonal to, as columns, for features and penalties divided by their units."""
     bans = np.zeros((len(units), len(constants)))
     for at, (reference, weights) in enumerate(constants):
         bans[reference, at] = 1.0
@@ -118,7 +118,7 @@ def _orthogonal(bans: Floats) -> Floats:
 
 
 def _clear(block: Floats, errors: Floats, bans: Floats) -> tuple[Floats, float, tuple[tuple[int, ...], ...]]:
-    """A basis of the coefficients that can be told, how unclear all of them are together, and what was left out."""
+    """A basis of the coefficients that can be estimated, the share of unclear draws of all, and what was left out."""
     unclear = 0.0
     confused: list[tuple[int, ...]] = []
     while True:
@@ -141,7 +141,7 @@ def _clear(block: Floats, errors: Floats, bans: Floats) -> tuple[Floats, float, 
 
 
 def _beside(free: Floats, kept: Sequence[int], references: set[int]) -> Floats:
-    """A basis of what is told of the features that are not kept."""
+    """A basis of what can be estimated for the features that are not kept."""
     others = [j for j in range(len(free)) if j not in {*kept, *references}]
     if not others or not free.shape[1]:
         return np.zeros((len(free), 0))
@@ -161,7 +161,7 @@ def _in_units(seen: Floats, errors: Floats, penalty: Floats, free: Floats) -> No
     moved = (errors[:, :p, p] - errors[:, :p, :p] @ first) @ inverse
     about, turned = errors[:, :p, :p] - errors[:, :p, :p].mean(axis=0), moved - moved.mean(axis=0)
     bias = -((about @ turned[:, :, None])[:, :, 0] @ inverse).mean(axis=0)
-    most = turned.std(axis=0)  # a second order that is larger than the first tells nothing
+    most = turned.std(axis=0)  # a second-order term larger than the first is not reliable
     bias = np.clip(bias, -most, most)
     variance, residual = float(seen[p, p]), _residual(seen, first)
     lost = np.einsum("mij,i,j->m", errors, np.append(-first, 1.0), np.append(-first, 1.0))
@@ -176,7 +176,7 @@ def _residual(seen: Floats, coef: Floats) -> float:
 
 
 def _partial(seen: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """−Ωⱼ/√(ΩⱼⱼΩ) of the inverse Ω of the whole matrix, and its error to first order: Ω moves by −ΩEΩ."""
+    """−Ωⱼ/√(ΩⱼⱼΩ) of the inverse Ω of the whole matrix, and its error to first order: Ω changes by −ΩEΩ."""
     p, units = len(seen) - 1, _units(seen, errors, np.zeros(len(seen)))
     seen, errors = seen / np.outer(units, units), errors / np.outer(units, units)
     inverse = np.linalg.pinv(seen, hermitian=True)

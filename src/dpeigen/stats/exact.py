@@ -1,4 +1,4 @@
-"""Sums of integers that do not overflow: two 64-bit limbs while summing, Python integers only where they are needed."""
+"""Sums of integers that do not overflow: two 64-bit limbs while summing, Python integers only if they are needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ExactSum:
 
     @property
     def limbs(self) -> tuple[Integers, Integers]:
-        """(high, low) with 0 ≤ low < 2^32 and high·2^32 + low the sum: one form for one value."""
+        """(high, low) with 0 ≤ low < 2^32 and high·2^32 + low the sum: a unique form for each value."""
         return self._high + (self._low >> _LIMB), self._low & (2**_LIMB - 1)
 
     @classmethod
@@ -46,7 +46,7 @@ class ExactSum:
 
     @property
     def value(self) -> NDArray[Any]:
-        """The sum: int64 where it fits with room to spare, else an array of Python integers."""
+        """The sum: int64 if it fits with room to spare, else an array of Python integers."""
         high, low = self.limbs
         if np.abs(high).max(initial=0) < 2**29:
             return (high << _LIMB) + low

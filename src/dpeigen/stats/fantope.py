@@ -6,9 +6,9 @@ projection and selection (Vu, Cho, Lei, Rohe 2013) solves
     maximise ⟨S, X⟩ − λ‖X‖₁ over X in F_k,    ‖·‖₁ the sum of absolute entries,
 
 here by ADMM (`stats.admm`). Three facts make it fast and checkable. *Screening* (`stats.screening`): columns without
-an entry above λ are scalars, and connected parts that no solution uses are left out. *A certificate*: for any Z with
-|Zᵢⱼ| ≤ λ, the sum of the k largest eigenvalues of S − Z is an upper bound on the maximum; the dual variable of ADMM
-gives such a Z, and the gap is reported. *A working set* (`stats.working_set`): where few entries exceed λ, the
+an entry above λ are treated as scalars, and connected parts that no solution uses are left out. *A certificate*: for
+any Z with |Zᵢⱼ| ≤ λ, the sum of the k largest eigenvalues of S − Z is an upper bound on the maximum. The dual variable
+of ADMM gives such a Z, and the gap is reported. *A working set* (`stats.working_set`): if few entries exceed λ, the
 problem is solved on a few columns, and the certificate shows that the others are not needed.
 
 Everything here is computed from released or public matrices, so it spends nothing.
@@ -58,7 +58,7 @@ class SparseProjector:
     support : columns with a non-zero row.
     penalty : λ.
     iterations : of ADMM.
-    gap : the objective is within this of the maximum, by the certificate.
+    gap : the certificate's bound on the distance of the objective from the maximum.
     converged : whether both residuals met the tolerance.
     """
 
@@ -88,7 +88,7 @@ def fantope_admm(
     joined, single = kept_columns(matrix, k, penalty)
     scale = max(float(np.abs(matrix).max()), 1e-300)
     block, variances = matrix[np.ix_(joined, joined)] / scale, np.diag(matrix)[single] / scale
-    # Below a thousand columns BLAS threads wait for each other longer than they work (measured: 20 times slower).
+    # Below a thousand columns, BLAS threads spend more time waiting than working (measured: 20 times slower).
     with threadpool_limits(1, user_api="blas") if len(joined) < 1000 else nullcontext():
         found = solve(block, variances, k, penalty / scale, tolerance, max_iterations)
     projector = np.zeros((p, p))
@@ -111,7 +111,7 @@ def _symmetric(matrix: Floats) -> Floats:
 
 
 def _leading(projector: Floats, support: NDArray[np.intp], k: int) -> Floats:
-    """The first k eigenvectors as rows; where the support is smaller than k, unit vectors fill up."""
+    """The first k eigenvectors as rows; if the support is smaller than k, unit vectors are added."""
     p, r = len(projector), min(k, len(support))
     rows = np.zeros((k, p))
     if r:

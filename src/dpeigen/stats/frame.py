@@ -1,8 +1,8 @@
-"""From raw rows to framed rows, one row at a time: the public view every statistic looks through.
+"""From raw rows to framed rows, one row at a time: the public transformation that every statistic applies first.
 
-A frame holds public (or already paid-for) facts only. Each operation is elementwise IEEE arithmetic or an exact sum
-of integers, so the image of a row depends on that row alone: not on other rows, the block size, the thread or the
-processor's vector length. That is what makes "one row changes" mean "one term of the sum changes", bit for bit.
+A frame holds only facts that are public or already paid for. Each operation is elementwise IEEE arithmetic or an exact
+sum of integers, so the image of a row depends on that row alone: not on other rows, the block size, the thread or the
+vector length of the processor. So "one row changes" means "one term of the sum changes", bit for bit.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = [
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
 _NARROW = 16  # columns
-_STEPS = np.maximum, np.minimum, np.subtract, np.multiply  # both together are several times as fast as clip
-_TINY = -900  # exponents of rows so small that the power of two that makes them large may be no number
-LARGEST_FLOAT = float(np.finfo(np.float64).max)  # weighted rows and scores that would overflow stop here
+_STEPS = np.maximum, np.minimum, np.subtract, np.multiply  # the first two together are several times as fast as clip
+_TINY = -900  # exponents of rows so small that the power of two that scales them up may overflow
+LARGEST_FLOAT = float(np.finfo(np.float64).max)  # limit for weighted rows and scores that would overflow
 
 
 class BadRowsError(ValueError):
-    """Rows that are not finite numbers, and the caller asked to refuse them."""
+    """Rows that are not finite numbers, if the caller asked to refuse them."""
 
 
 class RowView(Protocol):
@@ -64,11 +64,11 @@ class RowView(Protocol):
         """The framed rows of a block, all finite; may be the block itself, so it is never written to."""
 
     def quick_image(self, block: Any) -> Floats | None:
-        """The same without looking for bad rows, whose image then is not finite; None where that cannot be had."""
+        """The same without a search for bad rows, whose image is then not finite; None if that is impossible."""
 
 
 def _own(array: Floats | None) -> Floats | None:
-    """A copy that nobody can write to; the array itself, if it is one."""
+    """A read-only copy; the array itself, if it is read-only already."""
     if array is None or (array.base is None and not array.flags.writeable):
         return array
     copied = np.array(array)
@@ -80,9 +80,9 @@ def _own(array: Floats | None) -> Floats | None:
 class Frame:
     """weights · (clip(x) − centre); with ``pairs``, half the difference of two consecutive rows.
 
-    An entry that is not finite is a hole. It becomes 0, that is, it sits at the centre ("correct"), or its whole row
-    does ("drop"), or it raises `BadRowsError` ("refuse"), whatever the other rows are. In a pair, a hole in one row is
-    a hole of the difference.
+    An entry that is not finite is missing. It becomes 0, that is, it is put at the centre ("correct"), or its whole row
+    is ("drop"), or it raises `BadRowsError` ("refuse"), whatever the other rows are. In a pair, a missing entry in one
+    row is a missing entry of the difference.
     """
 
     n_features: int
@@ -93,7 +93,7 @@ class Frame:
     missing: Missing = "refuse"
 
     def __post_init__(self) -> None:
-        """Arrays of its own: facts that were looked at once, such as `reach`, stay true whatever the caller does."""
+        """Copy the arrays, so that facts computed once, such as `reach`, stay true whatever the caller does."""
         for name in ("center", "weights"):
             object.__setattr__(self, name, _own(getattr(self, name)))
         if self.box is not None:
@@ -112,22 +112,22 @@ class Frame:
 
     @cached_property
     def reach(self) -> float:
-        """What no framed entry is larger than: infinite without a box."""
+        """A bound on the size of framed entries: infinite without a box."""
         if self.box is None or self.pairs:
             return math.inf
         center = 0.0 if self.center is None else self.center
         ends = (np.array(self.box) - center) * (1.0 if self.weights is None else self.weights)
-        return float(np.abs(ends).max(initial=0.0))  # rounding keeps the order of numbers, so entries lie between
+        return float(np.abs(ends).max(initial=0.0))  # rounding is monotone, so entries lie between
 
     @property
     def unit(self) -> Floats:
-        """What framed columns are multiplied by to be in the data's own units (differences: times √2)."""
+        """The factors from framed columns to the data's own units (for differences, times √2)."""
         unit = np.ones(self.n_features) if self.weights is None else 1.0 / self.weights
         return unit * np.sqrt(2.0) if self.pairs else unit
 
     def quick_image(self, block: Any) -> Floats | None:
         if self.box is not None or self.pairs or self.missing == "correct":
-            return None  # clipping would make an infinite entry finite; a hole leaves the rest of its row as it is
+            return None  # clipping would make infinite entries finite; a missing cell leaves the rest of its row
         rows = self._rows(block)
         with np.errstate(invalid="ignore", over="ignore"):
             rows = rows if self.center is None else rows - self.center
@@ -137,13 +137,13 @@ class Frame:
         return self.image_and_holes(block)[0]
 
     def look(self, block: Any) -> bool:
-        """Refuse what `image` would refuse, without making an image; whether there is no hole."""
+        """Refuse what `image` would refuse, without computing an image; return whether no cell is missing."""
         return self._holes(self._rows(block, single=True)) is None
 
     def scaled_image(self, block: Any, times: float, out: Floats | None = None) -> Floats | None:
-        """The image times a number, an array that may be written to; None where that takes another pass.
+        """The image times a number, in an array that may be written to; None if that takes another pass.
 
-        The top of ``out`` where rows would be converted: fresh memory costs more than that.
+        If rows must be converted, the result is the top of ``out``: new memory costs more than the conversion.
         """
         if self.weights is None or self.pairs:
             return None
@@ -160,10 +160,10 @@ class Frame:
     def image_and_holes(
         self, block: Any, times: float = 1.0, *, single: bool = False
     ) -> tuple[NDArray[Any], Bools | None]:
-        """The framed rows, and which of their entries are holes (rows × columns, or rows × 1); None for none.
+        """The framed rows, and which of their entries are missing (rows × columns, or rows × 1); None for none.
 
-        ``times``: a number that weights are multiplied by beforehand; if a power of two, it rounds nothing. ``single``:
-        whether rows that were framed in single precision are wanted so; the numbers are the same.
+        ``times``: a factor on the weights; a power of two causes no rounding. ``single``: whether rows that were framed
+        in single precision are returned so; the numbers are the same.
         """
         plain_pairs = self.box is None and self.weights is None and isinstance(block, SingleRows)
         rows = self._rows(block, single=not self.pairs or plain_pairs)
@@ -181,7 +181,7 @@ class Frame:
         return (rows, None) if holes is None else (np.where(holes, 0.0, rows), holes)
 
     def _differences(self, rows: Floats, holes: Bools | None) -> tuple[Floats, Bools | None]:
-        """Half of those of consecutive rows, a new array."""
+        """Half the differences of consecutive rows, a new array."""
         if self.box is not None:
             rows = np.minimum(np.maximum(rows, self.box[0]), self.box[1])
         rows = rows[: len(rows) // 2 * 2]
@@ -191,7 +191,7 @@ class Frame:
         return rows, None if holes is None else holes[0 : 2 * len(rows) : 2] | holes[1 : 2 * len(rows) : 2]
 
     def integer_image(self, block: Any, unit: float) -> NDArray[Any]:
-        """Framed rows in steps of 1/``unit``, rounded, a new array; in single precision where the rows are."""
+        """Framed rows in steps of 1/``unit``, rounded, a new array; in single precision if the rows are."""
         rows = self.image_and_holes(block, unit, single=True)[0]
         found: NDArray[Any] = np.rint(rows, out=rows)
         return found
@@ -208,7 +208,7 @@ class Frame:
         return self._tiles.applied(steps, rows, (times, np.float64)) if steps else rows.astype(np.float64, copy=False)
 
     def _single_steps(self, times: float) -> Steps | None:
-        made, steps = self.__dict__.get("_single", (math.nan, None))  # threads may replace it meanwhile
+        made, steps = self.__dict__.get("_single", (math.nan, None))  # another thread may replace it meanwhile
         if made != times:
             weights = None if self.weights is None else self.weights * times
             steps = single_steps(self.center, weights, self.box, self.reach * times)
@@ -220,17 +220,17 @@ class Frame:
         return Tiles()
 
     def _rows(self, block: Any, *, single: bool = False) -> Any:
-        """The block as an array of doubles, or as it is where ``single`` precision will do."""
+        """The block as an array of doubles, or unchanged if ``single`` precision is enough."""
         rows = np.asarray(block)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(f"A block of rows has another shape; expected (rows, {self.n_features}).")
         if single and rows.dtype == np.float32:
             return rows
-        with np.errstate(over="ignore"):  # of a longer type than double: infinite, so a bad row
+        with np.errstate(over="ignore"):  # types longer than double may become infinite, so a bad row
             return rows.astype(np.float64, copy=False)
 
     def _holes(self, rows: Floats) -> Bools | None:
-        # A sum is finite unless an entry is not (or it overflows): one fast pass settles the ordinary block.
+        # A sum is finite unless an entry is not (or it overflows), so one fast pass is enough for most blocks.
         with np.errstate(over="ignore", invalid="ignore"):
             flat = rows.reshape(-1) if rows.flags.c_contiguous else None
             if np.isfinite(rows.sum() if flat is None else flat @ flat):
@@ -252,10 +252,10 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class ScoreFrame:
-    """Scores of framed rows along released directions, and the length of what is left over.
+    """Scores of framed rows along released directions, and the norm of the remainder.
 
     Directions are released, so they are public here. Rows and directions are rounded to integers whose products BLAS
-    sums exactly; otherwise a score could depend on the shape of the block it was computed in.
+    sums exactly; otherwise a score could depend on the shape of the block in which it was computed.
     """
 
     frame: RowView
@@ -281,7 +281,7 @@ class ScoreFrame:
 
 
 def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
-    """Scores of finite rows along k directions, each row's from that row alone, and the length of what is left over."""
+    """Scores of finite rows along k directions, each from its row alone, and the norm of the remainder."""
     scaled, exponents = _scaled(rows)
     bits = exact_bits(rows.shape[1])
     integers = np.rint(scaled, out=scaled)
@@ -292,7 +292,7 @@ def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
         for column in range(len(directions)):  # one column at a time: a fixed order of additions
             rest -= scores[:, column] ** 2
         scores = np.column_stack([scores, np.sqrt(np.maximum(rest, 0.0))])
-    if np.abs(exponents).max(initial=0) < -_TINY:  # no product can leave the range of numbers
+    if np.abs(exponents).max(initial=0) < -_TINY:  # no product can overflow or underflow
         scores *= np.ldexp(1.0, exponents - bits)[:, None]
         return scores
     with np.errstate(over="ignore"):
@@ -301,21 +301,21 @@ def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
 
 
 def bounded_unit(reach: float, n_columns: int) -> float:
-    """The power of two that makes rows whose entries are no larger than ``reach`` integers to be summed exactly."""
+    """The power of two that scales rows with entries up to ``reach`` to integers that can be summed exactly."""
     return math.ldexp(1.0, exact_bits(n_columns) - math.frexp(reach)[1])
 
 
 def bounded_norms(rows: Floats, unit: float) -> Floats:
-    """Lengths of rows whose entries were multiplied by a `bounded_unit`; the rows are overwritten.
+    """Norms of rows whose entries were multiplied by a `bounded_unit`; the rows are overwritten.
 
-    Like `row_norms`, in half the time, where all rows are on one scale.
+    Like `row_norms`, in half the time, if all rows are on one scale.
     """
     integers = np.rint(rows, out=rows)
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", integers, integers)) / unit)
 
 
 def finite(values: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers, those that overflowed set to the largest there is (in place)."""
+    """The same numbers, with those that overflowed set to the largest possible (in place)."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # then each of them is
             return values
@@ -324,7 +324,7 @@ def finite(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _same_facts(first: Frame | ScoreFrame, second: Frame | ScoreFrame) -> bool:
-    # A statistic back from another process holds copies of the arrays, which == would compare entry by entry.
+    # A statistic from another process holds copies of the arrays, which == would compare entry by entry.
     names = [field.name for field in fields(first)]
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
 
@@ -335,9 +335,9 @@ def exact_bits(n_columns: int) -> int:
 
 
 def normalised(rows: Floats) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """Rows scaled by powers of two to about 2^b, the exponents taken out, and exact squared norms of the rounded rows.
+    """Rows scaled by powers of two to about 2^b, the removed exponents, and exact squared norms of the rounded rows.
 
-    row = scaled · 2^(exponent − b). Overflow and underflow cannot happen on the way.
+    row = scaled · 2^(exponent − b). Overflow and underflow cannot happen.
     """
     scaled, exponents = _scaled(rows)
     integers = np.rint(scaled)
@@ -345,7 +345,7 @@ def normalised(rows: Floats) -> tuple[Floats, NDArray[np.int64], Floats]:
 
 
 def _largest(rows: Floats) -> Floats:
-    """The largest size of an entry, row by row."""
+    """The largest absolute value of an entry, row by row."""
     sizes = np.abs(rows)
     if not 0 < rows.shape[1] <= _NARROW:
         return np.asarray(sizes.max(axis=1, initial=0.0))
@@ -359,7 +359,7 @@ def _scaled(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
     bits = exact_bits(rows.shape[1])
     _, exponents = np.frexp(_largest(rows))
     exponents = exponents.astype(np.int64)
-    # Products with powers of two are what ldexp would give, and several times as fast.
+    # Products with powers of two equal what ldexp would give, and are several times as fast.
     if exponents.min(initial=0) > _TINY:
         return rows * np.ldexp(1.0, bits - exponents)[:, None], exponents
     half = (bits - exponents) // 2  # in two steps, with the same result: 2^(bits − exponent) itself may overflow
@@ -369,7 +369,7 @@ def _scaled(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def row_norms(rows: Floats) -> Floats:
-    """Euclidean norms, the same for a row wherever it stands."""
+    """Euclidean norms, the same for a row wherever it is in a block."""
     _, exponents, squared = normalised(rows)
     with np.errstate(over="ignore"):
         return np.ldexp(np.sqrt(squared), exponents - exact_bits(rows.shape[1]))

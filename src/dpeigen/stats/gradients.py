@@ -1,7 +1,7 @@
-"""Views of one-pass methods: rows inside a ball, gradients of a direction, squared scores, bins.
+"""Views for one-pass methods: clipped rows, gradients of a direction, squared scores, bins.
 
 Each image is computed from its own row (or pair) alone, entry by entry or by exact sums (`frame.exact_scores`), so one
-changed row changes one image. What overflows is set to the largest number there is.
+changed row changes one image. Numbers that overflow are set to the largest floating-point number.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView, exact_scores, finite, ro
 
 __all__ = ["Bins", "Clipped", "Gradients", "SquaredScores", "deflated"]
 
-_CHUNK = 2048  # rows: parts that stay in the processor's cache
+_CHUNK = 2048  # rows that fit into the processor's cache
 
 
 class _Through(ABC):
-    """A view through another one."""
+    """A view of the images of another view."""
 
     inner: RowView
 
@@ -43,7 +43,7 @@ class _Through(ABC):
 
 @dataclass(frozen=True)
 class Clipped(_Through):
-    """Rows shortened to a radius, public or released; None: as they are."""
+    """Rows clipped to a radius, public or released; with None, rows as they are."""
 
     inner: RowView
     radius: float | None
@@ -60,7 +60,7 @@ class Clipped(_Through):
 
 @dataclass(frozen=True, eq=False)
 class Gradients(_Through):
-    """x(xᵀw) for the last of some released directions, x without its parts along those before it."""
+    """x(xᵀw) for the last w of some released directions, where x is projected orthogonally to the earlier ones."""
 
     inner: RowView
     directions: Floats
@@ -78,7 +78,7 @@ class Gradients(_Through):
 
 @dataclass(frozen=True, eq=False)
 class SquaredScores(_Through):
-    """Squared scores along released directions, and the squared length of what they leave over, if anything."""
+    """Squared scores along released directions, and the squared norm of the residual, if there is any."""
 
     inner: RowView
     directions: Floats
@@ -101,7 +101,7 @@ class SquaredScores(_Through):
 
 @dataclass(frozen=True)
 class Bins(_Through):
-    """The number of the bin of a public width that each entry lies in."""
+    """For each entry, the number of its bin; the width is public."""
 
     inner: RowView
     width: float
@@ -113,7 +113,7 @@ class Bins(_Through):
 
 
 def deflated(rows: Floats, scores: Floats, directions: Floats) -> Floats:
-    """Rows less their parts along unit directions, one direction at a time: a fixed order of operations."""
+    """Rows minus their projections on unit directions, one direction at a time, in a fixed order of operations."""
     if not len(directions):
         return rows
     with np.errstate(over="ignore", invalid="ignore"):

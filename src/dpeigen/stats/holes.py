@@ -1,8 +1,8 @@
-"""How often cells are missing: counts of holes in single columns and in pairs of columns, exact.
+"""Exact counts of missing cells, in single columns and in pairs of columns.
 
 A row adds at most one to each count. Rows that share a person's weight (`stats.units`) add ⌊W/m⌋ of W each, so all rows
-of a person add at most one too. Hence whatever one row, or one person, is replaced by, each of c counts changes by at
-most 1: by √c together in ℓ2 and by c in ℓ1. Adding or removing one changes no more.
+of a person add at most one too. So replacing one row, or one person, changes each of c counts by at most 1: together by
+√c in ℓ2 and by c in ℓ1. Adding or removing one changes no more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHOLE = 2**20  # W: what a row, or a person, adds to a count; sums of 2^40 rows 
 
 
 class HoleCounts(Statistic):
-    """``together`` (columns × columns, in steps of 1/W): rows with holes in both columns; its diagonal: in one."""
+    """``together`` (columns × columns, in steps of 1/W): rows in which both cells are missing; diagonal: one cell."""
 
     takes_units = True
 

@@ -1,13 +1,14 @@
 """Generalised multivariate Kendall's tau: the mean of g(w)·g(w)ᵀ over pairs of rows, w = (x − y)/√2, ‖g‖ ≤ b.
 
-g(w) = ξ(|w|)·w/|w| with a bounded ξ ≥ 0, and g(0) = 0, so that ties and duplicate rows are legal. Pairs are all pairs,
-or a circulant design in which row i meets rows i+1 … i+B (modulo n), inside parts of a fixed number of rows.
+g(w) = ξ(|w|)·w/|w| with a bounded ξ ≥ 0, and g(0) = 0, so that ties and duplicate rows are allowed. Pairs are all
+pairs, or a circulant design in which row i is compared with rows i+1 … i+B (modulo n), inside parts of a fixed number
+of rows.
 
-Sensitivity. In units of b², replacing one row changes at most r terms, r the number of pairs it is in, each by
+Sensitivity. In units of b², replacing one row changes at most r terms, where r is the number of pairs it is in, each by
 uuᵀ − vvᵀ with |u|, |v| ≤ 1: Frobenius √2·r, and P − Q with tr P + tr Q ≤ 2·r. For all pairs of n rows r = n − 1, which
 is 2√2·b²/n for the mean. The sum is computed in floating point, within `allowance` of the exact one for every data set
-whatever (`stats.pairs`), and then rounded to a grid: both are added to the sensitivity, which so is one of the numbers
-computed. The sums of parts are integers and merge exactly.
+(`stats.pairs`), and then rounded to a grid. Both errors are added to the sensitivity, so it holds for the numbers
+actually computed. The sums of parts are integers and merge exactly.
 
 >>> np.round(kendall_tau(np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [0.0, 3.0]])), 3)
 array([[ 0.333, -0.167],
@@ -37,7 +38,7 @@ __all__ = ["KendallTau", "kendall_tau"]
 class KendallTau(Statistic):
     """Σ g·gᵀ/b² over the pairs inside parts of at most ``rows`` rows each, in integers.
 
-    A part is so many consecutive rows of a block. Blocks must be cut by row numbers, so that parts are public.
+    A part is that many consecutive rows of a block. Blocks must be cut by row numbers, so that parts are public.
     """
 
     def __init__(self, frame: RowView, transform: Transform, rows: int, design: int | None = None) -> None:
@@ -79,7 +80,7 @@ class KendallTau(Statistic):
 
     @property
     def steps(self) -> float:
-        """Grid steps per b²: a power of two with which the sensitivity is at least the least for exact noise."""
+        """Grid steps per b²: a power of two that makes the sensitivity at least `LEAST_SENSITIVITY`."""
         return 2.0 ** max(0, math.ceil(math.log2(LEAST_SENSITIVITY / self.reach)))
 
     @property
@@ -88,7 +89,7 @@ class KendallTau(Statistic):
         return self._sum.value
 
     def _rounding(self) -> float:
-        """Frobenius norm, in steps, of what rounding may add to a change: floating point and grid, in every part."""
+        """The most that rounding adds to the sensitivity (Frobenius, in steps): floating point and grid, all parts."""
         pairs = n_pairs(self.rows, self.design)
         error = allowance(self.rows, self.dimension, self.design, steepness=self.transform.steepness)
         part = 2 * error * pairs * self.steps + self.dimension
@@ -99,7 +100,7 @@ class KendallTau(Statistic):
         return (math.sqrt(2) if self.dimension > 1 else 1.0) * self.reach * self.steps + self._rounding()
 
     def trace_sensitivity(self, relation: Relation) -> float:
-        """The largest tr P + tr Q when neighbours differ by P − Q with P, Q positive semi-definite."""
+        """The largest tr P + tr Q if neighbours differ by P − Q with P, Q positive semi-definite."""
         _refuse_add_remove(relation)
         sides = 2.0 if self.dimension > 1 else 1.0
         return sides * self.reach * self.steps + math.sqrt(self.dimension) * self._rounding()
@@ -123,9 +124,9 @@ def kendall_tau(
     X : (n, d) finite rows, n ≥ 2.
     transform : "spherical", "winsorized", "redescending", "winsorized-redescending", or a function ξ of distances s =
         |x − y|/√2, ξ ≥ 0, applied to arrays.
-    radius : the winsorising radius, or the cutoff of a redescending transform; for a function of your own, a bound at
-        which its values are cut (None: none).
-    design : "all" pairs, or B: row i meets rows i+1 … i+B (modulo n). Shuffle sorted rows first.
+    radius : the winsorising radius, or the cutoff of a redescending transform; for a custom function, a bound to which
+        its values are clipped (None: none).
+    design : "all" pairs, or B: row i is compared with rows i+1 … i+B (modulo n). Shuffle sorted rows first.
     """
     owner = "kendall_tau"
     rows = np.asarray(X, dtype=np.float64)

@@ -1,9 +1,9 @@
 """Bounded rows on an integer lattice.
 
 A framed row y is clipped to the ball of the given radius (or projected on its sphere) and rounded to a vector z of
-integers with ‖z‖ ≤ 2^20, checked exactly on the integers themselves. One grid step is about radius / (2^20 − √d/2), a
-little more than radius/2^20, so that rounding to the nearest integer cannot leave the ball. Everything computed from
-z is then a sum of integers that double precision holds exactly, and sensitivities are facts about those integers.
+integers with ‖z‖ ≤ 2^20, which is checked on the integers themselves. One grid step is about radius / (2^20 − √d/2), a
+little more than radius/2^20, so that rounding to the nearest integer does not leave the ball. Statistics of z are sums
+of integers that double precision holds exactly, so sensitivities are proven for the numbers actually computed.
 
 >>> from dpeigen.stats import Frame
 >>> Lattice(Frame(2), radius=1.0).integers(np.array([[3.0, 4.0], [0.0, 0.0]]))
@@ -29,7 +29,7 @@ from dpeigen.stats.whole import Turn, turn_of
 __all__ = ["EXACT_ROWS", "LEVELS", "Lattice", "limits_of", "unit_lattice"]
 
 LEVELS = 2**20
-_FEW = 8  # times as many rows: long ones among them are clipped by themselves
+_FEW = 8  # if fewer than 1/_FEW of the rows are too long, those are clipped separately
 _EXACT = 2.0**53  # sums of integers below this are exact in doubles
 EXACT_ROWS = 2**53 // LEVELS**2  # sums of this many products of lattice integers are exact in doubles
 
@@ -48,7 +48,7 @@ class Lattice:
 
     @cached_property
     def inner(self) -> float:
-        """The radius, in grid steps, that rows are clipped to before rounding."""
+        """The radius, in grid steps, to which rows are clipped before rounding."""
         return float(self._inner(float(LEVELS)))
 
     def _inner(self, radius: Any) -> Any:
@@ -57,30 +57,30 @@ class Lattice:
 
     @property
     def clips(self) -> bool:
-        """Whether rows may be longer than the radius, as far as public facts tell."""
+        """Whether rows may be longer than the radius, according to public facts."""
         reach = self.frame.reach if isinstance(self.frame, Frame) else math.inf
         return self.shape == "ball" and reach * math.sqrt(self.n_columns) > self.radius
 
     @cached_property
     def step(self) -> float:
-        """The length of one grid step in framed units."""
+        """The length of one grid step in the frame's units."""
         return self.radius / self.inner
 
     @cached_property
     def turn(self) -> Turn | None:
-        """How rows are turned after they were summed; None where each is turned by itself (`stats.whole`)."""
+        """The map to apply after rows are summed; None if it is applied to each row (`stats.whole`)."""
         return turn_of(self.frame, self.step) if self.shape == "ball" else None
 
     def integers(self, block: Any, out: Floats | None = None) -> Floats:
-        """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if it can.
+        """The lattice rows of a block, as floating-point integers: a new array, or the top of ``out`` if possible.
 
-        Rows that share a person with m − 1 others are divided by √m, and so is their ball's radius (`stats.units`),
-        unless they are clipped together (`stats.together`).
+        Rows that share a person with m − 1 others are divided by √m, and so is the radius of their ball
+        (`stats.units`), unless they are clipped together (`stats.together`).
         """
         return self.integers_and_squares(block, out)[0]
 
     def integers_and_squares(self, block: Any, out: Floats | None = None) -> tuple[Floats, Floats | None]:
-        """The same, and the squared lengths of lattice rows where they are known by then."""
+        """The same, and the squared norms of lattice rows if they were computed anyway."""
         scale: Any = 1.0 / self.step
         limits: Any = np.float64(LEVELS**2)
         roots = None
@@ -113,7 +113,7 @@ class Lattice:
         return lattice, squared
 
     def clip(self, scaled: Floats, block: Any, limits: Any) -> Floats:
-        """Put lattice rows in place of rows in grid steps, of a block in which every row has one; squared lengths."""
+        """Replace rows in grid steps by lattice rows, in place; each row of the block has one. The squared norms."""
         with np.errstate(over="ignore", invalid="ignore"):
             np.rint(scaled, out=scaled)
             squared = self._shorten(scaled, limits)
@@ -126,9 +126,9 @@ class Lattice:
         return squared
 
     def _shorten(self, lattice: Floats, limits: Any) -> Floats:
-        """Clip rows of integers in place, all at once unless they are few; their squared lengths.
+        """Clip rows of integers in place, all at once unless few are too long; returns their squared norms.
 
-        Rows that are outside even so are not finite, or so long that the sum of their squares need not be exact.
+        Rows that are still outside are not finite, or so long that the sum of their squares may not be exact.
         """
         squared = np.einsum("ij,ij->i", lattice, lattice)
         outside = ~(squared <= limits)
@@ -151,8 +151,8 @@ class Lattice:
         inner = np.maximum(self._inner(np.sqrt(limits)), 0.0)
         lattice *= (inner / np.maximum(np.sqrt(squared), 1.0))[:, None]
         np.rint(lattice, out=lattice)
-        while True:  # by the choice of `inner` the first check passes; the proof rests on the check all the same
-            outside = ~(np.einsum("ij,ij->i", lattice, lattice) <= limits)  # so that NaN cannot pass
+        while True:  # the choice of `inner` makes the first check pass, but the proof uses the check
+            outside = ~(np.einsum("ij,ij->i", lattice, lattice) <= limits)  # written so that NaN fails
             if not outside.any():
                 return lattice
             shorter = np.trunc(lattice[outside] * (1 - 2.0**-12))
@@ -160,7 +160,7 @@ class Lattice:
 
 
 def limits_of(block: UnitBlock, levels: int, n_columns: int) -> Floats:
-    """The squared lengths that rows of people may have, where one row by itself may have so many steps."""
+    """The limits on squared norms of people's rows, if a single row may have a norm of ``levels`` steps."""
     if block.together:
         return block.together[0].squared_limits(levels**2, n_columns)
     return squared_limits(block.sizes, levels**2, n_columns)

@@ -1,6 +1,6 @@
 """Errors of a covariance whose columns were divided by released numbers: deviations, or roots of frequencies.
 
-What columns are divided by has an error of its own. To first order, with z_ij = C_ij/(s_i·s_j),
+The divisors have errors too. To first order, with z_ij = C_ij/(s_i·s_j),
 
     dz_ij = dC_ij/(s_i·s_j) − z_ij·(ds_i/s_i + ds_j/s_j)
 
@@ -22,8 +22,8 @@ def divided_errors(
 ) -> tuple[Floats, Floats]:
     """The divided matrix and draws of its error.
 
-    ``seen`` has the errors ``draws`` (m × d × d), and the centre the errors ``mean`` (m × d; None where the moment is
-    that about 0, whose diagonal tells frequencies). ``roots`` are those of the frequencies of ``indicators``; other
+    ``seen`` has the errors ``draws`` (m × d × d), and the centre has the errors ``mean`` (m × d; None if the moment is
+    about 0 and its diagonal gives the frequencies). ``roots``: square roots of the frequencies of ``indicators``. Other
     columns are divided by their ``deviations``, so that their variances are 1 by definition.
     """
     by = np.where(indicators, roots, deviations)

@@ -1,15 +1,14 @@
-"""Second moments for every radius of a stretch of the grid, in one pass: the radius may be chosen afterwards.
+"""Second moments for every radius of a part of the grid, in one pass: the radius may be chosen afterwards.
 
-Lattice rows no longer than the first radius enter the sum at once. The few that are longer are kept as they are, until
-a radius r is chosen. They are then shortened to the L_r = ⌊L·r/R⌋ grid steps that a row may have, R the lattice's
-radius and L its grid steps, and added. So the sum is that of integer rows, each a function of its own row and r and no
-longer than L_r, and the sensitivities are those of `stats.moments` with L_r in the place of L. How many rows are longer
-than a radius is a sum too, to which a row adds 0 or 1, and no more for a larger radius.
+Lattice rows no longer than the first radius enter the sum at once. The few longer ones are kept unchanged until a
+radius r is chosen. Then they are shortened to L_r = ⌊L·r/R⌋ grid steps, where R is the radius of the lattice and L its
+grid steps, and added. So the sum is over integer rows; each is a function of its own row and r, and no longer than L_r.
+The sensitivities are those of `stats.moments` with L_r in place of L. The number of rows longer than a radius is a sum
+too; a row adds 0 or 1 to it, and no more for a larger radius.
 
-A row that shares a person with m − 1 others comes divided by √m, and so are the grid steps it may have (`stats.units`);
-of the rows of one person only the one that stands for them is counted. Rows that are clipped together
-(`stats.together`) may have the squared length ⌊a·B/S⌋ for every radius, B growing with it; their person counts once, by
-the joint length.
+A row that shares a person with m − 1 others is divided by √m, and so is its limit in grid steps (`stats.units`); of the
+rows of one person only the one that represents them is counted. Rows that are clipped together (`stats.together`) may
+have the squared norm ⌊a·B/S⌋ for every radius, where B grows with it; their person counts once, by the joint norm.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ __all__ = ["NestedMoment", "ShortenedMoment", "levels_of"]
 
 
 def levels_of(radius: float, lattice: Lattice) -> int:
-    """The grid steps of a row of this length, no more than the lattice has."""
+    """The grid steps of a row of this norm, at most those of the lattice."""
     return min(LEVELS, math.floor(LEVELS * (radius / lattice.radius)))
 
 
 class ShortenedMoment(SecondMoment):
-    """Σzzᵀ and Σz over lattice rows shortened to a radius; no larger than the lattice's."""
+    """Σzzᵀ and Σz over lattice rows shortened to a radius, which is at most that of the lattice."""
 
     mostly_whole = True
 
@@ -47,17 +46,17 @@ class ShortenedMoment(SecondMoment):
         return ShortenedMoment(self.lattice, self.radius, self.center_weight)
 
     def _take(self, rows: Floats, block: Any, squares: Floats | None = None) -> None:
-        """The rows, rounded towards 0 where they are shortened, so that they only get shorter."""
+        """Add the rows, rounded towards 0 if they are shortened, so that they only get shorter."""
         limits = _limits(block, self.levels, self.lattice)
         squares = np.einsum("ij,ij->i", rows, rows) if squares is None else squares
         factors = np.where(squares > limits, (np.sqrt(limits) - 1) / np.sqrt(np.maximum(squares, 1.0)), 1.0)
         rows = np.trunc(rows * np.maximum(factors, 0.0)[:, None])
-        short = np.einsum("ij,ij->i", rows, rows) <= limits  # all are; the proof rests on this check
+        short = np.einsum("ij,ij->i", rows, rows) <= limits  # always true; the proof rests on this check
         super()._take(np.where(short[:, None], rows, 0.0), block)
 
 
 class NestedMoment(SecondMoment):
-    """Σzzᵀ and Σz over rows up to the ``first`` radius; the longer ones stand by."""
+    """Σzzᵀ and Σz over rows up to the ``first`` radius; longer rows are kept separately."""
 
     reads_heads = True
     mostly_whole = True
@@ -65,9 +64,9 @@ class NestedMoment(SecondMoment):
     def __init__(self, lattice: Lattice, first: float) -> None:
         super().__init__(lattice, center_weight=1)  # so that rows are summed as well
         self.first = first
-        self.people = 0  # rows, or people, whose lengths are told
-        self._longer: list[tuple[Floats, Any]] = []  # lattice rows, and whose they are
-        self._lengths: list[Floats] = []  # joint lengths of people, where they are more than the first radius
+        self.people = 0  # rows, or people, whose norms are counted
+        self._longer: list[tuple[Floats, Any]] = []  # lattice rows, and the people they belong to
+        self._lengths: list[Floats] = []  # joint norms of people, if they exceed the first radius
 
     def fresh(self) -> NestedMoment:
         return NestedMoment(self.lattice, self.first)
@@ -106,11 +105,11 @@ class NestedMoment(SecondMoment):
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
-        """The number of rows (or people) within each grid radius from the first one on."""
+        """The number of rows (or people) within each grid radius, starting at the first."""
         if self._lengths:
             longer = np.sort(np.concatenate(self._lengths))
             return np.asarray(self.people - len(longer) + np.searchsorted(longer, GRID, side="right"))
-        # z is longer than its limit (L² − s)/m where m·|z|² + s is more than L²: integers below 2^53.
+        # z exceeds its limit (L² − s)/m if m·|z|² + s exceeds L²: integers below 2^53.
         lengths = [np.empty(0)]
         for rows, whose in self._longer:
             squares = np.einsum("ij,ij->i", rows, rows)
@@ -122,7 +121,7 @@ class NestedMoment(SecondMoment):
         return np.asarray(self.people - len(longer) + np.searchsorted(longer, limits, side="right"))
 
     def within(self, radius: float, center_weight: int) -> ShortenedMoment:
-        """The moment of rows shortened to this radius; no smaller than the first, no larger than the lattice's."""
+        """The moment of rows shortened to this radius, between the first radius and that of the lattice."""
         if not self.first <= radius <= self.lattice.radius:
             raise AssertionError("rows up to the first radius are summed as they are")
         moment = ShortenedMoment(self.lattice, radius, center_weight)
@@ -132,7 +131,7 @@ class NestedMoment(SecondMoment):
             self._flush()
         moment._gram.merge(self._gram)
         if moment._sums is not None and self._sums is not None:
-            moment._sums.uncount()  # longer rows were counted when they came
+            moment._sums.uncount()  # longer rows were counted when they were read
             moment._sums.merge(self._sums)
         if moment._whole is not None and self._whole is not None:
             moment._whole.merge(self._whole)
@@ -141,7 +140,7 @@ class NestedMoment(SecondMoment):
 
 
 def _limits(block: Any, levels: int, lattice: Lattice) -> Any:
-    """The squared lengths that rows of a block may have where those of a row by itself may have so many steps."""
+    """The largest squared norms of the rows of a block, if a row that shares no person may have ``levels`` steps."""
     if isinstance(block, UnitBlock):
         return limits_of(block, levels, lattice.n_columns)
     return np.float64(levels**2)

@@ -1,18 +1,18 @@
-"""How to stretch rows for the next moment of signs, from what the looks so far have shown (`stats.refinement`).
+"""How to stretch rows before the next measurement of a moment of signs, from earlier ones (`stats.refinement`).
 
-Known: directions uᵢ with variances λᵢ, the precision of every angle between a wanted direction i and another l, and
-the standard deviation τ of the noise on the next look. Chosen: factors t along the wanted directions. With rows
-stretched by T, noise leaves the angle a precision of
+Known: directions uᵢ with variances λᵢ, the precision of every angle between a wanted direction i and another l, and the
+standard deviation τ of the noise of the next measurement. Chosen: factors t along the wanted directions. With rows
+stretched by T, the next measurement gives the angle a precision of
 
     newsᵢₗ = (tᵢ·(λᵢ − λₗ)/(τ·tr TΣT))²
 
-to first order (one over the trace stands for the gain of `stats.signs.compression`). What is minimised is
+to first order (the reciprocal of the trace approximates the gain of `stats.signs.compression`). What is minimised is
 
     Σᵢ eᵢ/(1 + eᵢ),   eᵢ = Σₗ costᵢₗ/(knownᵢₗ + newsᵢₗ),
 
-costᵢₗ = (λᵢ − λₗ)/λᵢ, the variance that a turn towards l loses. A wanted direction that is only partly known leaks into
-the others, and makes them longer and the trace larger. Rows are stretched only where this promises much, since rows
-that are not elliptical have other axes when stretched.
+with costᵢₗ = (λᵢ − λₗ)/λᵢ, the variance that a rotation towards l loses. If a wanted direction is only partly known,
+its unresolved part makes the other directions longer and the trace larger. Rows are stretched only if a large
+improvement is predicted, since rows that are not elliptical have other axes after stretching.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from dpeigen.stats.signs import compression, stretches
 
 __all__ = ["choose_stretch", "predicted_variance"]
 
-_WORTH = 0.5  # of the squared error: stretched rows must promise less than this
-_RESOLVED = 0.75  # rows are stretched along a wanted direction when so much of it has been found
-_MOST_FACTOR = 3.0  # its logarithm
+_WORTH = 0.5  # the predicted squared error with stretched rows must be below this fraction of that without
+_RESOLVED = 0.75  # rows are stretched along a wanted direction if this fraction of it has been found
+_MOST_FACTOR = 3.0  # the largest factor, as a logarithm
 
 
 def choose_stretch(model: SignModel | None, deviation: float, d: int) -> tuple[Floats, Floats]:
-    """(directions, factors) for the rows of the next look, with noise of this deviation.
+    """(directions, factors) for the rows of the next measurement, with noise of this deviation.
 
-    None of them at the first look, and where stretching does not promise to pay.
+    Both are empty for the first measurement, and if stretching is not predicted to help.
     """
     none = np.zeros((0, d)), np.zeros(0)
     if model is None or not len(model.directions):
@@ -48,13 +48,13 @@ def choose_stretch(model: SignModel | None, deviation: float, d: int) -> tuple[F
 
 @dataclass(frozen=True)
 class _Outlook:
-    """What is known of the angles between the wanted directions (rows) and the others (columns; the rest is the last).
+    """What is known about angles between the wanted directions (rows) and the others (columns; the rest is the last).
 
-    ``found``: which share of each wanted direction has been found (cos² of its turn). ``seen``: mean squares of rows
-    along the wanted axes as they were found; ``seen_beside``: along all others together.
+    ``found``: the fraction of each wanted direction that was found (cos² of its angle error). ``seen``: mean squares of
+    rows along the estimated wanted axes; ``seen_beside``: along all others together.
     """
 
-    variances: Floats  # of the wanted
+    variances: Floats  # of the wanted directions
     known: Floats
     sharpness: Floats  # ((λᵢ − λₗ)/τ)²
     costs: Floats
@@ -70,7 +70,7 @@ class _Outlook:
         known = model.precision[:k, k:] * gaps**2
         repeats = np.append(np.ones(j - k), m)
         with np.errstate(divide="ignore", invalid="ignore"):
-            turned = repeats / known  # sin² of wanted directions towards others
+            turned = repeats / known  # sin² of the angle errors of wanted directions towards others
             turned = np.where(np.isfinite(turned), turned, 1e9)
         turned = turned / (1 + turned.sum(axis=1, keepdims=True))
         leaked = turned * gaps
@@ -82,7 +82,7 @@ class _Outlook:
         return cls(variances[:k], known, (gaps / deviation) ** 2, costs, found, seen[:k], float(seen[k:].sum()))
 
     def errors(self, squares: Floats, known: Floats | float, found: Floats | float) -> tuple[Floats, Floats]:
-        """(eᵢ when rows are stretched by roots of ``squares``, and −∂eᵢ/∂ log news)."""
+        """eᵢ if rows are stretched by the square roots of ``squares``, and −∂eᵢ/∂ log news."""
         news = found * squares[:, None] * self.sharpness / (float(squares @ self.seen) + self.seen_beside) ** 2
         total = np.maximum(known + news, 1e-300)
         left = self.costs / total
@@ -99,7 +99,7 @@ class _Outlook:
 
 
 def _best_factors(model: SignModel, deviation: float) -> Floats:
-    """t for the wanted directions; ones where no stretch is worth it."""
+    """t for the wanted directions; ones if stretching is not worthwhile."""
     outlook, m, k = _Outlook.of(model, deviation), model.others, model.wanted
     # No direction becomes shorter than the rest, and none is stretched before it is resolved.
     least = 0.5 * np.log(0.2 * min(1.0, m / len(model.directions)) / outlook.variances)
@@ -113,17 +113,17 @@ def _best_factors(model: SignModel, deviation: float) -> Floats:
         ),
         key=lambda result: float(result.fun),
     )
-    # Judged by what the next look tells alone.
+    # Compared by the information of the next measurement alone.
     stretched = outlook.errors(np.exp(2 * best.x), 0.0, outlook.found)[0]
     plain = outlook.errors(np.ones(k), 0.0, 1.0)[0]
     return np.exp(best.x) if stretched.sum() < _WORTH * plain.sum() else np.ones(k)
 
 
 def predicted_variance(looks: int, noise: float, signal: float, d: int, k: int) -> float:
-    """The variance of an angle, from noise alone, after so many looks at k variances ``signal`` and others of 1.
+    """The variance of an angle due to noise after ``looks`` measurements, for k variances ``signal`` and others of 1.
 
-    ``noise``: the deviation of an entry of a mean sign moment that is given the whole budget, of which each look has
-    an equal share. What an earlier one has got wrong leaks into the other directions and makes them noisier.
+    ``noise``: the deviation of an entry of a mean sign moment with the whole budget; each measurement has an equal
+    share. Errors of an earlier measurement add noise to the other directions.
     """
     precision, m = 0.0, d - k
     plain = _angle_gain(signal, 0.0, 1.0, m, k)
@@ -138,6 +138,6 @@ def predicted_variance(looks: int, noise: float, signal: float, d: int, k: int) 
 
 
 def _angle_gain(signal: float, leak: float, factor: float, m: int, k: int) -> float:
-    """∂φᵢₗ of an angle: c·t·(λ − 1), beside others of variance 1 + leak."""
+    """∂φᵢₗ of an angle: c·t·(λ − 1), if the others have variance 1 + leak."""
     _, c = compression(np.array([signal * factor**2]), 1 + leak, m, repeats=k)
     return float(c[0, -1]) * factor * (signal - 1)

@@ -1,8 +1,8 @@
-"""Sums of bounded signs of differences over pairs of rows: ξ, the tiles, the near pairs, and the rounding allowance.
+"""Sums of bounded signs of differences over pairs of rows: ξ, tiles of pairs, near pairs, and the rounding allowance.
 
-No loop over pairs: with weights ω = ξ²/|x − y|² the sum of g·gᵀ is XᵀLX, L the Laplacian of the weights, which is two
-matrix products for each tile of pairs. That identity cancels where two rows are much nearer to each other than to the
-centre of the data, so such pairs (and rows of absurd size) are summed from their differences instead.
+There is no loop over pairs. With weights ω = ξ²/|x − y|² the sum of g·gᵀ is XᵀLX, where L is the Laplacian of the
+weights: two matrix products for each tile of pairs. That identity suffers from cancellation if two rows are much nearer
+to each other than to the centre of the data, so such pairs (and extremely long rows) are summed from their differences.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 Scale = Callable[[Floats], ArrayLike]
 _TILE = 256  # rows: a tile of weights is half a MiB
 _GROUPS = 16  # partial sums, added in a fixed order whatever the number of threads
-_NEAR = 2.0**-8  # pairs nearer than this share of |x|² + |y|² are summed from differences
+_NEAR = 2.0**-8  # pairs with a squared distance below this fraction of |x|² + |y|² are summed from differences
 _TINY, _HUGE = 2.0**-600, 2.0**200  # squared distances and entries, in units of the data's spread
 _DIRECT = 4096  # pairs at a time
 SMALLEST_FLOAT = float(np.nextafter(0.0, 1.0))
@@ -51,8 +51,8 @@ class Transform:
     """ξ, and its bound b (``radius``).
 
     "spherical": 1. "winsorized": min(b, s). "redescending": min(1, (c/s)⁴) with b = 1, and
-    "winsorized-redescending": min(s, c·(c/s)⁴) with b = c, for a cutoff c: rows (or differences) far beyond it count
-    next to nothing. "custom": a function of s, cut off at b.
+    "winsorized-redescending": min(s, c·(c/s)⁴) with b = c, for a cutoff c: rows (or differences) far beyond it have
+    almost no weight. "custom": a function of s, clipped to b.
     """
 
     kind: Literal["spherical", "winsorized", "redescending", "winsorized-redescending", "custom"] = "spherical"
@@ -62,7 +62,7 @@ class Transform:
 
     @classmethod
     def of(cls, transform: str | Scale, radius: float | None, owner: str) -> Transform:
-        """The transform of a name or a function, checked. A function without a bound has radius infinity."""
+        """The transform for a name or a function, checked. A function without a bound has radius infinity."""
         if radius is not None:
             radius = check_positive("radius", radius, owner)
             if not 1 / LARGEST_FACT <= radius <= LARGEST_FACT:
@@ -114,29 +114,29 @@ class Transform:
 
     @property
     def unit(self) -> float:
-        """What sums in units of b² are multiplied by to be in the data's."""
+        """The factor that converts sums in units of b² to the data's units."""
         return 1.0 if math.isinf(self.radius) else self.radius**2
 
 
 def redescending(cutoff: float) -> Transform:
-    """ξ(s) = min(1, (c/s)⁴): signs of what is not longer than the cutoff, and ever less of what is."""
+    """ξ(s) = min(1, (c/s)⁴): signs up to the cutoff, with decreasing weight beyond it."""
     return Transform("redescending", 1.0, cutoff=cutoff)
 
 
 def winsorized_redescending(cutoff: float) -> Transform:
-    """ξ(s) = min(s, c·(c/s)⁴): what is not longer than the cutoff as it is, and ever less of what is."""
+    """ξ(s) = min(s, c·(c/s)⁴): unchanged up to the cutoff, with decreasing weight beyond it."""
     return Transform("winsorized-redescending", cutoff, cutoff=cutoff)
 
 
 class Tabulated:
-    """A function of one's own, looked up in a table of its values at public points, and linear between them.
+    """A custom function, tabulated at public points and interpolated linearly between them.
 
-    The function never sees a distance of the data: it may depend on the other entries of its argument, keep a state or
-    raise, and what it does at a distance still depends on that distance alone. A relative change ρ of the distance
+    The function never sees a distance of the data. Even if it depends on the other entries of its argument, keeps a
+    state or raises, the value used at a distance depends on that distance alone. A relative change ρ of the distance
     changes the value by at most 2^9·ρ of its bound.
     """
 
-    _CELLS = 256  # in an octave
+    _CELLS = 256  # per octave
 
     def __init__(self, function: Scale, bound: float) -> None:
         octaves, cells = np.arange(-1074, 1025), np.arange(self._CELLS) / self._CELLS
@@ -148,7 +148,7 @@ class Tabulated:
         bounded = np.nan_to_num(np.clip(np.broadcast_to(values, points.shape), 0.0, bound), nan=0.0)
         self._values = np.append(bounded, bounded[-1])
 
-    def __eq__(self, other: object) -> bool:  # a copy back from another process is the same table
+    def __eq__(self, other: object) -> bool:  # a copy from another process is equal
         return isinstance(other, Tabulated) and np.array_equal(self._values, other._values)
 
     __hash__ = None  # type: ignore[assignment]
@@ -164,7 +164,7 @@ class Tabulated:
 
 
 def pairs_per_row(rows: int, design: int | None) -> int:
-    """The most pairs that one of so many rows is in; ``design`` None for all pairs."""
+    """The most pairs that one of ``rows`` rows is in; ``design``: None for all pairs."""
     return rows - 1 if design is None or 2 * design >= rows - 1 else 2 * design
 
 
@@ -173,14 +173,14 @@ def n_pairs(rows: int, design: int | None) -> int:
 
 
 def allowance(rows: int, n_features: int, design: int | None = None, *, steepness: float = 0.0) -> float:
-    """How far the computed mean is from the exact one at most, in Frobenius norm and units of b², for any data.
+    """A bound on the error of the computed mean, in Frobenius norm and units of b², for any data.
 
-    u = 2^−53. A pair in a tile has |x|² + |y|² ≤ 2^8·D, D = |x − y|²; its D, computed as |x|² + |y|² − 2x·y with d + 2
-    terms, is off by at most 2(d + 4)u·2^8·D, and its weight by 1 + ``steepness`` times as much (`Transform.steepness`).
-    The products and sums with the weight add at most depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u, depth the most additions
-    that one product goes through: below 2^11 in BLAS calls, then tiles and groups. Subtracting the centre turns a
-    difference by at most 2^6·u. Pairs summed from differences are off by (d + 8)u and go through 2^12 additions and as
-    many as there are chunks. All is doubled for second-order terms.
+    u = 2^−53. A pair in a tile has |x|² + |y|² ≤ 2^8·D, D = |x − y|². D is computed as |x|² + |y|² − 2x·y with d + 2
+    terms; its error is at most 2(d + 4)u·2^8·D, and that of its weight 1 + ``steepness`` times as much
+    (`Transform.steepness`). The products and sums with the weight add at most depth·u·ω·(|x| + |y|)² ≤ 2^9·depth·u,
+    where depth is the most additions that one product takes part in: below 2^11 in BLAS calls, then tiles and groups.
+    Subtracting the centre rotates a difference by at most 2^6·u. Pairs summed from differences have an error of
+    (d + 8)u and take part in 2^12 additions plus one per chunk. Everything is doubled for second-order terms.
     """
     pairs = n_pairs(rows, design)
     reach = pairs_per_row(rows, design)
@@ -227,7 +227,7 @@ class _PairSum:
         self.tile = min(_tile(pairs_per_row(n, design)), n)
         self.starts = list(range(0, n, self.tile))
         center, self.exponent = _center_and_exponent(raw)
-        # Columns: the rows, ones, squared norms. Rows of absurd size get norm NaN, which no comparison lets pass.
+        # Columns: the rows, ones, squared norms. Extremely long rows get norm NaN, which fails every comparison.
         self.rows = np.zeros((n, d + 2))
         for start in range(0, n, 2**12):
             y = np.ldexp(raw[start : start + 2**12] - center, -self.exponent)
@@ -276,7 +276,7 @@ class _PairSum:
         total += here[:, :d].T @ pulled[:, :d]
 
     def _inside(self, start: int, stop: int, first: int, end: int) -> NDArray[np.bool_] | None:
-        """Which pairs of the tile belong to the design; None for all."""
+        """Which pairs of the tile are in the design; None if all are."""
         if first >= stop and end - 1 - start <= self.band:
             return None
         lag = np.arange(first, end)[None, :] - np.arange(start, stop)[:, None]
@@ -284,7 +284,7 @@ class _PairSum:
 
     def _near(self, squared: Floats, norms: Floats, others: Floats) -> NDArray[np.bool_]:
         """Which pairs of the tile are to be summed from their differences."""
-        if squared.min() > max(_NEAR * (norms.max() + others.max()), _TINY):  # NaN says no
+        if squared.min() > max(_NEAR * (norms.max() + others.max()), _TINY):  # False for NaN
             return np.zeros((1, 1), dtype=bool)
         return np.asarray(~(squared > np.maximum(_NEAR * (norms[:, None] + others[None, :]), _TINY)))
 
@@ -319,7 +319,7 @@ class _NearPairs:
         self.count = 0
 
     def add(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> None:
-        """Take pairs."""
+        """Add pairs."""
         self.waiting.append((i, j))
         self.count += len(i)
         if self.count >= _DIRECT:
@@ -337,7 +337,7 @@ class _NearPairs:
         return self.total
 
     def _signs(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Floats:
-        """g/b of pairs, as columns. Powers of two keep every size of row in range."""
+        """g/b of pairs, as columns. Scaling by powers of two avoids overflow for rows of any size."""
         difference = self.raw[i].T - self.raw[j].T
         wide = ~np.isfinite(difference).all(axis=0)
         if wide.any():
@@ -353,7 +353,7 @@ class _NearPairs:
 def _center_and_exponent(rows: Floats) -> tuple[Floats, int]:
     """A centre and the power of two of the spread: medians of at most 1,001 rows.
 
-    They only decide how accurately tiles are summed and how many pairs are summed from differences.
+    They only affect the accuracy of the tiles and how many pairs are summed from differences.
     """
     some = rows[:: max(1, -(-len(rows) // 1001))]
     some = some[: (len(some) - 1) // 2 * 2 + 1]  # an odd number: the median is one of them

@@ -1,12 +1,12 @@
-"""Products of integer matrices held in doubles, exact to the last bit, by BLAS where this machine's BLAS is exact.
+"""Products of integer matrices held in doubles, exact to the last bit, by BLAS if this machine's BLAS is exact.
 
-All proofs of sensitivity rest on sums of products of integers below 2^53 that come out exactly. A BLAS that forms each
-entry as a sum of products in double precision, in any order, with or without fused multiply-add, does that. One that
-saves time with half-sized numbers, with products of sums of blocks (Strassen), or with fewer bits does not. So the
-first product of a process is preceded by a test of the kernels (`blas_is_exact`): integers whose sums fill all 53
-bits, in the shapes that are used here, are compared with integer arithmetic. Where a sum is off, products are taken in
-64-bit integers instead, which NumPy does without BLAS: exact and many times slower, and a warning says so. Methods
-whose proof is about sums of other numbers (`stats.pairs`) are refused then.
+All proofs of sensitivity rest on exact sums of products of integers below 2^53. A BLAS that computes each entry as a
+sum of products in double precision, in any order, with or without fused multiply-add, is exact for these. One that
+saves time with half-sized numbers, with products of sums of blocks (Strassen), or with fewer bits is not. So the first
+product of a process is preceded by a test of the kernels (`blas_is_exact`): integers whose sums use all 53 bits, in the
+shapes that are used here, are compared with integer arithmetic. If a sum is wrong, products are computed in 64-bit
+integers instead, which NumPy does without BLAS: exact and many times slower, and a warning says so. Methods whose proof
+is about sums of other numbers (`stats.pairs`) are then refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def single_is_precise() -> bool:
 
 
 def precise_in_single(product: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float32]]) -> bool:
-    """Whether a product keeps 24-bit integers, each of which it meets once in a sum, in the shapes that are used."""
+    """Whether a product keeps 24-bit integers, each of which occurs once in a sum, in the shapes that are used."""
     for rows, columns in ((1, 1), (7, 30), (130, 100), (656, 100)):
         integers = _wide_integers((columns, columns), 32, 3).astype(np.int64)
         wide = (integers % 2**24 | 1).astype(np.float32)  # 24 bits, the last of them set
@@ -92,25 +92,25 @@ def exact_in_single(left: NDArray[np.float32], right: NDArray[np.float32]) -> ND
 
 @cache
 def single_is_exact() -> bool:
-    """Whether sums of products of integers in single precision fill its 24 bits; run once in each process."""
+    """Whether sums of products of integers in single precision are exact up to 24 bits; run once in each process."""
     return single_is_precise() and passes(np.matmul, np.float32)
 
 
 def check_blas(method: str) -> None:
-    """Refuse a method whose proof is about sums of products in doubles that are no integers."""
+    """Refuse a method whose proof is about sums of products of doubles that are not integers."""
     if not blas_is_exact():
         raise RuntimeError(f"method={method!r} cannot be used. {_INEXACT} {_REMEDY} Nothing was spent.")
 
 
 def passes(product: Callable[[Any, Any], Any], kind: type[np.floating[Any]] = np.float64) -> bool:
-    """Whether a product of matrices is exact for integers whose sums fill the bits of a number, in many shapes."""
+    """Whether a product of matrices is exact for integers whose sums use all bits of a number, in many shapes."""
     bits = np.finfo(kind).nmant + 1
     for rows, columns, depth in _SHAPES:
         left = _wide_integers((rows, depth), depth, 1, bits).astype(kind)
         right = _wide_integers((depth, columns), depth, 2, bits).astype(kind)
         pairs = [
             (left, right),
-            (right.T, right),  # NumPy has a kernel of its own for this
+            (right.T, right),  # NumPy has a separate kernel for this
             (np.ones((1, depth), kind), right),
             (right.T[:, ::-1], left.T[::-1]),  # with strides
         ]
@@ -120,7 +120,7 @@ def passes(product: Callable[[Any, Any], Any], kind: type[np.floating[Any]] = np
 
 
 def _wide_integers(shape: tuple[int, int], depth: int, salt: int, bits: int = _BITS) -> Floats:
-    """Integers with many ones in their bits, as large as sums of ``depth`` products below 2^bits allow; none random."""
+    """Integers with many ones in their bits, as large as sums of ``depth`` products below 2^bits allow; not random."""
     largest = math.isqrt(2**bits // depth)
     numbers = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape) + salt
     small = (numbers * 0x9E3779B1 + salt * 0x85EBCA6B) % max(1, largest // 8)

@@ -1,7 +1,7 @@
 """Second moments of rows as they are: no bound, no lattice, plain floating point.
 
-For methods whose guarantee rests on a model of the data and not on bounded rows. There is no sensitivity to state: one
-row can move the sum as far as it likes.
+For methods whose guarantee depends on a model of the data instead of bounded rows. The sensitivity is unbounded: one
+row can change the sum by any amount.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dpeigen.stats.moments import chunk_rows
 
 __all__ = ["LARGEST_ENTRY", "RawMoment"]
 
-LARGEST_ENTRY = 1e140  # squares of what is longer would overflow
+LARGEST_ENTRY = 1e140  # squares of larger entries would overflow
 
 
 class RawMoment(Statistic):
-    """Σxxᵀ of framed rows, their number, and the length of the longest."""
+    """Σxxᵀ of framed rows, their number, and the norm of the longest."""
 
     def __init__(self, frame: RowView) -> None:
         self.frame = frame

@@ -1,4 +1,4 @@
-"""What a direction drawn from exp(c·uᵀCu) loses, and how far a covariance put together from such draws can be off.
+"""Error bounds for a direction drawn from exp(c·uᵀCu), and for a covariance built from such draws.
 
 Lemmas 5 and 6 and Theorem 2 of Amin et al. 2019 with every constant stated. Let C ⪰ 0 have m columns and the largest
 eigenvalue λ, and let u be drawn from the density ∝ exp(c·uᵀCu) on the sphere.
@@ -12,13 +12,14 @@ the law Beta(a, ½), a = (m − 1)/2. Its density is at least t^{a−1}/B(a, ½)
 P the regularised incomplete gamma function. With L(m, x) the smaller of the two logarithms of the inverse,
 λ − uᵀCu ≤ (ln(1/β) + L(m, cλ))/c with probability 1 − β. L grows as a·ln x: the rate of the printed lemma.
 
-**All draws.** Let θ₁..θ_d be orthonormal, drawn one after the other on what the ones before leave (those that are not
-drawn: the eigenvectors of what is left), and v₁..v_d the values that the covariance is rebuilt with. As in Lemma 6,
+**All draws.** Let θ₁..θ_d be orthonormal, each drawn on the orthogonal complement of the earlier ones (those that are
+not drawn are the eigenvectors on the complement of the drawn ones), and let the covariance be rebuilt with the values
+v₁..v_d. As in Lemma 6,
 
     ‖C − Σvᵢθᵢθᵢᵀ‖_F ≤ √(2Σλᵢ(λᵢ − θᵢᵀCθᵢ)) + ‖λ − v‖.
 
-The largest eigenvalue of what is left is at least λᵢ (interlacing) and at most λ₁, so λᵢ − θᵢᵀCθᵢ is at most what the
-draw loses, and at most λᵢ; and at most 0 where nothing was drawn. ∎
+The largest eigenvalue on the complement is at least λᵢ (interlacing) and at most λ₁, so λᵢ − θᵢᵀCθᵢ is at most the loss
+of the draw, and at most λᵢ; it is at most 0 where nothing was drawn. ∎
 
 >>> round(direction_loss(6, top=1000.0, concentration=0.25, failure=0.05), 1)
 66.7
@@ -37,7 +38,7 @@ __all__ = ["direction_loss", "sampled_error"]
 
 
 def direction_loss(m: int, top: float, concentration: float, failure: float) -> float:
-    """λ − uᵀCu of a draw in m columns is at most this, but for the probability ``failure``; never more than λ."""
+    """A bound on λ − uᵀCu of a draw in m columns, exceeded with at most probability ``failure``; at most λ."""
     if m == 1 or top <= 0:
         return 0.0
     if concentration <= 0:
@@ -57,11 +58,11 @@ def _log_inverse_mean(m: int, x: float) -> float:
 def sampled_error(
     noisy: Floats, off: float, rebuilt: Floats, concentrations: Floats, trace: float, failure: float
 ) -> float:
-    """A bound on ‖C − Σvᵢθᵢθᵢᵀ‖ from released numbers, but for the probability ``failure`` of the draws.
+    """A bound on ‖C − Σvᵢθᵢθᵢᵀ‖ from released numbers, exceeded with at most probability ``failure`` of the draws.
 
-    ``noisy``: the eigenvalues of C, decreasing before noise of at most ``off`` each. ``rebuilt``: v, in the order of
-    the draws. ``concentrations`` of the draws; 0 where a direction is determined. ``trace``: C has no larger one.
-    It is a bound in the Frobenius norm, or, where that is less, in the spectral norm: that of C and of Ĉ, both ⪰ 0.
+    ``noisy``: the decreasing eigenvalues of C, with noise of at most ``off`` each. ``rebuilt``: v, in the order of the
+    draws. ``concentrations``: of the draws; 0 where a direction is determined. ``trace``: an upper bound on that of C.
+    The result is the smaller of a bound in the Frobenius norm and one in the spectral norm (that of C and Ĉ, both ⪰ 0).
     """
     d, drawn = len(noisy), int(np.count_nonzero(concentrations))
     most = np.clip(noisy + off, 0.0, trace / np.arange(1, d + 1))  # λᵢ is at most the mean of the first i

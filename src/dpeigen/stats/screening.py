@@ -1,19 +1,19 @@
-"""Columns that a sparse principal subspace cannot use, found before it is computed.
+"""Screening: columns that no sparse principal subspace uses are found before it is computed.
 
 Fantope projection and selection maximises ⟨S, X⟩ − λ‖X‖₁ over 0 ⪯ X ⪯ I, tr X = k (`stats.fantope`). Link i and j
-where |Sᵢⱼ| > λ, and call the connected parts of that graph C.
+if |Sᵢⱼ| > λ, and let C be the connected parts of that graph.
 
 *Parts separate.* Setting the entries of X between parts to 0 keeps X in the Fantope (it is an average of X over sign
-changes of whole parts) and never lowers the objective, as |Sᵢⱼ| ≤ λ there. So the maximum is that of Σ_C f_C(k_C)
-over shares k_C ≥ 0 that add up to k, f_C the same problem on part C. Every f_C is concave, and f_C(t) = t·f_C(1) for
-t ≤ 1, where X ⪯ I says nothing more than the trace does.
+changes of whole parts) and never lowers the objective, because |Sᵢⱼ| ≤ λ there. So the maximum is that of Σ_C f_C(k_C)
+over k_C ≥ 0 that add up to k, where f_C is the maximum of the same problem on part C. Every f_C is concave, and f_C(t)
+= t·f_C(1) for t ≤ 1, because X ⪯ I then follows from the trace.
 
-*Parts that get no share.* Let a_C = maxᵢ Sᵢᵢ − λ over the columns of C and b_C the largest eigenvalue of the matrix
+*Parts that are not used.* Let a_C = maxᵢ Sᵢᵢ − λ over the columns of C and b_C the largest eigenvalue of the matrix
 with Sᵢᵢ − λ on the diagonal and sign(Sᵢⱼ)·max(|Sᵢⱼ| − λ, 0) off it. Then a_C ≤ f_C(1) ≤ b_C: the first by X = eᵢeᵢᵀ,
-the second because ⟨S, X⟩ − λ‖X‖₁ ≤ ⟨S − Z, X⟩ for every Z with |Zᵢⱼ| ≤ λ. Let θ be the (k + 1)-th largest a_C. Of the
-k + 1 parts with a_C ≥ θ one has a share below 1, and gains at least θ for each unit that it is given; a part with b_C
-< θ loses at most b_C. So in every solution it has no share, and X is 0 there. With at most k parts nothing is left
-out.
+the second because ⟨S, X⟩ − λ‖X‖₁ ≤ ⟨S − Z, X⟩ for every Z with |Zᵢⱼ| ≤ λ. Let θ be the (k + 1)-th largest a_C. One of
+the k + 1 parts with a_C ≥ θ has k_C < 1, and gains at least θ for each unit that is moved to it. A part with b_C < θ
+loses at most b_C per unit. So in every solution that part has k_C = 0, and X is 0 there. With at most k parts nothing
+is left out.
 
 >>> kept_columns(np.diag([3.0, 2.0, 1.0, 0.5]), 1, 0.1)
 (array([], dtype=int64), array([0, 1]))
@@ -35,7 +35,7 @@ Columns = NDArray[np.intp]
 
 
 def kept_columns(matrix: Floats, k: int, penalty: float) -> tuple[Columns, Columns]:
-    """Columns in parts of two or more, and single ones, without those that no solution uses."""
+    """Columns in parts of two or more, and single columns, without those that no solution uses."""
     links = np.abs(matrix) > penalty
     np.fill_diagonal(links, False)
     linked = np.flatnonzero(links.any(axis=1))
@@ -53,7 +53,7 @@ def kept_columns(matrix: Floats, k: int, penalty: float) -> tuple[Columns, Colum
 
 
 def _may_gain(block: Floats, penalty: float, theta: float) -> bool:
-    """Whether b_C ≥ θ, with a margin for rounding; by Gershgorin's bound first, which needs no eigenvalue."""
+    """Whether b_C ≥ θ, with a margin for rounding. Gershgorin's bound is tried first, since it needs no eigenvalue."""
     diagonal = np.diag(block) - penalty
     off = np.sign(block) * np.maximum(np.abs(block) - penalty, 0.0)
     np.fill_diagonal(off, 0.0)

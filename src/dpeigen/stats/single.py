@@ -1,12 +1,12 @@
 """Framed rows in single precision, for tables that are in single precision as a whole.
 
-Rounding a framed entry to 24 bits is elementwise, so the image of a row still depends on that row alone, and nothing is
-proven about how precise it is. But two neighbouring tables must be rounded alike. The type of an array is public, like
-its number of columns. That of a block, a list of rows or a data frame may follow from one value in it: a word, a
+Rounding a framed entry to 24 bits is elementwise, so the image of a row still depends on that row alone, and no proof
+depends on its precision. But two neighbouring tables must be rounded in the same way. The type of an array is public,
+like its number of columns. That of a block, a list of rows or a data frame may depend on one value in it: a word, a
 missing cell or a number in double precision. So only rows that are marked as `SingleRows`, a whole array at a time, are
 framed like this. It takes half the time.
 
-A centre far from 0 is taken off in two parts, so that it costs no precision that the rows have.
+A centre far from 0 is subtracted in two parts, so that no precision of the rows is lost.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dpeigen._types import Floats
 __all__ = ["FiniteRows", "FiniteSingleRows", "SingleRows", "Steps", "known", "single_steps"]
 
 Steps = list[tuple[np.ufunc, NDArray[Any]]]
-_LARGEST = 2.0**100  # of facts, and one over the least: far from where single precision ends
-_NOTHING = 2.0**-22  # of the largest entry, or of one unit: what may be left out of a centre
-_COARSE = 2.0**-8  # of the largest entry: where the ends of the box are off by more, single precision is too coarse
-_TRIES = 3  # steps of single precision that an end of the box may have to be moved by
+_LARGEST = 2.0**100  # limit for facts, and one over the least: far from the limits of single precision
+_NOTHING = 2.0**-22  # of the largest entry, or of one unit: the most that may be left out of a centre
+_COARSE = 2.0**-8  # of the largest entry: if the ends of the box are off by more, single precision is too coarse
+_TRIES = 3  # steps of single precision by which an end of the box may have to be moved
 
 
 class FiniteRows(np.ndarray[Any, np.dtype[Any]]):
-    """Rows in memory that were looked at before, all of them, and had no hole: nobody has to look again."""
+    """Rows in memory that were all checked before and have no missing cells, so that they are not checked again."""
 
 
 class SingleRows(np.ndarray[Any, np.dtype[Any]]):
@@ -37,11 +37,11 @@ class SingleRows(np.ndarray[Any, np.dtype[Any]]):
 
 
 class FiniteSingleRows(FiniteRows, SingleRows):
-    """Both."""
+    """Rows that are both."""
 
 
 def known(rows: NDArray[Any], *, finite: bool, single: bool = True) -> NDArray[Any]:
-    """All rows of a table in memory, or some of them, marked; ``finite``: all of them were looked at.
+    """All rows of a table in memory, or some of them, marked; ``finite``: all of them were checked.
 
     ``single``: the type of the table is public.
     """
@@ -53,9 +53,9 @@ def known(rows: NDArray[Any], *, finite: bool, single: bool = True) -> NDArray[A
 def single_steps(
     center: Floats | None, weights: Floats | None, box: tuple[Floats, Floats] | None, limit: float
 ) -> Steps | None:
-    """The steps of a frame in single precision; None where that does not hold its facts, or hardly.
+    """The steps of a frame in single precision; None if its facts do not fit, or barely, in single precision.
 
-    With a box no entry comes out larger than ``limit``, in single precision too.
+    With a box no entry exceeds ``limit``, in single precision too.
     """
     if weights is None:
         return None
@@ -74,7 +74,7 @@ def single_steps(
     for end in box:
         found, image = _within(end, near, moved, limit)
         exact = np.clip((end - whole) * weights, -limit, limit)
-        held = np.abs(end) <= _LARGEST  # a box that is wider than single precision reaches is none
+        held = np.abs(end) <= _LARGEST  # a box wider than the range of single precision has no effect
         if found is None or (held & ~(np.abs(image - exact) <= _COARSE * limit)).any():
             return None
         ends.append(found)
@@ -89,7 +89,7 @@ def _moderate(weights: Floats) -> bool:
 def _within(
     end: Floats, center: NDArray[np.float32], steps: Steps, limit: float
 ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32]]:
-    """An end of the box, moved towards the centre until its image is no larger than the limit, and the image."""
+    """An end of the box, moved towards the centre until its image is within the limit, and the image."""
     with np.errstate(over="ignore"):
         found = image = end.astype(np.float32)
         for _ in range(_TRIES):

@@ -1,13 +1,13 @@
-"""Noisy counts of cells made into a density: as smooth as the noise asks for, nowhere negative, with the right total.
+"""A density from noisy counts of cells: as smooth as the noise requires, not negative, and with the right total.
 
-All of it is a function of released numbers and public ones. Counts are smoothed by a Gaussian kernel that is reflected
-at the edges, which keeps their total. Its width minimises Mallows' estimate of the squared error
+All of it is a function of released and public numbers. Counts are smoothed by a Gaussian kernel that is reflected at
+the edges, which keeps their total. Its width minimises Mallows' estimate of the squared error
 
     ‖Sy − y‖² + 2·v·tr S,   v = variance of the noise + mean count (the variance of sampling),
 
-so that strong noise or few rows give a wide kernel, and many rows none. Cells below 0 are set to 0 while all others
-are lowered by the same amount (the nearest point with the given total), so the total is not biased upwards as it would
-be if negative cells were just cut off.
+so that strong noise or few rows give a wide kernel, and many rows none. Negative cells are set to 0 and all others are
+lowered by the same amount (the nearest point with the given total). Setting negative cells to 0 alone would bias the
+total upwards.
 
 >>> smooth(np.array([[90.0, -10.0], [0.0, 0.0]]), noise_variance=0.0, total=80.0).round().tolist()
 [[80.0, 0.0], [0.0, 0.0]]
@@ -25,7 +25,7 @@ _WIDTHS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 2.8, 3.4
 
 
 def smooth(counts: Floats, noise_variance: float, total: float) -> Floats:
-    """The density, in rows for each cell, of a square of noisy counts."""
+    """The density, in rows per cell, from a square array of noisy counts."""
     if total <= 0:
         return np.zeros_like(counts)
     variance = noise_variance + total / counts.size

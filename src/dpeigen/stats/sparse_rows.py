@@ -1,9 +1,9 @@
-"""Lattice rows of sparse rows: the same integers as those of the dense rows, without the zeros.
+"""Lattice rows of sparse rows: the same integers as for dense rows, without the zeros.
 
-Where 0 has the image 0 (no centre is subtracted, and a box holds 0), the lattice's image of a sparse row is sparse:
-every stored entry is weighted, clipped and rounded by itself, and the length of a row is a sum over its stored entries.
-The arithmetic is that of `stats.lattice`, entry by entry, so the integers are the same, and so are their exact sums.
-Rows that are not finite, or so long that their squares are not summed exactly, are made dense and left to the lattice.
+If 0 has the image 0 (no centre is subtracted, and the box contains 0), the lattice row of a sparse row is sparse: every
+stored entry is weighted, clipped and rounded separately, and the norm of a row is a sum over its stored entries. The
+arithmetic is that of `stats.lattice`, entry by entry, so the integers and their exact sums are the same. Rows that are
+not finite, or so long that their squares are not summed exactly, are made dense and processed by the lattice.
 
 The time depends on the number of stored entries, that is, on the data; see SECURITY.md.
 """
@@ -24,11 +24,11 @@ from dpeigen.stats.products import exact_product
 
 __all__ = ["SparseRows", "keeps_zeros", "sparse_gram"]
 
-_DENSE_NUMBERS = 2**20  # of rows that are made dense at a time
+_DENSE_NUMBERS = 2**20  # the most numbers in rows that are made dense at a time
 
 
 class SparseRows:
-    """A block of rows of a CSR matrix without repeated entries; for anything that needs dense rows it is an array.
+    """A block of rows of a CSR matrix without repeated entries. Code that needs dense rows can use it as an array.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SparseRows:
 
 
 def keeps_zeros(lattice: Lattice) -> bool:
-    """Whether a lattice leaves cells of 0 at 0, each cell by itself; a public fact."""
+    """Whether a lattice maps every cell that is 0 to 0; a public fact."""
     frame = lattice.frame
     if lattice.shape != "ball" or not isinstance(frame, Frame) or frame.pairs or frame.center is not None:
         return False
@@ -95,9 +95,9 @@ def sparse_gram(lattice: Lattice, block: SparseRows) -> Iterator[tuple[int, Floa
 
 
 def _integers(lattice: Lattice, part: Any) -> tuple[Any, NDArray[np.int64]]:
-    """The lattice rows that stored entries tell, and the places of the rows that are left to the lattice.
+    """The lattice rows computed from stored entries, and the indices of the rows that are left to the lattice.
 
-    Rows that are left are 0 in the first.
+    Those rows are 0 in the first result.
     """
     frame = lattice.frame
     assert isinstance(frame, Frame)
@@ -124,13 +124,13 @@ def _integers(lattice: Lattice, part: Any) -> tuple[Any, NDArray[np.int64]]:
 
 
 def _shorter(lattice: Lattice, squared: Floats) -> Floats:
-    """The factors by which the lattice shortens rows of these squared lengths."""
+    """The factors by which the lattice shortens rows with these squared norms."""
     inner = max(lattice._inner(math.sqrt(LEVELS**2)), 0.0)
     return np.asarray(inner / np.sqrt(np.maximum(squared, 1.0)))
 
 
 def _by_rows(values: Floats, pointers: NDArray[Any]) -> Floats:
-    """Sums of non-negative entries, row by row: exact where they are integers below 2^53, and not below that else."""
+    """Sums of non-negative entries, row by row: exact if they are integers below 2^53, otherwise at least 2^53."""
     found = np.zeros(len(pointers) - 1)
     filled = np.flatnonzero(np.diff(pointers))
     if len(filled):

@@ -1,4 +1,4 @@
-"""Facts about the spiked covariance model Σ = UΛUᵀ + σ²I, rows N(0, Σ): how far one row can move the estimates.
+"""The spiked covariance model Σ = UΛUᵀ + σ²I, rows N(0, Σ): sensitivities of its estimates, and counting of spikes.
 
 Write a = Uᵀx for the part of a row in the r spiked directions and b for the rest. To first order, replacing a row
 x by x′ moves the projector on the leading directions of the sample covariance by (Cai, Xia, Zha 2024, Lemma 3.1)
@@ -7,8 +7,8 @@ x by x′ moves the projector on the leading directions of the sample covariance
 
 `published_sensitivities` are the paper's Δ₁ and Δ₂ with its unspecified constant C₂ set as in its experiments.
 `sharp_sensitivities` bound the same terms with quantiles of the model's own distributions, for a stated probability
-of failure over the n + 1 rows of a neighbouring pair. Both hold under the model only, the second for Gaussian rows
-only: rows of the same covariance with longer tails move the projector further.
+of failure over the n + 1 rows of a neighbouring pair. Both hold under the model only, and the second for Gaussian rows
+only: rows with the same covariance but longer tails move the projector further.
 
 >>> published, _ = published_sensitivities(n=5000, p=50, rank=3, signal=10.0, noise_variance=1.0)
 >>> round(published, 5)
@@ -42,7 +42,7 @@ __all__ = [
     "spikes_in_noise",
 ]
 
-CLEAR = 3.0  # how many times the threshold of detection a signal must be for first-order sensitivities
+CLEAR = 3.0  # first-order sensitivities need a signal of at least this multiple of the detection threshold
 
 
 def published_sensitivities(
@@ -72,12 +72,12 @@ def dp_gauss_radius(
 def sharp_sensitivities(
     n: int, p: int, rank: int, signal: float, noise_variance: float, condition: float = 1.0, failure: float = 1e-6
 ) -> tuple[float, float]:
-    """The same from quantiles: each holds but for half the ``failure`` probability, to first order in 1/n.
+    """The same from quantiles: each fails with half the probability ``failure``, to first order in 1/n.
 
     Δ₁: |a||b| ≤ q for all n + 1 rows; the products (a·a′)(b·b′) are at most q·|a′|·σz, since b·b′ given the rest is
     N(0, σ²|b|²). Δ₂: given released directions V, |Vᵀx|² ≤ (λ₁ + σ²)·χ²_r, and ‖ssᵀ − s′s′ᵀ‖_F ≤ √2·max |s|².
-    First order is worth nothing near λ = σ²√(p/n), where the sample's directions turn into noise: unless λ is
-    `CLEAR` times that, Δ₁ is √(2r), which holds for any two projectors, as it does wherever the bound is above it.
+    The first order is useless near λ = σ²√(p/n), where the sample's directions become noise. Unless λ is at least
+    `CLEAR` times that, Δ₁ is √(2r), which bounds the distance of any two projectors; so it is if the bound is larger.
     """
     top, rest = condition * signal + noise_variance, p - rank
     each = failure / (8 * (n + 1))
@@ -91,7 +91,7 @@ def sharp_sensitivities(
 
 
 def _product_quantile(first: int, second: int, tail: float) -> float:
-    """The value that the product of independent χ² variables with these degrees of freedom exceeds with this chance."""
+    """The upper ``tail`` quantile of the product of independent χ² variables with these degrees of freedom."""
     levels = (np.arange(4096) + 0.5) / 4096
     values = chdtri(second, 1 - levels)
 
@@ -104,7 +104,7 @@ def _product_quantile(first: int, second: int, tail: float) -> float:
 
 @dataclass(frozen=True)
 class Model:
-    """The parameters of a spiked covariance, as estimated, and on the side where sensitivities are larger."""
+    """Estimated parameters of a spiked covariance, shifted to the side where sensitivities are larger."""
 
     dimension: int
     rank: int
@@ -112,7 +112,7 @@ class Model:
     noise_variance: float
     least_signal: float
     most_noise: float
-    condition: float  # of the largest to the least signal
+    condition: float  # ratio of the largest to the smallest signal
 
     @classmethod
     def of(
@@ -125,10 +125,10 @@ class Model:
         noise_variance: float | str,
         condition: float,
     ) -> Model:
-        """From eigenvalues, decreasing, with noise of this deviation each; numbers that are given are kept (§7.2)."""
+        """The model from decreasing eigenvalues with noise of this deviation; given parameters are kept (§7.2)."""
         p, three = len(values), 3 * deviation
         if isinstance(noise_variance, str):
-            used = max(1, min(p, n) // 2)  # about as many eigenvalues make up the estimate
+            used = max(1, min(p, n) // 2)  # about as many eigenvalues enter the estimate
             tiny = 1e-6 * max(float(values.max()), three)
             sigma2 = max(bulk_variance(values, p, n, rank), tiny)
             most = sigma2 + three / math.sqrt(used)
@@ -144,7 +144,7 @@ class Model:
 
 
 def _signal(value: float, noise_variance: float, gamma: float) -> float:
-    """λ of which a sample eigenvalue is (λ + σ²)(1 + γσ²/λ) on average; 0 inside the bulk."""
+    """The λ whose sample eigenvalue is (λ + σ²)(1 + γσ²/λ) on average; 0 inside the bulk."""
     excess = value - noise_variance * (1 + gamma)
     square = excess * excess - 4 * gamma * noise_variance**2
     return (excess + math.sqrt(square)) / 2 if excess > 0 and square >= 0 else 0.0
@@ -156,7 +156,7 @@ def _signal(value: float, noise_variance: float, gamma: float) -> float:
 def marchenko_pastur_quantiles(p: int, n: int, within: float = 0.5) -> Floats:
     """The k/(p ∧ n) upper quantiles, k = 1..p ∧ n, of the zero-excluded law for σ² = 1.
 
-    ``within``: where in its cell a quantile is taken; the middle by default, 1 at its end, as printed.
+    ``within``: the position of a quantile in its cell: the middle by default, or 1 for its end, as printed.
     """
     gamma, m = p / n, min(p, n)
     low, high = (1 - math.sqrt(gamma)) ** 2, (1 + math.sqrt(gamma)) ** 2
@@ -199,10 +199,10 @@ def printed_rank(noisy: Floats) -> int:
 def count_spikes(values: Floats, p: int, n: int, noise: float, rule: str = "edge") -> int:
     """The number of spikes that noisy eigenvalues show, at least 1 and at most half of them (or p − 1).
 
-    "edge": those above the upper edge of the bulk, σ²(1 + √(p/n))², by a margin of 15% and what noise of deviation
-    ``noise`` reaches but for 1%; σ² is `bulk_variance`, estimated anew without the spikes until their number stays.
-    "ratio": the k for which (λₖ + c)/(λₖ₊₁ + c) is largest (§7.1), c three deviations of the noise, without which a
-    ratio of two eigenvalues that are all noise would win.
+    "edge": those above the upper edge of the bulk, σ²(1 + √(p/n))², plus a margin: 15%, and the 99% quantile of noise
+    of deviation ``noise``. σ² is `bulk_variance`, estimated again without the spikes until their number does not
+    change. "ratio": the k for which (λₖ + c)/(λₖ₊₁ + c) is largest (§7.1), where c is three deviations of the noise.
+    Without c a ratio of two eigenvalues that are mere noise could be the largest.
     """
     most = max(1, min(p - 1, min(p, n) // 2))
     if rule == "ratio":
@@ -214,12 +214,12 @@ def count_spikes(values: Floats, p: int, n: int, noise: float, rule: str = "edge
 def spikes_in_noise(covariance: Floats, noise_map: Floats, n: int, rule: str = "edge") -> int:
     """The number of spikes of a noisy covariance of n rows: 0 up to half of its columns.
 
-    On a subspace P the noise is about ‖PB‖·‖PB‖_F/√p long at most, B its ``noise_map`` (Chevet 1978), and 2‖PB‖²/√p at
-    least: a column may be told because its own noise is large. So the k-th direction is compared with the noise on what
-    the k − 1 before it leave: noise on long directions, whose unit may be larger, does not hide short ones. Rules are
-    those of `count_spikes`.
+    Let B be the ``noise_map``. The norm of the noise on a subspace P is at most about ‖PB‖·‖PB‖_F/√p (Chevet 1978), and
+    is taken to be at least 2‖PB‖²/√p, because the noise of one column may be large. The k-th direction is compared with
+    the noise on the complement of the k − 1 before it. So noise on large directions, which may have another unit, does
+    not hide small ones. The rules are those of `count_spikes`.
     """
-    known = noise_map.any(axis=1)  # columns of which nothing is said have no part
+    known = noise_map.any(axis=1)  # columns without a known scale are left out
     if known.sum() < 2:
         return 0
     covariance, noise_map, p = covariance[np.ix_(known, known)], noise_map[known], int(known.sum())
@@ -230,7 +230,7 @@ def spikes_in_noise(covariance: Floats, noise_map: Floats, n: int, rule: str = "
         longest = float(np.linalg.norm(turned[k:], 2))
         margins[k] = longest * max(float(np.linalg.norm(turned[k:])), 2 * longest) / math.sqrt(p)
         if values[k] < margins[k]:
-            break  # nor do those that follow stand out
+            break  # the following ones are not above the noise either
     if rule == "ratio":
         lifted = np.maximum(values[: most + 1], 0.0) + max(float(margins[0]), 1e-300)
         return (1 + int(np.argmax(lifted[:-1] / lifted[1:]))) if values[0] > margins[0] else 0
@@ -238,7 +238,7 @@ def spikes_in_noise(covariance: Floats, noise_map: Floats, n: int, rule: str = "
 
 
 def _spikes_above(values: Floats, p: int, n: int, margins: Floats) -> int:
-    """How many of the first eigenvalues lie above the edge of the bulk and their margins."""
+    """How many of the first eigenvalues exceed the edge of the bulk by their margins."""
     spikes, most = 0, len(margins)
     for _ in range(most):
         sigma2 = max(bulk_variance(values, p, n, spikes), 0.0)

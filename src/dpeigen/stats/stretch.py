@@ -1,7 +1,7 @@
 """Rows stretched along released directions, one row at a time: z = x + Σⱼ (tⱼ − 1)·(uⱼ·x)·uⱼ, or tⱼ·(uⱼ·x) for all j.
 
-Scores are exact sums of integers (`frame.exact_scores`), and the rest is one multiplication and one addition per
-entry and direction in a fixed order, so the image of a row depends on that row and on released numbers alone.
+Scores are exact sums of integers (`frame.exact_scores`). The rest is one multiplication and one addition per entry and
+direction in a fixed order, so the image of a row depends on that row and on released numbers alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from dpeigen.stats.products import exact_product
 
 __all__ = ["Stretched", "WhitenedRows", "is_near", "lengths_of"]
 
-_FINE = 2.0**12  # steps in the unit of the direction that is stretched least; with fewer, lengths would be too coarse
-_NEAR = 4.0  # units of a frame: rows in a box of this reach are on one scale, others may be short in a wide box
+_FINE = 2.0**12  # steps in the unit of the least stretched direction; with fewer, norms would be too coarse
+_NEAR = 4.0  # units of a frame: within this reach, rows are on one scale; in a wider box, rows may be short
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,8 @@ class Stretched(_Turned):
 class WhitenedRows(_Turned):
     """Scores of framed rows along all ``directions`` of a released basis, each multiplied by its factor.
 
-    As long as the rows stretched by `Stretched`, in other axes, and many times as fast where all directions are.
+    They have the same norms as rows stretched by `Stretched`, in other axes. This is many times faster if all
+    directions are stretched.
     """
 
     def image(self, block: Any) -> Floats:
@@ -90,7 +91,7 @@ class WhitenedRows(_Turned):
         return self.times_factors(scores, times, out=scores)
 
     def scaled_image(self, block: Any, times: float, out: Floats | None = None) -> Floats | None:  # noqa: ARG002
-        """The image times a number, an array that may be written to; None where that takes another pass."""
+        """The image times a number, in an array that may be written to; None if that takes another pass."""
         if not is_near(self.frame):
             return None
         scores, lacking = self.scores(block)
@@ -101,9 +102,9 @@ class WhitenedRows(_Turned):
         return np.rint(self.directions * 2.0 ** exact_bits(self.n_columns)).T
 
     def scores(self, block: Any) -> tuple[Floats, float]:
-        """Before they are multiplied: the same for all views with this basis. And a power of two that they lack.
+        """Scores without the factors, the same for all views with this basis; and a power of two that they lack.
 
-        Where the frame is near, one power of two serves all rows, in half the time of `exact_scores`.
+        If the frame is near, one power of two is used for all rows, in half the time of `exact_scores`.
         """
         if not is_near(self.frame):
             return exact_scores(self.frame.image(block), self.directions, residual=False), 1.0
@@ -114,9 +115,9 @@ class WhitenedRows(_Turned):
         return bounded_unit(self.frame.reach, self.n_columns)
 
     def integer_rows(self, block: Any) -> NDArray[Any]:
-        """Framed rows in steps so fine that sums of scores fill a double; only where the frame is near.
+        """Framed rows in steps so fine that sums of scores use all bits of a double; only if the frame is near.
 
-        In single precision where the rows are.
+        In single precision if the rows are.
         """
         return self.frame.integer_image(block, self._unit)
 
@@ -126,7 +127,7 @@ class WhitenedRows(_Turned):
         return exact_product(rows, self._integers), 2.0 ** -exact_bits(self.n_columns) / self._unit
 
     def rough_squares(self, rows: NDArray[Any], views: Sequence[WhitenedRows]) -> Floats:
-        """Squared lengths of integer rows in views along this basis, views × rows, in single precision."""
+        """Squared norms of integer rows in views along this basis, views × rows, in single precision."""
         scores = rows.astype(np.float32, copy=False) @ self._single
         np.multiply(scores, scores, out=scores)
         weights = np.stack([view.factors**2 for view in views], axis=1).astype(np.float32)
@@ -137,10 +138,10 @@ class WhitenedRows(_Turned):
         return (self._integers * 2.0 ** -exact_bits(self.n_columns)).astype(np.float32)
 
     def rough_error(self) -> tuple[float, float]:
-        """How far roots of `rough_squares` are off the lengths of `lengths`, at most: so much, and such a part of them.
+        """The largest error of the roots of `rough_squares` compared with `lengths`: an absolute and a relative part.
 
-        A sum of d products of rounded numbers is off by at most ((1 + u)^(d+2) − 1) times the sum of their sizes, in
-        whatever order, u = 2^−24; directions have the length 1 (in integers nearly). `lengths` rounds each entry.
+        A sum of d products of rounded numbers has an error of at most ((1 + u)^(d+2) − 1) times the sum of their sizes,
+        in any order, u = 2^−24; directions have norm 1 (nearly so in integers). `lengths` rounds each entry.
         """
         d, u = self.n_columns, 2.0**-24
         scores = 1.02 * (d + 2) * u * float(np.linalg.norm(self.factors)) * self.frame.reach * math.sqrt(d)
@@ -150,23 +151,23 @@ class WhitenedRows(_Turned):
 
     @cached_property
     def _length_unit(self) -> float:
-        # A score is no longer than its row, in rounded numbers neither than twice that.
+        # A score is at most the norm of its row; in rounded numbers, at most twice that.
         longest = 2 * max(1.0, self.factors.max()) * self.frame.reach * self.n_columns**0.5
         return bounded_unit(longest, self.n_columns)
 
     @cached_property
     def _on_one_scale(self) -> bool:
-        """Whether images of rows can be rounded on one scale for their lengths."""
+        """Whether images of rows can be rounded on one scale to compute their norms."""
         return is_near(self.frame) and bool(self._length_unit * self.factors.min() >= _FINE)
 
     def times_factors(self, scores: Floats, times: float, out: Floats | None = None) -> Floats:
-        """The image."""
+        """The image of rows with these scores."""
         with np.errstate(over="ignore"):
             image: Floats = np.multiply(scores, self.factors * times, out=out)
         return image if is_near(self.frame) else finite(image)
 
     def lengths(self, scores: Floats, times: float) -> Floats:
-        """Of the image."""
+        """The norms of the image."""
         unit = self._length_unit
         if not self._on_one_scale:
             return row_norms(self.times_factors(scores, times))
@@ -179,7 +180,7 @@ def is_near(frame: Frame) -> bool:
 
 
 def lengths_of(view: RowView, block: Any) -> Floats:
-    """Lengths of the image of a block, each row's from that row alone."""
+    """Norms of the image of a block, each from its row alone."""
     if isinstance(view, Frame) and is_near(view):
         unit = bounded_unit(view.reach, view.n_columns)
         return bounded_norms(view.image_and_holes(block, unit)[0], unit)

@@ -1,8 +1,8 @@
-"""Exact sums of a constant c times lattice rows, beside which the rows of one person may have to share their weight.
+"""Exact sums of a constant c times lattice rows, in which the rows of one person may have to share their weight.
 
-Of rows by themselves it is c·Σz. Rows of people come divided by √m (`stats.units`), and get integers w = ⌊W/√m⌋ in
-place of 1; c times the sum is divided by W at the end and rounded down. Rounding moves an entry by less than 1, for
-which `units.squared_limits` leaves room.
+For rows that share no person it is c·Σz. Rows of people are divided by √m (`stats.units`) and get integer weights
+w = ⌊W/√m⌋ in place of 1; c times the sum is divided by W at the end and rounded down. Rounding moves an entry by less
+than 1, for which `units.squared_limits` leaves room.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class RowTotals:
     """Σ c·z (`rows`) and Σ c² (`squares`), where every person counts c² unless their rows are capped."""
 
     def __init__(self, n_columns: int) -> None:
-        self.total: NDArray[np.int64] = np.zeros(n_columns, dtype=np.int64)  # Σz of rows by themselves
+        self.total: NDArray[np.int64] = np.zeros(n_columns, dtype=np.int64)  # Σz of rows that share no person
         self._shared = ExactSum((n_columns,))
-        self._terms = 0  # rows by themselves, and people
+        self._terms = 0  # rows that share no person, and people
         self._capped = 0  # Σw² of capped rows
 
     def add(self, rows: NDArray[np.float64], block: Any) -> None:
-        """Take the lattice rows of a block."""
+        """Add the lattice rows of a block."""
         if not isinstance(block, UnitBlock):
             self.add_rows(exact_product(np.ones(len(rows)), rows), len(rows))
             return
@@ -41,7 +41,7 @@ class RowTotals:
             self._terms += block.people
 
     def add_rows(self, total: NDArray[np.float64], count: int) -> None:
-        """Take the sum of so many lattice rows by themselves."""
+        """Add the sum of ``count`` lattice rows that share no person."""
         self.total += total.astype(np.int64)
         self._terms += count
 
@@ -52,7 +52,7 @@ class RowTotals:
         self._capped += other._capped
 
     def uncount(self) -> None:
-        """Take no rows for counted so far: they are counted elsewhere."""
+        """Reset the count: rows added so far are counted elsewhere."""
         self._terms = self._capped = 0
 
     def rows(self, constant: int) -> NDArray[Any]:

@@ -1,16 +1,16 @@
-"""What clipping rows to a radius took from single columns with long tails, as far as noisy histograms show it.
+"""Estimate what clipping rows to a radius took from single columns with long tails, from noisy histograms.
 
-`stats.clipping` takes rows to be elliptical: then clipping shortens all columns alike, and does not move the mean. A
-column that is 0 for nearly all rows, or a skewed count, is not like that. Its few large values make the longest rows,
-and clipping takes from that column alone. Noisy counts of differences between rows, by half octaves, show how many rows
-lie how far out in each column, more than normal columns have.
+`stats.clipping` assumes elliptical rows: then clipping shortens all columns in proportion and does not move the mean.
+This does not hold for a column that is 0 in nearly all rows, or for a skewed count. Its few large values make the
+longest rows, and clipping takes from that column alone. Noisy counts of differences between rows, by half octaves, show
+how many rows are how far out in each column, beyond the number for normal columns.
 
-A row that lies t from the centre in column j, and in the others where that makes it likely, has a squared length of
-t²·b² + rest, b the length of a step of 1 among the clipped rows. It is shortened by f = min(1, radius/length), so the
-mean of the column loses t·(1 − f) for each such row, and its mean square t²·(1 − f²).
+Consider a row at distance t from the centre in column j, whose other entries are the likely ones given t. Its squared
+norm is t²·b² + rest, where b is the norm of a step of 1 among the clipped rows. It is shortened by
+f = min(1, radius/norm), so the mean of the column loses t·(1 − f) for each such row, and its mean square t²·(1 − f²).
 
-The same counts tell the excess kurtosis of a column: that of differences is half of it. It makes the sampling error of
-variances.
+The same counts give the excess kurtosis of a column: that of differences is half of it. The kurtosis determines the
+sampling error of variances.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpeigen.stats.columns import REACH
 __all__ = ["PairCounts", "least_variances", "lost_tails"]
 
 _MOST_KURTOSIS = 200.0  # that of an indicator of one row in 200
-_SURE = 2.0  # deviations of noise on the number of rows outside the radius
+_SURE = 2.0  # deviations of noise that are subtracted from, or allowed on, a count
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class PairCounts:
 def lost_tails(
     sizes: PairCounts, reach: Floats, spread: Floats, lengths: Floats, rest: float, radius: float, outside: float
 ) -> Floats:
-    """6 × columns: what the mean loses and the deviation of that; the same for the mean square; excess kurtosis.
+    """6 × columns: the loss of the mean and its deviation; the same for the mean square; excess kurtosis and its noise.
 
-    ``reach`` is how far out anything was seen, ``spread`` the deviations of the columns, ``lengths`` those of steps of
-    1 among the clipped rows, whose mean square is ``rest`` and of which a share ``outside`` may be longer than the
+    ``reach``: how far out any value was found; ``spread``: the deviations of the columns; ``lengths``: the norms of
+    steps of 1 among the clipped rows, whose mean square is ``rest`` and of which a share ``outside`` may exceed the
     ``radius``. No column loses more than these rows can.
 
     >>> counts = np.zeros((1, 2 * REACH + 1))
@@ -74,7 +74,7 @@ def lost_tails(
 
 
 def least_variances(sizes: PairCounts, reach: Floats) -> Floats:
-    """A variance that each column has at least, by the counts that are clear of the noise; 0 where none is.
+    """The least variance of each column, by the counts that clearly exceed the noise; 0 if none does.
 
     >>> counts = np.zeros((1, 2 * REACH + 1))
     >>> counts[0, REACH - 2] = 400  # of 10,000 pairs: half differences of ½ at least
@@ -88,7 +88,7 @@ def least_variances(sizes: PairCounts, reach: Floats) -> Floats:
 
 
 def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """Excess kurtosis of the columns, none below 0, and its noise with what may lie somewhat beyond what was seen."""
+    """Excess kurtosis of the columns, at least 0, and its noise with what may be somewhat beyond the found values."""
     inside, near = (edges[:-1] < times * reach[:, None] * (1 + 1e-9) for times in (1, 2))
     squares = np.where(near, edges[:-1] * edges[1:], 0.0) / reach[:, None] ** 2
     shares = np.where(inside, sizes.counts, 0.0) / sizes.pairs
@@ -98,6 +98,6 @@ def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats) -> tuple[Floats, 
 
 
 def _loss(squares: Floats, lengths: Floats, rest: float, radius: float, power: int) -> Floats:
-    """Of a row that lies so far out."""
+    """The loss of a row that is this far out."""
     long = np.sqrt(np.maximum(squares * lengths**2 + rest, 1e-300))
     return np.asarray(squares ** (power / 2) * (1 - np.minimum(1.0, radius / long) ** power))

@@ -27,24 +27,24 @@ def _controller() -> ThreadpoolController:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def workers() -> int:
-    """As many as BLAS itself would use, which respects limits set by joblib or the environment."""
+    """The number of threads that BLAS itself would use, which respects limits set by joblib or the environment."""
     blas = [lib["num_threads"] for lib in _controller().info() if lib["user_api"] == "blas"]
     return max(1, min([cores(), *blas]))
 
 
-_users = 0  # of the one-thread limit, which is the whole process's: the first sets it, the last lifts it
+_users = 0  # of the one-thread limit, which applies to the whole process: the first sets it, the last lifts it
 _limit: Any = None
 _lock = threading.Lock()
 
 
 @contextmanager
 def single_blas(wanted: bool = True) -> Iterator[None]:
-    """One BLAS thread inside, where wanted; from several threads at once too."""
+    """One BLAS thread inside, if ``wanted``; may be used from several threads at once."""
     global _users, _limit
     if not wanted:
         yield
@@ -63,7 +63,7 @@ def single_blas(wanted: bool = True) -> Iterator[None]:
 
 
 def in_threads(work: Callable[[T], R], pieces: Sequence[T]) -> list[R]:
-    """``work`` of each piece, in the order of the pieces; the result does not depend on the number of threads."""
+    """Apply ``work`` to each piece, in the order of the pieces; the result does not depend on the number of threads."""
     count, work = min(workers(), len(pieces)), own_error_state(work)
     with single_blas(count > 1):
         if count <= 1:

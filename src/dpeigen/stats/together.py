@@ -1,14 +1,14 @@
-"""All rows of one person clipped together, where each row counts alike (``max_rows``).
+"""Joint clipping of all rows of one person, if every row has equal weight (``max_rows``).
 
-A person with rows of lengths n₁..n_j, each of which has the weight 1/m, j ≤ m, counts as one row of the length
-√(Σn²/m), their *joint length*. If that is more than the radius, all rows of the person are multiplied by one factor, so
-that the joint length is the radius.
+A person with rows of norms n₁..n_j, each with weight 1/m, j ≤ m, counts as one row of norm √(Σn²/m), the *joint
+length*. If that exceeds the radius, all rows of the person are multiplied by one factor that makes the joint length
+equal to the radius.
 
-On the lattice (`stats.lattice`) this is a matter of integers. Lengths relative to the person's largest, squared and
-rounded up to steps of 2^-40, are integers a with the sum S, whatever the order of the rows. A row may have the squared
-length ⌊a·B/S⌋, where B = L² − s is what all of them may have together. So Σ|z|² ≤ B is a fact about integers, and
-whatever is proven of one row with |z| ≤ L holds of one person (docs/sensitivity.md). Everything here depends on the
-rows of that person alone.
+On the lattice (`stats.lattice`) this is done in integers. Norms relative to the person's largest, squared and rounded
+up to steps of 2^-40, are integers a with sum S, whatever the order of the rows. The squared norm of a row is limited to
+⌊a·B/S⌋, where B = L² − s is the limit of their sum. So Σ|z|² ≤ B holds for the integers themselves, and everything that
+is proven for one row with |z| ≤ L holds for one person (docs/sensitivity.md). All of this depends on the rows of that
+person alone.
 
 >>> whole = joint_lengths(np.array([3.0, 4.0, 1.0]), np.array([0, 0, 1]), 2, np.array([2, 2]))
 >>> [round(float(length), 6) for length in whole.lengths]
@@ -33,28 +33,28 @@ __all__ = ["MOST_CAPPED", "JointLengths", "joint_lengths", "norms_of", "with_joi
 
 _STEPS = 2.0**40
 _ROWS = 2**16  # summed at a time
-MOST_CAPPED = 2**20  # rows of one person: of more, a row would be less than 2^10 grid steps long
+MOST_CAPPED = 2**20  # the most rows of one person: with more, a row would be shorter than 2^10 grid steps
 
 
 @dataclass(frozen=True)
 class JointLengths:
-    """By person: the largest length of a row, the sum S of the integers a, and the joint length."""
+    """For each person: the largest norm of a row, the sum S of the integers a, and the joint length."""
 
     largest: Floats
     sums: NDArray[np.int64]
     lengths: Floats
 
     def of(self, norms: Floats, whose: NDArray[Any], firsts: NDArray[np.bool_]) -> Together:
-        """For rows of these people: their parts of the person's squared length."""
+        """For each of these rows, its part of the person's squared length."""
         parts = _parts(norms, self.largest[whose])
         return Together(parts.astype(np.float64), self.sums[whose].astype(np.float64), self.lengths[whose], firsts)
 
 
 def joint_lengths(norms: Floats, whose: NDArray[Any], people: int, sizes: NDArray[np.int64]) -> JointLengths:
-    """From the lengths of all rows of so many people, given by their numbers; ``sizes``: m of each person."""
+    """Joint lengths from the norms of all rows; ``whose``: the person of each row; ``sizes``: m of each person."""
     largest, sums = np.zeros(people), np.zeros(people, dtype=np.int64)
     np.maximum.at(largest, whose, norms)
-    for start in range(0, len(norms), _ROWS):  # integers: in whatever order, the sum is the same
+    for start in range(0, len(norms), _ROWS):  # integers: the sum does not depend on the order
         part = slice(start, start + _ROWS)
         np.add.at(sums, whose[part], _parts(norms[part], largest[whose[part]]))
     with np.errstate(over="ignore"):
@@ -67,9 +67,9 @@ def _parts(norms: Floats, largest: Floats) -> NDArray[np.int64]:
 
 
 def norms_of(rows: Any, views: Sequence[RowView]) -> list[Floats]:
-    """Lengths of rows in each view, finite; each row's from that row alone."""
+    """Finite norms of rows in each view; that of a row depends on that row alone."""
     found: list[list[Floats]] = [[np.empty(0)] for _ in views]
-    shared = len(views) > 1 and all(isinstance(view, WhitenedRows) for view in views)  # then along one basis
+    shared = len(views) > 1 and all(isinstance(view, WhitenedRows) for view in views)  # then they share one basis
     size = max(512, 2**16 // max(1, *(view.n_columns for view in views)))  # small enough for the cache
     for start in range(0, len(rows), size):
         block = np.asarray(rows[start : start + size])
@@ -81,7 +81,7 @@ def norms_of(rows: Any, views: Sequence[RowView]) -> list[Floats]:
 
 
 def with_joint_lengths(block: Any, views: Sequence[RowView]) -> Any:
-    """The block; capped rows of people with what their people's rows have together, in each view."""
+    """The block; if its rows are capped, with the joint lengths of their people in each view."""
     if not isinstance(block, UnitBlock) or not block.capped or block.together:
         return block
     if block.whose is None:

@@ -1,12 +1,12 @@
 """Fantope projection and selection on a few columns, with a proof that the others are not needed.
 
-Where few entries of S exceed λ, a solution lives on few columns, but they are linked to many (in noise nearly all
-columns hang together as soon as each has more than one link). So the problem is solved on a working set W, which
-grows by the columns that are linked to the support. When there are none left, the answer is checked as a whole: for
-the matrix Z that is ADMM's dual variable on W, and S cut off at ±λ elsewhere, the k largest eigenvalues of S − Z add
-up to an upper bound on the maximum over *all* columns. S − Z is sparse outside W, so that costs little. Only if the
-bound is no better than that on W alone up to the tolerance, the answer is taken; otherwise the columns in which the
-leading eigenvectors of S − Z live are added. At the latest W is everything.
+If few entries of S exceed λ, a solution uses few columns, but these are linked to many others (in noise, nearly all
+columns are connected as soon as each has more than one link). So the problem is solved on a working set W, which grows
+by the columns that are linked to the support. When none are left, the answer is checked on all columns. Let Z be ADMM's
+dual variable on W, and S clipped to ±λ elsewhere. The k largest eigenvalues of S − Z add up to an upper bound on the
+maximum over *all* columns. S − Z is sparse outside W, so that costs little. The answer is accepted only if this bound
+equals that on W alone, up to the tolerance. Otherwise the columns on which the leading eigenvectors of S − Z are large
+are added. In the worst case W becomes all columns.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dpeigen.stats.admm import Admm
 __all__ = ["Solution", "solve"]
 
 Columns = NDArray[np.intp]
-_SMALL = 128  # columns for which it is not worth while
-_LINKS = 8  # for each column, on average, up to which a solution may be much smaller than the problem
-_FIRST = 48  # columns to begin with
-_SHARE = 3  # beyond this part of all columns, all are taken
+_SMALL = 128  # with fewer columns, a working set is not worthwhile
+_LINKS = 8  # most links per column, on average, for which a solution may be much smaller than the problem
+_FIRST = 48  # columns of the first working set
+_SHARE = 3  # if the working set exceeds 1/_SHARE of all columns, all are used
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The iteration at its end, the columns it was run on, all iterations, and the gap over all columns."""
+    """The final state of ADMM, its columns, the number of all iterations, and the gap over all columns."""
 
     admm: Admm
     columns: Columns
@@ -42,7 +42,7 @@ class Solution:
 
 
 def solve(s: Floats, s_single: Floats, k: int, penalty: float, tolerance: float, most: int) -> Solution:
-    """Solve on linked columns (a matrix) and single ones (scalars)."""
+    """Solve for linked columns (a matrix) and single ones (scalars)."""
     q = len(s)
     soft = _thresholded(s, penalty) if q > _SMALL else None
     if soft is None or soft.nnz > (_LINKS + 1) * q:
@@ -61,7 +61,7 @@ def solve(s: Floats, s_single: Floats, k: int, penalty: float, tolerance: float,
             here = core.bound()
             if not len(more) or bound - here <= tolerance * max(abs(here), 1.0):
                 return Solution(core, working, iterations, bound - core.objective(), converged)
-        working = np.union1d(working, np.union1d(more, soft[more].indices))  # and their neighbours: fewer rounds
+        working = np.union1d(working, np.union1d(more, soft[more].indices))  # with their neighbours, which saves rounds
         working = working if _SHARE * len(working) < q else np.arange(q)
 
 
@@ -75,7 +75,7 @@ def _thresholded(s: Floats, penalty: float) -> csr_matrix:
 def _started(
     s: Floats, s_single: Floats, k: int, penalty: float, working: Columns, before: tuple[Admm, Columns] | None
 ) -> Admm:
-    """The iteration on the working set, from where the last one ended."""
+    """ADMM on the working set, started from the end of the last run."""
     core = Admm(s[np.ix_(working, working)], s_single, k, penalty)
     if before is not None:
         old, columns = before
@@ -92,7 +92,7 @@ def _linked_to_support(soft: csr_matrix, working: Columns, core: Admm) -> Column
 
 
 def _bound(soft: csr_matrix, working: Columns, core: Admm) -> tuple[float, Columns]:
-    """An upper bound on the maximum over all columns, and those outside the working set that it is due to most."""
+    """An upper bound on the maximum over all columns, and the columns outside the working set that raise it most."""
     rest = soft.copy().tolil()
     z, z_single = core.dual
     rest[np.ix_(working, working)] = core.s - z

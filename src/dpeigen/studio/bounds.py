@@ -1,7 +1,7 @@
-"""Public bounds of common columns, each with its source; and one's own, from a file ``bounds.toml`` in the folder.
+"""Public bounds of common columns, each with its source; and the user's own, from ``bounds.toml`` in the folder.
 
-They are offered where the name of a column fits, and never filled in by themselves: whether a column is in that unit
-is for a person to say.
+They are offered if the name of a column matches, and never filled in automatically: a person must decide whether the
+column has that unit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BoundsTemplate:
     """Bounds of a quantity, in a unit, from a source."""
 
     name: str
-    words: tuple[str, ...]  # in names of columns, in lower case; several in one are all needed
+    words: tuple[str, ...]  # to find in names of columns, in lower case; all words of an entry are needed
     lower: float
     upper: float
     unit: str
@@ -42,7 +42,7 @@ class BoundsTemplate:
 
 @dataclass(frozen=True)
 class BoundsTemplates:
-    """The templates that come with the studio, and those of the folder, which come first."""
+    """The templates of the folder, then those of the studio."""
 
     found: tuple[BoundsTemplate, ...]
     problem: str = ""
@@ -59,7 +59,7 @@ class BoundsTemplates:
             return cls(given, str(refused))
 
     def for_name(self, column: str) -> list[BoundsTemplate]:
-        """Those whose words are in the name of a column."""
+        """The templates whose words are in the name of a column."""
         spaced = re.sub(r"(?<=[a-zß-ÿ])(?=[A-Z])", " ", column).lower()
         words = set(re.findall(r"[^\W\d_]+[0-9]*[^\W\d_]*", spaced))
         return [t for t in self.found if any(set(option.split()) <= words for option in t.words)]

@@ -109,7 +109,7 @@ def ledger_left(project: Project) -> dict[str, Any] | None:
 
 
 def foreseen(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """The panel beside the sliders, for what they say now; ``fine`` for the simulated curator."""
+    """The panel beside the sliders, for their present values; ``fine`` for the simulated curator."""
     from starlette.responses import HTMLResponse
 
     project, asked = site.project(request), dict(request.query_params)

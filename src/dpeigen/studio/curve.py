@@ -20,7 +20,7 @@ _DEGREES = (90.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # where lines are drawn for a
 
 
 def curve_svg(points: Sequence[tuple[float, float | None]], epsilon: float, error: float | None, measure: str) -> str:
-    """A picture with a text for those who do not see it. Of angles, points and the error are sines.
+    """A picture with alternative text. For angles, points and the error are sines.
 
     >>> "<polyline" in curve_svg([(0.1, 0.9), (1.0, 0.1)], 1.0, 0.1, "angle")
     True

@@ -1,7 +1,7 @@
-"""What is refused, in words for the page; and how errors of the library become such words.
+"""Refusals, with messages for the page, and the conversion of the library's errors to such messages.
 
-The message of an exception that the library raises about parameters names no value of the data. Of any other exception
-only the type is shown: it was written by code that does not know that it may be looking at private data.
+The message of an exception that the library raises about parameters contains no value of the data. Of any other
+exception only the type is shown, because code that does not handle private data with care may have written its message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["RefusedError", "plain_remedies", "words_for_the_page"]
 
 
 class RefusedError(Exception):
-    """Something that cannot be done as asked for: the message has the remedy, ``status`` is that of the answer."""
+    """A request that is refused: the message has the remedy, and ``status`` is the HTTP status."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ _PLAIN = (
 
 
 def plain_remedies(text: str) -> str:
-    """A message of the library, which speaks of parameters and options, in the words of the pages.
+    """A message of the library, which names parameters and options, in the words of the pages.
 
     >>> plain_remedies("The 'epsilon' parameter of plan must be larger. Give --target.")
     'ε must be larger. Give target.'

@@ -1,4 +1,4 @@
-"""What leaves the studio: the settings, the command, a Python script that does the same, and archives."""
+"""Exports of the studio: the settings, the command, a Python script that does the same, and archives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["archive", "command", "out_name", "project_files", "script"]
 
 
 def out_name(project: Project) -> str:
-    """A folder for a release that is made by hand."""
+    """The name of a folder for a release that the user makes by hand."""
     return f"{project.name}-{'map' if project.question == 'scoremap' else 'release'}"
 
 
@@ -131,7 +131,7 @@ def _literal(value: Any, indent: int) -> str:
 
 
 def archive(files: Iterable[tuple[str, Path]]) -> bytes:
-    """A ZIP of files by their names in it, without their times: they would tell how long a fit took."""
+    """A ZIP archive of files by name, without their times, which would reveal how long a fit took."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
         for name, path in files:
@@ -142,7 +142,7 @@ def archive(files: Iterable[tuple[str, Path]]) -> bytes:
 
 
 def project_files(project: Project) -> list[tuple[str, Path]]:
-    """The project without the table and without the ledger, whose place is beside them."""
+    """The files of the project without the table and the ledger, which stay in its folder."""
     found = [(f"{project.name}/{name}", project.folder / name) for name in (SETTINGS, STATE)]
     for number in project.numbers():
         folder = project.release_path(number)

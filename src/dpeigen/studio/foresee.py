@@ -1,15 +1,14 @@
 """The predicted error of a question while a slider moves: real releases of made-up tables with the declared columns.
 
-The estimator itself runs, with the options that the release would have, on tables of people who do not exist
-(`made_up`): their categories, missing cells, transforms, bounds and rows of a person are those that were declared. The
-error is the distance from the answer without privacy on the same rows (`trial`). It is a function of public facts
-alone, and reads no data.
+The estimator itself runs, with the options of the release, on made-up tables (`made_up`) with the declared categories,
+missing cells, transforms, bounds and rows per person. The error is the distance from the answer without privacy on the
+same rows (`trial`). It is a function of public facts alone, and reads no data.
 
-A prediction is the middle one of the made-up tables. The range is that from the best to the worst of them, made wider
-because real tables differ more; `benchmarks/forecasts.py` compares both with public tables.
+A prediction is the median over the made-up tables. The range is from the best to the worst of them, made wider because
+real tables differ more; `benchmarks/forecasts.py` compares both with public tables.
 
-Noise depends on people times ε. So many people are replaced by fewer, with an ε at which noise is as large relative to
-their number. That keeps a run at a few hundredths of a second.
+Noise depends on people times ε. So a large number of people is replaced by a smaller one, with a larger ε that gives
+the same noise relative to their number. Then a run takes a few hundredths of a second.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from dpeigen.studio.trial import Asked, Tried, tried
 __all__ = ["HIGHEST", "LOWEST", "MOST", "Facts", "Foreseen", "coarse", "facts_of", "only_noise_words", "refined"]
 
 LOWEST, HIGHEST = 0.05, 10.0
-MOST = {"angle": 1.0, "correlation": 2.0, "fitted": 10.0}  # errors that are shown
+MOST = {"angle": 1.0, "correlation": 2.0, "fitted": 10.0}  # the largest errors that are shown
 _EPSILONS = (LOWEST, HIGHEST, 0.5, 0.1, 2.0, 0.2, 1.0, 5.0, 0.07, 0.3, 0.15, 0.7, 1.5, 3.0, 7.0)  # ends first
 _QUICK, _ALL = 0.1, 1.6  # seconds of processor time for a first answer, and for the whole
-_TABLES, _FIRST = 9, 3  # made-up tables of the answer, and of a first one; a point of the curve has one
+_TABLES, _FIRST = 9, 3  # made-up tables for the answer, and for a first one; each point of the curve uses one
 _WIDER = {"angle": 1.3, "correlation": 1.5, "fitted": 1.5}  # real tables differ more
 _NUMBERS, _FEWEST, _MOST = 50_000, 600, 2000  # people of a made-up table
-_HIGHEST_EPSILON = 1000.0  # in place of more people
-_WIDE, _WIDEST = 120, 300  # columns of numbers for which a run takes seconds, and minutes
-_KEPT = 64  # refined answers that quick ones follow
-_ENOUGH = 4  # points of a curve that others are read from
+_HIGHEST_EPSILON = 1000.0  # with which fewer people replace more
+_WIDE, _WIDEST = 120, 300  # numeric columns from which on a run takes seconds, and minutes
+_KEPT = 64  # refined answers that are cached for quick ones
+_ENOUGH = 4  # points of a curve that are enough to interpolate
 _refined: dict[Facts, tuple[float, Foreseen]] = {}
 
 
@@ -69,26 +68,26 @@ class Facts:
 
     @property
     def features(self) -> int:
-        """The columns of numbers."""
+        """The number of numeric columns."""
         return sum(column.features for column in self.columns)
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """A prediction; ``error`` is None where nothing can be said, and then ``why`` has the reason and the remedy."""
+    """A prediction; if there is none, ``error`` is None and ``why`` has the reason and the remedy."""
 
     error: float | None
     low: float | None = None
     high: float | None = None
     why: str = ""
-    later: bool = False  # nothing can be said quickly
+    later: bool = False  # there is no quick answer
     runs: int = 0
-    unclear: int = 0  # runs that could not tell anything from noise
+    unclear: int = 0  # runs in which nothing could be distinguished from noise
     curve: tuple[tuple[float, float | None], ...] = field(default=())
 
 
 def facts_of(project: Project, given: Mapping[str, Any]) -> Facts | None:
-    """The facts of a project, with what the sliders say; None where a number is missing."""
+    """The facts of a project, with the values of the sliders; None if a number is missing."""
     from dpeigen.cli._columns import declared_bounds
     from dpeigen.cli._config import read_study
 
@@ -109,7 +108,7 @@ def facts_of(project: Project, given: Mapping[str, Any]) -> Facts | None:
         project.question,
         int(people),
         columns,
-        max(1, min(k, features - 1)) if isinstance(k, int) else 1,  # else the number is paid for
+        max(1, min(k, features - 1)) if isinstance(k, int) else 1,  # otherwise the number is paid for
         float(epsilon),
         float(given.get("delta", content.get("delta", 1e-6))),
         content.get("scale") == "private",
@@ -124,13 +123,13 @@ def facts_of(project: Project, given: Mapping[str, Any]) -> Facts | None:
 
 
 def _place(names: list[str], columns: tuple[ColumnFacts, ...], target: str) -> int:
-    """The number of the target among the columns of numbers."""
+    """The index of the target among the numeric columns."""
     before = columns[: names.index(target)] if target in names else ()
     return sum(column.features for column in before)
 
 
 def coarse(facts: Facts, seconds: float = _QUICK) -> Foreseen:
-    """From the curve of a refined answer at another ε, or from a few made-up tables with what is quick of a curve."""
+    """From the curve of a refined answer at another ε, or from a few made-up tables and a part of the curve."""
     known = _refined.get(replace(facts, epsilon=1.0))
     if known is not None and not _refusal(facts):
         return _along(known[1], known[0], facts)
@@ -150,7 +149,7 @@ def refined(facts: Facts, seconds: float = _ALL) -> Foreseen:
 
 
 def _along(known: Foreseen, there: float, facts: Facts) -> Foreseen:
-    """The answer that the curve through one at another ε gives, with a range as wide."""
+    """The answer that the curve of another ε gives, with an equally wide range."""
     import numpy as np
 
     points = [(math.log(e), math.log(error)) for e, error in known.curve if error]
@@ -190,7 +189,7 @@ def _answer(facts: Facts, tables: int, seconds: float) -> Foreseen:
 
 
 def _points(facts: Facts, seconds: float, here: float) -> tuple[tuple[float, float | None], ...]:
-    """Errors of one table at other ε, moved so that the curve goes through the answer, and falling."""
+    """Errors of one table at other ε, as a decreasing curve, scaled so that it goes through the answer."""
     end, found, base = time.thread_time() + seconds, dict[float, float](), _run(facts, 0)
     for epsilon in _EPSILONS:
         if time.thread_time() > end:
@@ -204,7 +203,7 @@ def _points(facts: Facts, seconds: float, here: float) -> tuple[tuple[float, flo
 
 
 def _falling(errors: list[float]) -> list[float]:
-    """The nearest sequence that never rises (pool adjacent violators, geometric means).
+    """The nearest non-increasing sequence (pool adjacent violators, geometric means).
 
     >>> _falling([4.0, 1.0, 4.0, 1.0])
     [4.0, 2.0, 2.0, 1.0]
@@ -261,7 +260,7 @@ def _run(facts: Facts, number: int) -> Tried | None:
 
 @lru_cache(maxsize=64)
 def _order(columns: tuple[ColumnFacts, ...], k: int) -> tuple[int, ...]:
-    """The seeds of the made-up tables, those with a usual gap behind the wanted components first."""
+    """The seeds of the made-up tables, those with a typical eigenvalue gap after the wanted components first."""
     import numpy as np
 
     gaps = []
@@ -278,7 +277,7 @@ def _table(columns: tuple[ColumnFacts, ...], people: int, seed: int, visits: boo
 
 
 def _epsilon_for(facts: Facts, people: int) -> float:
-    """The ε at which so few people have as much noise each as all have at the real one."""
+    """The ε at which this smaller number of people has the same noise per person as all have at the real ε."""
     more = facts.people / people
     if facts.delta <= 0:
         return min(_HIGHEST_EPSILON, facts.epsilon * more)
@@ -308,13 +307,13 @@ def _task(facts: Facts) -> Any:
         robust=facts.robust,
         missing="correct" if facts.missing == "correct" else "refuse",
         regression=facts.question == "ridge",
-        n_rows=facts.people,  # a prediction is for so many, whoever knows it
+        n_rows=facts.people,  # a prediction is for this number, public or not
     )
 
 
 @lru_cache(maxsize=4096)
 def _refusal(facts: Facts) -> str:
-    """Why the method would refuse so many people, and the remedy; empty where it does not."""
+    """Why the method would refuse this number of people, and the remedy; empty if it does not."""
     from dpeigen.methods.auto import resolve_with_reasons
 
     if facts.bounded:
@@ -327,7 +326,7 @@ def _refusal(facts: Facts) -> str:
 
 
 def only_noise_words(facts: Facts) -> str | None:
-    """What a fit would warn of before it spends: that nothing but noise is to be expected."""
+    """The warning of a fit, before it spends anything, that only noise is to be expected."""
     from dpeigen.methods.auto import resolve
     from dpeigen.methods.foreseen import only_noise
 
@@ -336,5 +335,5 @@ def only_noise_words(facts: Facts) -> str | None:
     try:
         task = _task(facts)
         return only_noise(resolve("auto", task), task, "auto")
-    except (ValueError, ArithmeticError, RefusedError):  # which the dry run itself says
+    except (ValueError, ArithmeticError, RefusedError):  # the dry run reports this itself
         return None

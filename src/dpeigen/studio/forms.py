@@ -1,4 +1,4 @@
-"""What a form says, as settings: numbers, lists and tables from texts, or a refusal that names the field."""
+"""From the fields of a form to settings: numbers, lists and tables, or a refusal that names the field."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Form = Mapping[str, str]
 
 
 def number(form: Form, field: str, words: str, *, low: float = -math.inf, high: float = math.inf) -> float | None:
-    """A number in a field; None where it is empty."""
+    """A number in a field; None if it is empty."""
     text = form.get(field, "").strip()
     if not text:
         return None
@@ -138,7 +138,7 @@ def _column(form: Form, at: int, name: str) -> dict[str, Any]:
 
 
 def names_listed(text: str) -> list[str]:
-    """Names that stand in lines, or between semicolons in one line; each once."""
+    """Names on separate lines, or separated by semicolons; each once."""
     parts = text.splitlines() if "\n" in text.strip() else text.split(";")
     return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
 

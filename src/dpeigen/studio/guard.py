@@ -1,16 +1,17 @@
-"""Who may talk to the studio: requests to this machine by its own name, with the token, from its own pages.
+"""Access control of the studio: requests must name this machine as their host, have the token, and come from its pages.
 
-Decided from the head of a request before anything else:
+This is decided from the head of a request before anything else:
 
-- The Host must be the loopback address and port that the server listens on. A page of another site whose name was made
-  to point here (DNS rebinding) sends that name.
-- The path must begin with the token, 128 random bits that are in the printed address only. A browser that is started
-  gets an address with a code instead, since other users of the machine may see its command line. The code leads to the
+- The Host must be the loopback address and port that the server listens on. If another site makes its own name point to
+  this machine (DNS rebinding), its requests have that name as their Host.
+- The path must begin with the token, 128 random bits that are only in the printed address. If the studio starts a
+  browser, its address has a code instead, since other users of the machine may see its command line. The code gives the
   token once, within a minute.
-- A request that changes something must come from a page of the studio: its Origin is this server. A form or script of
-  another site has another Origin, or none.
-- Pages may load scripts, styles and pictures from this server alone, run no script that stands in the page, send forms
-  nowhere else, and are shown in no frame.
+- A request that changes something must have this server as its Origin. A form or script of another site has another
+  Origin, or none.
+- Pages may load scripts, styles and pictures from this server alone. They run no inline script, send forms nowhere
+else,
+  and are not shown in frames.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _READS = ("GET", "HEAD")
 
 
 class RequestGuard:
-    """An ASGI application around another one. ``hosts`` are the values of Host that are this server."""
+    """An ASGI application around another one. ``hosts`` are the accepted values of Host."""
 
     def __init__(self, app: Any, token: str, hosts: tuple[str, ...]) -> None:
         self._app, self._token, self._hosts = app, token, hosts
         self._entrance: tuple[str, float] | None = None
 
     def admit_once(self, code: str, seconds: float = 60.0) -> None:
-        """Let the next request to ``/code`` in, if it comes soon: it is sent on to the address with the token."""
+        """Redirect the next request to ``/code`` to the address with the token, if it comes within this time."""
         self._entrance = code, time.monotonic() + seconds
 
     def _enters(self, scope: Scope, headers: dict[str, list[str]]) -> bool:
@@ -101,7 +102,7 @@ class RequestGuard:
             return 404, "Open the whole address that 'dpeigen studio' printed, with its token."
         site = headers.get("sec-fetch-site", ["none"])
         if method in _READS:
-            # Another site may link here if it knew the token; it may not load parts of pages.
+            # Another site that knows the token may link here, but it may not load parts of pages.
             return None if site[-1] in ("same-origin", "none") else (403, "This page is not for other sites.")
         origins = [f"http://{host}" for host in self._hosts]
         if headers.get("origin", []) not in [[origin] for origin in origins]:

@@ -1,4 +1,4 @@
-"""The columns of a table by its header line or schema, as `dpeigen init` finds them. No row is looked at."""
+"""The columns of a table from its header line or schema, as in `dpeigen init`. No row is read."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _OF_KIND = {
 
 @dataclass(frozen=True)
 class HeaderColumn:
-    """A column by its name, and by its type where the file states one."""
+    """A column: its name, and its type if the file states one."""
 
     name: str
-    type: str  # that a declaration starts with; "" where it is text, or nothing that can be used
-    stated: bool  # whether the file says so
-    identifier: bool  # whether the name looks like one
+    type: str  # the initial type of its declaration; "" for text and types that cannot be used
+    stated: bool  # whether the file states it
+    identifier: bool  # whether the name looks like that of an identifier
 
 
 @dataclass(frozen=True)
 class TableHeader:
-    """What is known of a table before anything is declared."""
+    """What is known about a table before anything is declared."""
 
     kind: str  # csv, xlsx, parquet, …
     columns: tuple[HeaderColumn, ...]
-    reading: Mapping[str, Any]  # how the file is written: as declared, and what the header line says
-    said: tuple[str, ...]  # what was found in the header line, in words
+    reading: Mapping[str, Any]  # the format of the file: as declared, and as the header line shows
+    said: tuple[str, ...]  # what was found in the header line, as sentences
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -56,12 +56,12 @@ class TableHeader:
 
     @property
     def counted(self) -> bool:
-        """Whether the file does not tell how many rows it has, so that a release counts them."""
+        """Whether the file does not state its number of rows, so that a release counts them."""
         return self.kind in _OF_KIND
 
 
 def header_of(path: Path, declared: Mapping[str, Any]) -> TableHeader:
-    """Names, and types where the file states them; ``declared`` is how the file is written."""
+    """Names, and types if the file states them; ``declared`` is the declared format of the file."""
     from dpeigen.sources.arrow import columns_of, look
     from dpeigen.sources.layout import PLAIN, Layout
 
@@ -89,7 +89,7 @@ def _kind(path: Path) -> str:
 
 
 def _for_the_page(text: str) -> str:
-    """What `init` says, without the options of the command line."""
+    """The messages of `init`, without options of the command line."""
     for pattern, words in _IN_WORDS:
         text = re.sub(pattern, words, text)
     return text

@@ -1,11 +1,11 @@
-"""Making a release: claimed once, run as the command that the page shows, watched, and stopped on request.
+"""Making a release: claimed once, run as the command that the page shows, monitored, and stopped on request.
 
-A release has a number, and making its folder is the claim: of any number of requests for the same number, from however
-many tabs, windows or servers, one makes the folder and runs the command. The others are shown what it does.
+A release has a number, and creating its folder claims the number. Of all requests for the same number, from any tabs,
+windows or servers, only one creates the folder and runs the command. The others show its progress.
 
-The command runs in a process of its own that outlives the server. It reserves in the ledger, draws, saves the release
-and then commits (`estimators.course`), so whatever is killed, what was paid for is on the disk or counts as spent in
-the ledger. Whether it still runs is told by a lock that its process holds.
+The command runs in a separate process that continues if the server ends. It reserves in the ledger, draws, saves the
+release and then commits (`estimators.course`). So whichever process is killed, a paid release is on the disk or counts
+as spent in the ledger. A lock that the process holds shows whether it still runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def arguments(project: Project, config: str, out: str) -> list[str]:
-    """The arguments of the command, with paths from the folder of the table. ``dpeigen`` comes before them."""
+    """The arguments of the command, without ``dpeigen``. Paths are relative to the folder of the table."""
     given = ["--config", config, "--ledger", project.ledger, "--out", out]
     table = _plain(project.table)
     if project.question == "scoremap":
@@ -55,19 +55,19 @@ def arguments(project: Project, config: str, out: str) -> list[str]:
 
 
 def command_text(words: list[str]) -> str:
-    """The command as it is typed into a shell."""
+    """The command, quoted for a shell."""
     return shlex.join(["dpeigen", *words])
 
 
 def _plain(path: str) -> str:
-    """A path that is not taken for an option."""
+    """A path that cannot be mistaken for an option."""
     return f"./{path}" if path.startswith("-") else path
 
 
 def begin(project: Project, number: str, digest: str, reads: int | None = None) -> bool:
-    """Make release ``number``; False if it was begun before, here or elsewhere. Refuses other settings than were seen.
+    """Make release ``number``; False if it was begun before. Refuses if the settings are not those that were shown.
 
-    The only place where anything is spent. ``reads`` is how often the dry run says that rows are read.
+    This is the only function that spends anything. ``reads``: how often rows are read, as the dry run states.
     """
     if number in project.numbers():
         return False
@@ -94,7 +94,9 @@ def begin(project: Project, number: str, digest: str, reads: int | None = None) 
 
 def _start(project: Project, folder: Path, number: str, digest: str, reads: int | None) -> None:
     within = f"{project.name}/releases/{number}"
-    replace_file(folder / SETTINGS, render(project.content).encode())  # what the digest is of, whatever changes now
+    replace_file(
+        folder / SETTINGS, render(project.content).encode()
+    )  # those of the digest, even if the project changes
     words = arguments(project, _plain(f"{within}/{SETTINGS}"), _plain(f"{within}/release"))
     about = {
         "question": project.question,
@@ -114,7 +116,7 @@ def _start(project: Project, folder: Path, number: str, digest: str, reads: int 
     ):
         more: dict[str, Any] = {}
         if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # the process inherits it, and it is free when that has ended
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the process inherits it, and it is released when the process ends
             more = {"pass_fds": (lock.fileno(),), "start_new_session": True}
         child = subprocess.Popen(
             [sys.executable, "-c", _RUN, str(folder), *words],
@@ -130,7 +132,7 @@ def _start(project: Project, folder: Path, number: str, digest: str, reads: int 
 
 
 def let_go() -> None:
-    """Forget the processes that were started, as the server ends: they continue after it, and Python need not warn."""
+    """Forget the started processes when the server ends: they continue, and Python should not warn."""
     for child in _children.values():
         child.returncode = child.poll() or 0
     _children.clear()
@@ -153,13 +155,13 @@ class Job:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What was asked for; nothing where the server was killed before it could be written down."""
+        """What was requested; empty if the server was killed before it was saved."""
         found = _json(self.folder / JOB)
         return found if isinstance(found, dict) else {}
 
     @property
     def running(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process exists."""
         for child in list(_children.values()):
             if child.poll() is not None:
                 _children.pop(child.pid, None)
@@ -183,7 +185,7 @@ class Job:
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while it runs, and where it was killed."""
+        """The exit code; None while it runs, and if it was killed."""
         found = _json(self.folder / ENDED)
         return found.get("code") if isinstance(found, dict) else None
 
@@ -194,7 +196,7 @@ class Job:
 
     @property
     def state(self) -> str:
-        """running, done, killed, stopped, refused; elsewhere: it was paid for, and the messages say where it is."""
+        """running, done, killed, stopped or refused; "elsewhere": it was paid for, and the messages say where it is."""
         if self.running:
             return "running"
         if self.made:
@@ -205,7 +207,7 @@ class Job:
 
     @property
     def messages(self) -> list[str]:
-        """What the command said on standard error: it shows no value of the data."""
+        """The output of the command on standard error, which contains no value of the data."""
         try:
             text = (self.folder / MESSAGES).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -213,7 +215,7 @@ class Job:
         return [clean(line.removeprefix("dpeigen: ")) for line in text.splitlines() if line.strip()]
 
     def progress(self, passes: int | None = None) -> dict[str, Any]:
-        """How far it has come: the pass, and the rows read where their number is public."""
+        """The progress: the pass, and the rows read if their number is public."""
         last: dict[str, Any] = {}
         with suppress(OSError):
             lines = (self.folder / PROGRESS).read_text(encoding="utf-8").splitlines()
@@ -228,11 +230,11 @@ class Job:
 
     @property
     def can_stop(self) -> bool:
-        """Whether it can be asked to stop. On Windows it could only be killed, which may lose what was paid for."""
+        """Whether it can be asked to stop. On Windows it could only be killed, which may lose a paid release."""
         return fcntl is not None
 
     def stop(self) -> None:
-        """Ask it to stop: at once while nothing was drawn, else when the release is saved."""
+        """Ask it to stop: at once if no noise was drawn yet, otherwise after the release is saved."""
         pid = self._pid if self.can_stop else None
         if self.running and pid is not None:
             with suppress(ProcessLookupError):

@@ -1,13 +1,13 @@
-"""Made-up tables with the columns that were declared, for predictions. They are drawn from public facts alone.
+"""Made-up tables with the declared columns, for predictions. They are drawn from public facts alone.
 
-Each is like a table of people that one meets. A few factors stand behind all columns, the first ones stronger. Numbers
-without a transform are of mixed shapes: normal, skewed, counts. Numbers with a transform are normal after it. Truth
-values, ordered scales and categories are cut from a normal variable at uneven shares. Where missing cells are corrected
-for, 5% of the cells are missing. Where people have several rows, they have three on average, which resemble each other.
+Each resembles a typical table of people. All columns depend on a few factors, the first ones stronger. Numbers without
+a transform have mixed distributions: normal, skewed, counts. Numbers with a transform are normal after it. Truth
+values, ordered scales and categories are a normal variable, cut into uneven shares. If missing cells are corrected for,
+5% of the cells are missing. If people have several rows, they have three similar ones on average.
 
-How strong the factors are, and how common each shape is, was set once so that eigenvalues of correlation matrices and
-predictions are those of the middle one of many public tables (`benchmarks/forecasts.py`). One's own table may be easier
-or harder: different tables, drawn with other seeds, give the range.
+The strength of the factors and the frequency of each distribution were chosen once, so that eigenvalues of correlation
+matrices and predictions match the median of many public tables (`benchmarks/forecasts.py`). The user's table may be
+easier or harder: tables drawn with different seeds give the range.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["HOLES", "VISITS", "ColumnFacts", "MadeUpTable", "column_facts", "mad
 
 HOLES = 0.05  # the share of missing cells
 VISITS = 3.0  # rows of a person, on average
-_SAME = 0.8  # of the deviation of a column is between people
+_SAME = 0.8  # the fraction of a column's deviation that is between people
 _FACTORS, _DECAY = 8, (0.5, 1.2)  # the later ones are weaker
-_EXPLAINED = 0.2, 0.65  # the share of the variance that the factors stand for; tables differ in both
-_SKEWED = 0.1, 0.95  # the share of columns of numbers that are skewed
+_EXPLAINED = 0.2, 0.65  # the share of the variance that the factors explain; tables differ in both
+_SKEWED = 0.1, 0.95  # the share of numeric columns that are skewed
 _LONG = 0.3, 1.6  # how skewed these are: the deviation of their logarithm
 _KIND = 5  # part of the seed
 
@@ -48,12 +48,12 @@ class ColumnFacts:
 
     @property
     def features(self) -> int:
-        """The columns of numbers that it becomes."""
+        """The number of numeric columns that encode it."""
         return self.values if self.kind == "category" else 1
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        """Of these; without limits where none are declared."""
+        """The bounds of these columns; infinite if none are declared."""
         if self.kind in ("category", "bool"):
             return [(0.0, 1.0)] * self.features
         if self.kind == "ordinal":
@@ -73,7 +73,7 @@ def column_facts(said: Declared, *, bounded: bool) -> ColumnFacts:
 
 @dataclass(frozen=True, eq=False)
 class MadeUpTable:
-    """Rows of people who do not exist."""
+    """A made-up table."""
 
     complete: Floats
     seen: Floats  # with missing cells
@@ -91,7 +91,7 @@ class MadeUpTable:
 
     @cached_property
     def weights(self) -> Floats:
-        """Of the rows: every person has weight 1."""
+        """Weights of the rows: every person has weight 1."""
         if self.people is None:
             return np.full(len(self.complete), 1 / len(self.complete))
         found = 1 / np.bincount(self.people)[self.people]

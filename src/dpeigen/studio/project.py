@@ -6,7 +6,7 @@
       study.ledger    the budget
       releases/001/   one folder for each release: its settings, its command, its messages, and release/ itself
 
-Everything in it but the ledger's record and the releases was filled in by a person. No value of the table is kept.
+Everything in it except the ledger's record and the releases was entered by a person. No value of the table is stored.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Project:
-    """A project folder. Read anew at every request: two tabs, or a text editor, may have changed it."""
+    """A project folder. It is read again at every request, because another tab or an editor may have changed it."""
 
     root: Path
     name: str
 
     @classmethod
     def create(cls, root: Path, name: str, table: str) -> Project:
-        """A new one, in a folder that is there and empty."""
+        """A new project, in an existing empty folder."""
         project = cls(root, name)
         project.save(state={"table": table, "question": "pca"})
         return project
@@ -67,7 +67,7 @@ class Project:
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """What the page alone knows."""
+        """State that only the page uses."""
         try:
             found = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -80,7 +80,7 @@ class Project:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The settings as they stand in the file; empty before the first are saved."""
+        """The settings in the file; empty before any are saved."""
         try:
             return tomllib.loads(self.settings_path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -89,7 +89,7 @@ class Project:
             raise RefusedError(f"{self.name}/{SETTINGS} is not valid: {error}. Mend it in a text editor.") from None
 
     def save(self, *, state: dict[str, Any] | None = None, content: dict[str, Any] | None = None) -> Project:
-        """Write what is given, each file complete or not at all; the project as it is then."""
+        """Write what is given, each file atomically; returns the new project."""
         if content is not None:
             replace_file(self.settings_path, render(content).encode())
         if state is not None:
@@ -117,25 +117,25 @@ class Project:
 
     @property
     def people(self) -> int | None:
-        """How many people (or rows) there are, where that is public and was filled in."""
+        """The number of people (or rows), if it is public and was entered."""
         found = self.state.get("people")
         return found if isinstance(found, int) and found > 1 else None
 
     @property
     def map(self) -> dict[str, Any]:
-        """What is asked of a map: ``release``, ``epsilon``, ``label`` and ``labels``."""
+        """The settings of a map: ``release``, ``epsilon``, ``label`` and ``labels``."""
         found = self.state.get("map")
         return found if isinstance(found, dict) else {}
 
     @property
     def epsilon(self) -> float | None:
-        """What the release costs; a map has an ε of its own."""
+        """The ε of the release; a map has its own."""
         found = self.map.get("epsilon") if self.question == "scoremap" else self.content.get("epsilon")
         return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
     @property
     def ledger(self) -> str:
-        """The ledger, as a path from the folder that the table is in."""
+        """The ledger, as a path relative to the folder of the table."""
         found = self.state.get("ledger")
         return found if isinstance(found, str) and Path(found).name == found else f"{self.name}/{LEDGER}"
 
@@ -149,7 +149,7 @@ class Project:
 
     @property
     def digest(self) -> str:
-        """Names what a release now would be: another one, once anything is changed."""
+        """A digest of the settings of the next release, which differs after any change."""
         text = json.dumps([self.state, render(self.content)], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 

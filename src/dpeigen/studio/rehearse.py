@@ -1,6 +1,6 @@
-"""The dry run of what a project asks for: the commands' own functions, called with the options that they would get.
+"""The dry run of a project: it calls the functions of the commands with the same options.
 
-Reads no row and spends nothing.
+It reads no row and spends nothing.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def map_release(project: Project) -> Path:
 
 
 def rows_help(project: Project) -> bool:
-    """Whether the dry run may be told how many rows there are: the file does not tell, and the number is public."""
+    """Whether the dry run may use the entered number of rows: the file does not state it, and it is public."""
     if project.content.get("relation", "replace") != "replace":
         return False
     return header_of(project.table_path, project.content).counted
 
 
 def dry_run(project: Project) -> dict[str, Any]:
-    """What a release would guarantee and measure, at what cost, and what is said before it; else a refusal."""
+    """What a release would guarantee and measure, its cost, and the warnings before it; or a refusal."""
     from dpeigen.cli._fit import prepare
     from dpeigen.cli._run import plan_facts
     from dpeigen.cli.score_map import prepare_map
@@ -88,7 +88,7 @@ def dry_run(project: Project) -> dict[str, Any]:
 
 
 def check_columns(project: Project) -> None:
-    """Refuse declarations that no command would take, with the words of the commands."""
+    """Refuse declarations that the commands would refuse, with the same messages."""
     from dpeigen.cli._columns import declared_bounds, open_columns
     from dpeigen.cli._config import read_study
 
@@ -103,7 +103,7 @@ def check_columns(project: Project) -> None:
 
 @contextmanager
 def said_before() -> Iterator[list[str]]:
-    """What the library warns of, as the commands print it; warnings of other packages may quote values."""
+    """The library's warnings, as the commands print them; those of other packages may quote values."""
     from dpeigen.methods.foreseen import OnlyNoiseWarning
     from dpeigen.privacy.guarantee import UnitWarning
 

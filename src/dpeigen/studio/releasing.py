@@ -43,7 +43,7 @@ _CARD_POLICY = (
 
 
 def check(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """What would be measured, at what cost, in which passes; and the one button that spends."""
+    """What would be measured, its cost, the passes over the rows, and the only button that spends."""
     project, error, facts = site.project(request), None, None
     if "columns" not in project.content:
         return site.go(project, "columns")
@@ -86,14 +86,14 @@ def _promise(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def spend(site: Site, request: Request, form: Form) -> Response:
-    """The one request that pays. The same number is paid for once, however often it is sent."""
+    """The only request that pays. A number is paid for once, however often the request is sent."""
     project, form = site.project(request), form or {}
     number = form.get("number", "")
     if number in project.numbers():  # a reload, a second tab, the back button, a double click
         return site.go(project, f"releases/{number}")
     if form.get("understood") != "yes":
         raise RefusedError("Tick the box that says what is spent. Nothing was spent.")
-    facts = dry_run(project)  # refuses what would be refused, before a release is begun
+    facts = dry_run(project)  # so that a refusal comes before a release is begun
     jobs.begin(project, number, form.get("digest", ""), facts["reads"])
     return site.go(project, f"releases/{number}")
 
@@ -101,12 +101,12 @@ def spend(site: Site, request: Request, form: Form) -> Response:
 def _job(site: Site, request: Request) -> Job:
     project = site.project(request)
     number = request.path_params["number"]
-    project.release_path(number)  # refuses what is not there
+    project.release_path(number)  # refuses a release that does not exist
     return Job(project, number)
 
 
 def release(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """A release that was begun: its progress, or what came of it."""
+    """A release that was begun: its progress, or its outcome."""
     job = _job(site, request)
     state = job.state
     about = job.about
@@ -157,7 +157,7 @@ def _open_entries(project: Project) -> list[dict[str, Any]]:
 
 
 def progress(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """How far a release has come, for the script of its page."""
+    """The progress of a release, for the script of its page."""
     from starlette.responses import JSONResponse
 
     job = _job(site, request)
@@ -172,7 +172,7 @@ def stop(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
 
 
 def card(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """Draw the card of a release once more, at no cost: the command `dpeigen card`."""
+    """Draw the card of a release again, at no cost: the command `dpeigen card`."""
     job = _job(site, request)
     if job.state != "done":
         raise RefusedError("There is no release to draw a card of.")
@@ -185,7 +185,7 @@ def card(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
 
 
 def released_file(site: Site, request: Request, form: Form) -> Response:  # noqa: ARG001
-    """A file of a release: the card is shown, others are too or are saved."""
+    """A file of a release: the card is displayed; other files are displayed or downloaded."""
     from starlette.responses import FileResponse
 
     job = _job(site, request)

@@ -1,4 +1,4 @@
-"""Pages from templates. Every text is escaped, and characters that cannot be seen are replaced."""
+"""Pages from templates. Every text is escaped, and invisible characters are replaced."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pages:
 
 
 def _visible(value: Any) -> Any:
-    """What is put into a page: text of visible characters; line ends stay, for fields of several lines."""
+    """A value for a page with visible characters only; line ends stay, for fields of several lines."""
     if value is None:
         return ""
     if hasattr(value, "__html__"):  # text that is HTML already
@@ -45,7 +45,7 @@ def _visible(value: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """A number for people.
+    """A number as readable text.
 
     >>> short(0.30000000000000004), short(1e-06), short(12345)
     ('0.3', '1e-6', '12,345')

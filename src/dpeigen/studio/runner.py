@@ -1,9 +1,9 @@
-"""Runs one command of dpeigen in a process of its own, and writes down how it ended.
+"""Runs one command of dpeigen in a separate process, and records its exit code.
 
     python -c "from dpeigen.studio.runner import main; main()" FOLDER pca visits.csv --config … --out …
 
-It is the command itself: the same function that the script ``dpeigen`` calls, with the same arguments. The process does
-not depend on the server: what is paid for is saved and recorded although the server was killed.
+It calls the same function as the script ``dpeigen``, with the same arguments. The process does not depend on the
+server: a paid release is saved and recorded even if the server is killed.
 """
 
 from __future__ import annotations

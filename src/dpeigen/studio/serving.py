@@ -1,4 +1,4 @@
-"""The server: its routes, and how it is started. It listens on the loopback interface alone."""
+"""The server: its routes, and how it is started. It listens only on the loopback interface."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def studio_app(folder: Path, *, token: str, hosts: tuple[str, ...], start: str |
 
 
 def _handled(site: Any, handler: Handler) -> Handler:
-    """A handler in a thread, with the fields of the form; refusals become a page with the remedy."""
+    """A handler that runs in a thread and gets the fields of the form; a refusal becomes a page with the remedy."""
     from starlette.concurrency import run_in_threadpool
 
     async def call(request: Request) -> Response:
@@ -94,7 +94,7 @@ def _handled(site: Any, handler: Handler) -> Handler:
         except RefusedError as refused:
             return site.refusal(refused)
         except Exception as error:
-            # The message is not shown: it was written by code that does not know it may be looking at private data.
+            # The message is not shown: it may contain values of the data.
             words = (
                 f"Unexpected {type(error).__name__}; this is a bug, please report what you did. Nothing was spent here."
             )
@@ -117,7 +117,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _dropped(site: Any) -> Handler:
-    """A file that is dropped on the page: written to the folder as it comes, and never kept in memory."""
+    """A file that is dropped on the page: it is streamed to the folder, and never held in memory."""
 
     async def call(request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -154,7 +154,7 @@ def serve(
             listener.bind((LOOPBACK, port))
         except OSError:
             raise ValueError(f"Port {port} is in use. Choose another with --port, or leave it out.") from None
-        listener.listen()  # before the address is told: who opens it at once waits, and is not turned away
+        listener.listen()  # before the address is printed: an early request then waits and is not refused
         port = listener.getsockname()[1]
         token = SystemRandomness().token().hex()
         hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
@@ -180,9 +180,9 @@ def serve(
 
 
 def _warm() -> None:
-    """Load what the pages of a project need. One thread does it, and others wait.
+    """Import what the pages of a project need. One thread does it, and others wait.
 
-    Two threads that import modules which import each other may see one that is half loaded.
+    If two threads import modules that import each other, one may see a partially imported module.
     """
     with _loading:
         import dpeigen.cli._fit

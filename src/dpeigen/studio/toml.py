@@ -1,4 +1,4 @@
-"""A file of settings as text: what was filled in on the page, in the form that commands read."""
+"""The text of a settings file: what was entered on the page, in the format that commands read."""
 
 from __future__ import annotations
 

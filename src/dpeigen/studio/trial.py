@@ -1,4 +1,4 @@
-"""One release of a made-up table by the estimator itself, and how far it is from the answer without privacy."""
+"""One release of a made-up table by the estimator itself, and its distance from the answer without privacy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpeigen.studio.made_up import MadeUpTable
 
 __all__ = ["CLEAR", "Asked", "Tried", "tried"]
 
-CLEAR = 200.0  # ε at which a robust method on a made-up table has as good as no noise
+CLEAR = 200.0  # ε at which a robust method on a made-up table has almost no noise
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Tried:
-    """How far off a release was, in the measure of its question, and whether it told anything from noise."""
+    """The error of a release, in the measure of its question, and whether anything differed from noise."""
 
     error: float
     clear: bool
 
 
 def tried(asked: Asked, table: MadeUpTable, seed: int) -> Tried | None:
-    """One release; None where the estimator refuses or does not know a column."""
+    """One release; None if the estimator refuses or if a column is unknown."""
     try:
         fit = _fit(asked, table, seed)
         error = _MEASURES[asked.question](fit, asked, table)
@@ -101,7 +101,7 @@ def _correlation_error(fit: Any, asked: Asked, table: MadeUpTable) -> float:
 
 
 def _prediction_error(fit: Any, asked: Asked, table: MadeUpTable) -> float:
-    """How far predicted values are from those of least squares, in deviations of the target."""
+    """The distance of predicted values from those of least squares, in deviations of the target."""
     y = table.complete[:, asked.target]
     others = np.delete(table.complete, asked.target, axis=1)
     root = np.sqrt(table.weights)

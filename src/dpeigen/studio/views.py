@@ -1,4 +1,4 @@
-"""The steps before a release: the table, its columns, the question, the privacy. Each is a form that works alone."""
+"""The steps before a release: the table, its columns, the question, the privacy. Each is a separate form."""
 
 from __future__ import annotations
 
@@ -127,23 +127,23 @@ def columns(site: Site, request: Request, form: Form) -> Response:
 
 
 def _likely_unit(header: TableHeader | None, project: Project) -> str:
-    """Before anything is declared: the first column whose name looks like an id."""
+    """The first column whose name looks like an id, before anything is declared."""
     if header is None or project.content.get("columns"):
         return ""
     return next((column.name for column in header.columns if column.identifier), "")
 
 
 def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
-    """Check and keep what was declared; a declaration that no command takes is not kept."""
+    """Check and save the declarations; those that the commands would refuse are not saved."""
     kept = {name: value for name, value in project.content.items() if name not in (*READING, "columns")}
     try:
         header = header_of(project.table_path, project.content)
-    except RefusedError:  # what is declared about the file is wrong, and about to be mended
+    except RefusedError:  # the declared format is wrong, and about to be corrected
         header = TableHeader("csv", (), {}, ())
     reading = forms.reading_in(form, header)
     header = header_of(project.table_path, reading)
     reading = dict(header.reading)
-    if form.get("go") == "again":  # only how the file is written
+    if form.get("go") == "again":  # only the format of the file
         old = project.content.get("columns", {})
         tables = {c.name: old.get(c.name, {"use": False}) for c in header.columns} if old else {}
         return project.save(content={**kept, **reading, **({"columns": tables} if tables else {})})
@@ -186,7 +186,7 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
 
 
 def names_digest(header: TableHeader) -> str:
-    """Tells whether the header is the one that a form was made for."""
+    """A digest that shows whether the header is still that of the form."""
     import hashlib
 
     return hashlib.sha256("\x1f".join(c.name for c in header.columns).encode()).hexdigest()[:16]
@@ -195,7 +195,7 @@ def names_digest(header: TableHeader) -> str:
 def _shown_columns(
     header: TableHeader, project: Project, form: Mapping[str, str] | None, templates: BoundsTemplates
 ) -> list[dict[str, Any]]:
-    """The fields of each column: as sent, if the form was refused, else as saved, else what the name suggests."""
+    """The fields of each column: as sent if the form was refused, otherwise as saved, otherwise from its name."""
     saved, found = project.content.get("columns", {}), []
     for at, column in enumerate(header.columns):
         table = saved.get(column.name)
@@ -233,7 +233,7 @@ def _shown_reading(header: TableHeader | None, project: Project, form: Mapping[s
 
 
 def question(site: Site, request: Request, form: Form) -> Response:
-    """What is asked, and texts for the card."""
+    """The question, and texts for the card."""
     project, error = site.project(request), None
     if "columns" not in project.content:
         return site.go(project, "columns")

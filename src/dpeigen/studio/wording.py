@@ -1,4 +1,4 @@
-"""A prediction in words: the error, the range, and what was assumed."""
+"""A prediction in words: the error, the range, and the assumptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def in_words(found: Foreseen, measure: str) -> Told:
     if found.error is None:
         return Told("No prediction.", "poor")
     told = _WORDS[measure](found)
-    if measure == "angle" and found.unclear * 2 > found.runs:  # what the card would say of most of them
+    if measure == "angle" and found.unclear * 2 > found.runs:  # what most of their cards would say
         tables = f"{found.unclear} of {found.runs} made-up tables"
         words = f"No result in {tables}: no component can be distinguished from noise."
         return Told(words, "poor", told.range)
@@ -74,7 +74,7 @@ _WORDS = {"angle": _angle, "correlation": _correlation, "fitted": _fitted, "cell
 
 
 def assumed(facts: Facts) -> list[str]:
-    """What the made-up tables are like, one sentence each."""
+    """The assumptions about the made-up tables, one sentence each."""
     if facts.measure == "cell":
         return ["Only the noise in a cell is predicted, from its formula."]
     who = "people" if facts.visits else "people with one row each"

@@ -1,6 +1,6 @@
-"""The folder that the studio works in: which tables and which projects are in it. Nothing outside it is ever opened.
+"""The folder that the studio works in, with its tables and projects. Nothing outside it is ever opened.
 
-Names from a request are not turned into paths. They are looked up in the list of what is there.
+Names from a request are not turned into paths. They are looked up in the list of existing files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["TABLES", "Workspace", "is_table"]
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather", ".arrow", ".orc", ".jsonl")
 _PACKED = (".gz", ".bz2", ".zst")
 _LONGEST_NAME = 120
-_MOST_BYTES = 64 * 2**30  # of a file that is dropped
+_MOST_BYTES = 64 * 2**30  # the largest file that may be dropped
 
 
 class Workspace:
@@ -30,7 +30,7 @@ class Workspace:
             raise ValueError(f"{folder} is not a folder. Give the path of a table or of the folder that it is in.")
 
     def _children(self) -> list[Path]:
-        """What is directly in the folder; links that lead out of it are left out."""
+        """The entries of the folder, without links that lead out of it."""
         found = []
         for path in sorted(self.folder.iterdir(), key=lambda path: path.name.lower()):
             try:
@@ -61,13 +61,13 @@ class Workspace:
         raise RefusedError(f"There is no project {name!r} in this folder. Choose one from the list.", 404)
 
     def table(self, name: str) -> str:
-        """The name of a table that is there."""
+        """The name of an existing table."""
         if name not in self.tables():
             raise RefusedError(f"There is no table {name!r} in this folder. Choose one from the list.", 404)
         return name
 
     def open(self, table: str) -> Project:
-        """The project of a table: the one that is there, or a new one."""
+        """The project of a table: the existing one, or a new one."""
         table = self.table(table)
         for found in self.projects():
             if found.table == table:
@@ -83,7 +83,7 @@ class Workspace:
         raise RefusedError(f"The folder is full of projects named {stem}-study. Move some of them elsewhere.")
 
     async def receive(self, name: str, parts: AsyncIterator[bytes]) -> str:
-        """Keep a file that was dropped on the page, for its owner only; never overwrites."""
+        """Save a file that was dropped on the page, readable by its owner only; never overwrites."""
         if not is_table(name) or not _is_plain(name):
             kinds = ", ".join(TABLES)
             raise RefusedError(f"{name!r} is not the name of a table. Drop a file that ends in one of {kinds}.")
@@ -108,7 +108,7 @@ class Workspace:
 
 
 def is_table(name: str) -> bool:
-    """Whether the end of a name is that of a kind of table that can be read."""
+    """Whether the ending of a name is that of a readable kind of table."""
     lower = name.lower()
     for ending in _PACKED:
         if lower.endswith(ending):
@@ -118,7 +118,7 @@ def is_table(name: str) -> bool:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name is that of a file in a folder, and nothing else, on every system."""
+    """Whether a name is a plain file name on every system, without a path."""
     return (
         len(name) <= _LONGEST_NAME
         and name.isprintable()

@@ -1,10 +1,10 @@
 """``gaussian``: the second moment with isotropic Gaussian noise (Analyze Gauss, with tight constants).
 
 Guarantee: (ε, δ)-DP for every data set, δ > 0. The statistic is an integer matrix of Frobenius sensitivity √2·R²
-(replace) or R² (add/remove), R² including the centre's weight. The noise is isotropic in the isometric coordinates of
-symmetric matrices, N(0, σ²) on the diagonal and N(0, σ²/2) off it, σ from the exact Gaussian privacy profile, drawn
-as exact discrete Gaussians on the grid; the difference to the continuous profile is bounded and paid for
-(`privacy.calibration`).
+(replace) or R² (add/remove), where R² includes the weight of the centre. The noise is isotropic in the isometric
+coordinates of symmetric matrices: N(0, σ²) on the diagonal and N(0, σ²/2) off it, with σ from the exact Gaussian
+privacy profile. It is drawn as exact discrete Gaussians on the grid; the difference from the continuous profile is
+bounded and paid for (`privacy.calibration`).
 
 Reference: Dwork, Talwar, Thakurta, Zhang 2014; calibration Balle, Wang 2018; discrete noise Canonne, Kamath, Steinke
 2020.
@@ -33,8 +33,8 @@ class Gaussian(MomentMethod):
     needs_delta = True
 
     def published_cost(self, task: Task) -> Cost:
-        # σ = √(2 ln(1.25/δ))/ε, the same on every entry of the upper triangle, calibrated to a sensitivity of 1. The
-        # real one is √2: Σ_{i≤j} Δᵢⱼ² = (‖Δ‖²_F + Σ Δᵢᵢ²)/2 ≤ ‖Δ‖²_F, with equality for two unit vectors of the basis.
+        # σ = √(2 ln(1.25/δ))/ε on every entry of the upper triangle, for a sensitivity of 1. The real one is √2:
+        # Σ_{i≤j} Δᵢⱼ² = (‖Δ‖²_F + Σ Δᵢᵢ²)/2 ≤ ‖Δ‖²_F, with equality for two unit vectors of the basis.
         sigma = math.sqrt(2 * math.log(1.25 / task.budget.delta)) / task.budget.epsilon
         return GaussianCost((math.sqrt(2) if task.n_features > 1 else 1.0) / sigma)
 

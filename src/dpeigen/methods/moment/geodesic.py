@@ -1,13 +1,14 @@
 """``geodesic``: least-absolute-deviations PCA by noisy geodesic gradient descent on signs of differences (NSGGD).
 
 Guarantee: (ε, δ)-DP, δ > 0, for every data set under replacement of one row, "idealised" numerics. Rows enter as signs
-z of differences of disjoint random pairs, so that one row is in one term. The start is the top of Σzzᵀ with Gaussian
-noise (Frobenius sensitivity √2). Each step adds Gaussian noise to Σ (Qz/|Qz|)(Vᵀz)ᵀ, Q = I − VVᵀ, whose terms have norm
-at most 1: sensitivity 2 and what rounding adds (see `_allowance`). Steps on all pairs compose exactly as Gaussians;
-steps on random parts are priced by an accountant (`privacy.subsampling`), and the two halves then add up.
+z of differences of disjoint random pairs, so that each row is in one term. The start is the leading eigenspace of Σzzᵀ
+with Gaussian noise (Frobenius sensitivity √2). Each step adds Gaussian noise to Σ (Qz/|Qz|)(Vᵀz)ᵀ, Q = I − VVᵀ. Its
+terms have norm at most 1, so the sensitivity is 2, plus what rounding adds (`questions.descent`). Steps on all pairs
+compose exactly as Gaussians. Steps on random subsets are priced by an accountant (`privacy.subsampling`); the costs of
+start and steps are then added.
 
 ``constants="published"`` is Algorithm 3 of Kim and Jung 2025 with its noise formula, T = n² steps on one pair each and
-rate 1/n²; `price` states what an accountant makes of it. (Its minus sign before the gradient as printed would climb.)
+rate 1/n²; `price` states what an accountant makes of it. (As printed, the minus sign before the gradient would ascend.)
 
 Reference: Maunu, Yu, Lerman 2022; Kim and Jung 2025, Appendix C.3.
 """
@@ -48,8 +49,8 @@ class Geodesic(Method):
     ----------
     steps : number of steps, or None for 20 (published: n²).
     rate, decay : step t moves by rate·decay^t times the mean gradient (published: 1/n² and 1).
-    batch : pairs a step looks at, drawn without replacement; None for all of them (published: 1). All is more accurate
-        at equal privacy; parts are faster, and need the ``accounting`` extra.
+    batch : pairs used in a step, drawn without replacement; None for all of them (published: 1). All pairs are more
+        accurate at equal privacy; subsets are faster, and need the ``accounting`` extra.
     constants : "sharp", or "published" as printed; the guarantee then states what they give.
     """
 
@@ -65,7 +66,7 @@ class Geodesic(Method):
     needs_delta = True
     needs_replace = "Use relation='replace', or method='spatial-sign'."
     continuous_noise = True
-    planned = Planned(drawn=True, covariance=False, slow=6)  # every step looks at all signs: no moment tells it
+    planned = Planned(drawn=True, covariance=False, slow=6)  # every step uses all signs, which no moment summarises
 
     def check(self, task: Task) -> None:
         super().check(task)
@@ -85,7 +86,7 @@ class Geodesic(Method):
         check_scale(2 * LEVELS**2 / gaussian_share(costs[Purpose.START]))
 
     def _plan(self, task: Task) -> tuple[int, int, int]:
-        """Pairs, pairs in a step, steps."""
+        """The number of pairs, of pairs in a step, and of steps."""
         pairs = max(1, (task.n_rows or 2) // 2)
         if self.constants == "published":
             steps = self.steps or pairs**2
@@ -93,7 +94,7 @@ class Geodesic(Method):
         return pairs, min(self.batch or pairs, pairs), self.steps or 20
 
     def _noise(self, task: Task) -> tuple[dict[Purpose, Cost], float]:
-        """What start and steps cost, and the noise of a step on its sum of gradients."""
+        """The costs of start and steps, and the noise of a step on its sum of gradients."""
         pairs, size, steps = self._plan(task)
         budget, d, k = task.budget, task.n_features, task.n_components or 1
         half = Budget(budget.epsilon / 2, budget.delta / 2)
@@ -113,7 +114,7 @@ class Geodesic(Method):
         if size == pairs:
             return costs, plain
         sampled = reach * subsampled_noise(size, pairs, steps, half.epsilon, half.delta)
-        if plain <= sampled:  # as if every step might see every pair, which is true of any part
+        if plain <= sampled:  # as if every step used every pair, which is valid for any subset
             return costs, plain
         start = GaussianCost(gaussian_mu(half.epsilon * (1 - 1e-9), half.delta * (1 - 1e-9)))
         return {Purpose.START: start, Purpose.STEPS: ApproximateCost(half.epsilon, half.delta)}, sampled
@@ -146,7 +147,7 @@ class Geodesic(Method):
         return self._assemble(v.T, start, task)
 
     def _assemble(self, basis: Floats, start: Floats, task: Task) -> Estimate:
-        """The subspace, turned to the axes of the noisy start inside it; relative variances at no cost."""
+        """The subspace, rotated to the axes of the noisy start inside it; relative variances at no cost."""
         d, k = task.n_features, len(basis)
         inside, turn = symmetric_eigh(basis @ start @ basis.T)
         components = fix_signs(turn @ basis)

@@ -1,9 +1,9 @@
 """``laplace``: the second moment with independent Laplace noise on every entry of the upper triangle.
 
-Guarantee: ε-DP for every data set. The noise is exact discrete Laplace of scale Δ₁/ε on integers, Δ₁ the ℓ1
-sensitivity of the upper triangle: (d+1)/2·R² for add/remove and √(d(d+3)/2)·R² for replace (`stats.moments` has the
-proof), where the literature uses 2d·R². Its error grows as d², against d^1.5 for ``matrix-laplace``; it is the better
-one only for one column.
+Guarantee: ε-DP for every data set. The noise is exact discrete Laplace of scale Δ₁/ε on integers, where Δ₁ is the ℓ1
+sensitivity of the upper triangle: (d+1)/2·R² for add/remove and √(d(d+3)/2)·R² for replace (proof in `stats.moments`);
+the literature uses 2d·R². The error grows as d², compared with d^1.5 for ``matrix-laplace``; this method is better only
+for one column.
 
 Reference: Dwork, McSherry, Nissim, Smith 2006.
 """

@@ -1,7 +1,7 @@
-"""The last view of `whitened`: which map, and which radius, the last moment is asked for.
+"""The last view of `whitened`: the linear map and the radius with which the last moment is measured.
 
-Guarantee: nothing is read here but radii that are paid for (`questions.radius`). The map is chosen by them and by what
-was released before.
+Guarantee: only radii that are paid for are used here (`questions.radius`). The map is chosen by these and by earlier
+releases.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ from dpeigen.stats.whitening import quadratic_forms
 
 __all__ = ["LastView", "Looked", "ask_last_view"]
 
-_LIGHT = 8.0  # the square of a radius over the mean square of rows, up to which tails are light
-_USUAL_RADIUS = 3.0  # root mean squares of rows: few tables have many rows that are longer
+_LIGHT = 8.0  # squared radius over the mean square of rows, up to which tails are light
+_USUAL_RADIUS = 3.0  # in root mean squares of rows: few tables have many longer rows
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What is known before the last moment: all of it public or paid for."""
+    """What is known before the last moment; all of it is public or paid for."""
 
     columns: ColumnFrame
     holes: Holes | None
-    frame: Frame  # that of the columns, about a better centre
-    first: Floats  # covariances of framed rows, as the first round saw them
-    latest: Floats  # and the last
-    turn: Floats  # makes all directions about equally long
+    frame: Frame  # the frame of the columns, about a better centre
+    first: Floats  # covariances of framed rows as the first round measured them
+    latest: Floats  # and as the last round did
+    turn: Floats  # the map that gives all directions about the same variance
     radius: float  # of the first moment
-    far: Floats | None  # sizes that next to no framed entry exceeds, where they were asked for
+    far: Floats | None  # sizes that almost no framed entry exceeds, if they were measured
     count: float
     outside: float  # rows to clip at the end
-    samples: tuple[float, float]  # shares for rounds, and of these for lengths
-    part: float  # of the rows, for lengths
+    samples: tuple[float, float]  # shares of rows for rounds, and of these for norms
+    part: float  # the share of all rows that is used for norms
     several: bool  # whether several maps are tried
-    angle: float  # that noise is likely to turn directions by
+    angle: float  # by which noise is likely to rotate directions
 
 
 @dataclass(frozen=True)
 class LastView:
-    """How rows are seen for the last moment. ``back`` maps to framed rows; ``left`` is the number of rows outside the
-    asked radius, and the scale of its noise."""
+    """How rows enter the last moment. ``back`` maps to framed rows; ``left``: the number of rows outside the measured
+    radius, and the scale of its noise."""
 
     view: RowView
     back: Floats
@@ -69,13 +69,13 @@ class LastView:
 
 
 def ask_last_view(curator: Curator, looked: Looked, task: Task, costs: Mapping[Purpose, Cost]) -> LastView:
-    """The map and the radius of the last moment: of a few maps, the one whose radius promises the least noise."""
+    """The map and the radius of the last moment: of a few maps, the one with the least predicted noise."""
     frame, latest, part, outside, count = looked.frame, looked.latest, looked.part, looked.outside, looked.count
     single = single_rows_count(task)
     share, enough = looked.samples
     few, _ = curator.sample(share, frame)[0].sample(enough, frame)
     turned = powers_of(turned_by(frame, looked.turn)[0], *POWERS)
-    if not looked.several:  # each radius that is not asked for leaves more of its share to the others
+    if not looked.several:  # each radius that is not measured leaves a larger share to the others
         judged = judge(task, frame.unit, latest)
         turned = [min(turned, key=lambda each: judged(row_length(each[1], latest), each[1]))]
     together = tuple(view for view, _ in turned)
@@ -91,11 +91,11 @@ def ask_last_view(curator: Curator, looked: Looked, task: Task, costs: Mapping[P
         length = few.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=each)
         candidates.append((in_box(length, view), view, back))
     radius, cost = looked.radius, each
-    if single and part == 1:  # about the centre that the rounds have found
+    if single and part == 1:  # about the centre found in the rounds
         asked = RadiusNear(frame, outside, within=cells_from(radius / 2))
         radius = in_box(curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=each), frame)
     candidates.insert(0, (radius, frame, np.eye(task.n_features)))
-    # Rows many times as long as the last rounds say were clipped by them: then the first round is the better guide.
+    # If rows are many times longer than the last rounds suggest, those rounds clipped them: use the first round then.
     furthest = task.row_radius(candidates[-1][0], frame)
     rough = latest if furthest**2 < _LIGHT * quadratic_forms(looked.turn, latest).sum() else looked.first
     expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
@@ -104,7 +104,7 @@ def ask_last_view(curator: Curator, looked: Looked, task: Task, costs: Mapping[P
         candidates, key=lambda found: judged(judged_length(found[0], found[2], looked.far), found[2])
     )
     start = reach if part < 1 else None
-    if start is not None:  # of all rows fewer have to be clipped than of a part
+    if start is not None:  # of all rows fewer must be clipped than of a sample
         cost, asked = final, radius_from(shown, outside, start, near=single)
         reach = curator.measure(asked, purpose=Purpose.WHITENED_RADIUS, cost=cost)
     usual = math.inf if start is not None or shown is frame else _USUAL_RADIUS * row_length(back, latest)

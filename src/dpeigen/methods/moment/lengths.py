@@ -1,6 +1,6 @@
-"""What `whitened` asks about lengths of rows, what that costs, and what is known of columns whose rows are clipped.
+"""What `whitened` measures about norms of rows, at which cost, and what is known of columns whose rows are clipped.
 
-Guarantee: nothing is read or spent here; questions are made of public or released numbers.
+Guarantee: nothing is read or spent here; questions are made from public or released numbers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dpeigen.stats.whitening import quadratic_forms
 
 __all__ = ["LEFT", "far_in", "first_radius", "least_of", "lost_by", "radius_costs"]
 
-LEFT = 0.25  # of the variance that a column has at least: less was left by clipping
-_RESOLVED = 0.5  # entries: with less noise than that, reaches of columns show single rows
-_SHORTEST = 1 / 32  # scales, of an entry: rows that are shorter are not clipped in the first round
+LEFT = 0.25  # of the least variance of a column: if less is measured, clipping removed the rest
+_RESOLVED = 0.5  # entries: with less noise than this, reaches of columns show single rows
+_SHORTEST = 1 / 32  # in scales of an entry: shorter rows are not clipped in the first round
 
 
 def first_radius(frame: Frame, outside: float, single: bool) -> RadiusLeaving:
@@ -38,9 +38,9 @@ def first_radius(frame: Frame, outside: float, single: bool) -> RadiusLeaving:
 
 
 def radius_costs(cost: Cost, maps: int, task: Task, *, sampled: bool) -> tuple[Cost, Cost]:
-    """Of the radius of each map, and of the last one where that is another.
+    """The costs of the radius of each map, and of the last radius if it is measured separately.
 
-    Where single rows count, a map is judged by the very radius that rows are clipped to; also none at all.
+    If single rows matter, a map is judged by the radius to which rows are clipped; so is the case of no map.
     """
     last = last_radius_share(task) * task.budget.epsilon
     if not (last and sampled):
@@ -50,10 +50,10 @@ def radius_costs(cost: Cost, maps: int, task: Task, *, sampled: bool) -> tuple[C
 
 
 def least_of(columns: ColumnFrame, holes: Holes | None, reaches: Cost | None, count: float) -> Floats:
-    """Variances that columns have at least, with missing cells at 0, by the counts that scales were found with.
+    """The least variances that columns can have, with 0 for missing cells, by the counts that gave their scales.
 
-    Where ``reaches`` were paid for: or that a few rows may have that were not seen. A map that stretched such a column
-    would make them the longest by far.
+    If ``reaches`` were paid for, these are at least the variance that a few undetected rows may have. A map that
+    stretched such a column would make these rows by far the longest.
     """
     if columns.sizes is None or columns.reach is None:
         return np.zeros(len(columns.known))
@@ -65,11 +65,11 @@ def least_of(columns: ColumnFrame, holes: Holes | None, reaches: Cost | None, co
 
 
 def far_in(columns: ColumnFrame, reaches: Cost | None, *, sampled: bool) -> Floats | None:
-    """How far columns reach, in their units, where maps are judged by that too.
+    """The reaches of the columns, in their units, if maps are judged by these too.
 
-    A radius that leaves one long row outside makes a map look good that is bad for this row. Reaches tell of it, if
-    their noise is small. If it is not, they are often too long, and lengths of rows say more, unless they are those of
-    a part of the rows.
+    A radius that leaves one long row outside can favour a map that is bad for this row. The reaches show this, if
+    their noise is small. Otherwise they are often too large, and norms of rows are more informative, unless these come
+    from a sample of the rows.
     """
     if columns.far is None or reaches is None:
         return None
@@ -78,7 +78,7 @@ def far_in(columns: ColumnFrame, reaches: Cost | None, *, sampled: bool) -> Floa
 
 
 def lost_by(columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float) -> Floats | None:
-    """What clipping took from columns with long tails, by the counts that their scales were found with."""
+    """What clipping took from columns with long tails, by the counts that gave their scales."""
     if columns.sizes is None or columns.reach is None:
         return None
     variances = quadratic_forms(back, white)

@@ -1,10 +1,10 @@
 """``matrix-laplace``: the second moment plus the difference of two Wishart matrices.
 
-Guarantee: ε-DP for every data set, with error O(d^1.5/n). Released is M + W₁ − W₂ with W = s·GGᵀ, G a d×(d+1)
-standard Gaussian matrix, s = R²/ε (replace) or R²/2ε (add/remove, and a single column, where it is the Laplace
+Guarantee: ε-DP for every data set, with error O(d^1.5/n). Released is M + W₁ − W₂ with W = s·GGᵀ, where G is a d×(d+1)
+standard Gaussian matrix and s = R²/ε (replace) or R²/2ε (add/remove, and a single column, for which it is the Laplace
 mechanism). Proof in `privacy.noise`. The noise is continuous and drawn in floating point, and the sum is rounded to a
-grid of about s/256, far above the noise's last bits: "idealised" numerics. (One-sided Wishart noise, as printed in the
-literature, is not private: its support moves with the data.)
+grid of about s/256, far coarser than the last bits of the noise: "idealised" numerics. (One-sided Wishart noise, as
+printed in the literature, is not private: its support depends on the data.)
 
 Reference: this project; noise of the same order by another sampler in d'Orsi and Novikov 2025.
 """

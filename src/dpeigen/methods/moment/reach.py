@@ -1,8 +1,8 @@
-"""How far the last radius of `whitened` reaches, from released and public numbers only.
+"""The last radius of `whitened`, adjusted by released and public numbers only.
 
-A private radius leaves at least five noise scales of rows outside, however little noise the moment itself gets. Where
-that is more than noise warrants, the rows are clipped at a multiple of the radius: noise has a known law, and what
-clipping takes from rows that are not elliptical is not known at all.
+A private radius leaves at least five noise scales of rows outside, however small the noise on the moment is. If the
+noise does not justify that many, rows are clipped at a multiple of the radius: the distribution of noise is known,
+whereas the effect of clipping on rows that are not elliptical is unknown.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ __all__ = [
     "widened",
 ]
 
-_TAIL = 4.0  # a row's square is longer than f times that of the radius in a share f^−4 of those outside
+_TAIL = 4.0  # of the rows outside, a share f^−4 has a squared norm above f times the squared radius
 _CELLS = 41  # of the grid, four to an octave
 _FURTHER = 1.5  # times the reach of a column
 # Chosen by `benchmarks/planner.py --default`, seeds 2026 to 2028, and `benchmarks/tables.py --only pca`, ε = 0.3 to 3.
-_CLIPPED, _MOST_CLIPPED = 5.0, 0.25  # share of rows to clip, relative to the square of the angle; and at most
-_SHORTEST = 0.25  # of the root mean square of rows: no radius below that is looked at
+_CLIPPED, _MOST_CLIPPED = 5.0, 0.25  # share of rows to clip, relative to the squared angle; and at most
+_SHORTEST = 0.25  # of the root mean square of rows: smaller radii are not considered
 
 
 SHORTENED = (
@@ -46,11 +46,11 @@ SHORTENED = (
 
 
 def widened(radius: float, outside: float, noise: float, d: int) -> float:
-    """The radius to clip at, where a share ``outside`` of the rows is longer than the one that was found.
+    """The radius to clip at, if a share ``outside`` of the rows exceeds the measured one.
 
-    With f the squared ratio of both, clipping costs the whitened covariance about outside·f^(1 − a)/((a − 1)·√d) in
-    Frobenius norm, a the tail's exponent, and noise of deviation ``noise`` on an entry costs d·f·noise, both in units
-    of the squared radius that was found. The f with the least sum of squares is taken, and no less than 1.
+    Let f be the squared ratio of both and a the exponent of the tail. In units of the measured squared radius, clipping
+    changes the whitened covariance by about outside·f^(1 − a)/((a − 1)·√d) in Frobenius norm, and noise of deviation
+    ``noise`` on an entry by d·f·noise. The f with the least sum of squares is used, but at least 1.
     """
     if noise <= 0:
         return radius
@@ -59,40 +59,40 @@ def widened(radius: float, outside: float, noise: float, d: int) -> float:
 
 
 def shortened(radius: float, outside: float, angle: float) -> float:
-    """The radius to clip at where rounds saw next to nothing and noise is likely to turn directions by this ``angle``.
+    """The radius to clip at, if rounds find almost nothing and noise is likely to rotate directions by ``angle``.
 
-    Rows are then long in a few directions that no map has made shorter, so the radius that a share ``outside`` exceeds
-    is far above their typical length. Clipping more rows turns no direction of elliptical rows, and others by about the
-    share that is clipped. That share grows with the square of the angle (sinΘ), so it vanishes sooner than the noise.
-    A radius that no row exceeds does not tell how long the others are: it stays.
+    Rows are then long in a few directions that no map has shortened, so the radius that a share ``outside`` exceeds is
+    far above their typical norm. Clipping more rows rotates no direction of elliptical rows, and those of other rows by
+    about the share that is clipped. That share grows with the square of the angle (sinΘ), so it vanishes faster than
+    the noise. A radius that no row exceeds does not show how long the rows are, so it is kept.
     """
     share = min(_MOST_CLIPPED, _CLIPPED * angle**2)
     return radius if share <= outside or outside <= 0 else radius * length_ratio(outside, share)
 
 
 def row_length(back: Floats, covariance: Floats) -> float:
-    """The root mean square length of rows z with covariance back·E[zzᵀ]·backᵀ."""
+    """The root mean square norm of rows z with covariance back·E[zzᵀ]·backᵀ."""
     forms = quadratic_forms(np.asarray(np.linalg.inv(back), dtype=np.float64), covariance)
     return math.sqrt(max(0.0, float(forms.sum())))
 
 
 def grid_for(back: Floats, covariance: Floats) -> slice:
-    """The part of the grid of radii that is not absurdly short for such rows."""
+    """The part of the grid of radii that is not far too small for such rows."""
     first = int(np.searchsorted(GRID, _SHORTEST * row_length(back, covariance)))
     return slice(min(first, len(GRID) - 1), None)
 
 
 def cells_from(shortest: float) -> slice:
-    """Ten octaves of the grid from this radius on."""
+    """Ten octaves of the grid, starting at this radius."""
     first = min(int(np.searchsorted(GRID, shortest)), len(GRID) - 1)
     return slice(first, first + _CELLS)
 
 
 def in_box(radius: float, view: RowView) -> float:
-    """A radius on the grid, or the first on it that no row in the box of the frame is longer than, if that is less.
+    """A radius on the grid, or the first on it that no row in the box of the frame exceeds, if that is smaller.
 
-    Rows are turned about the centre and shortened, or not; those of a person count as one that is no longer than the
-    longest of them.
+    Rows may be rotated about the centre and shortened. The rows of a person count as one row that is at most as long as
+    the longest of them.
     """
     frame, times = (view.frame, float(view.factors.max())) if isinstance(view, WhitenedRows) else (view, 1.0)
     if not isinstance(frame, Frame) or not math.isfinite(frame.reach):
@@ -102,7 +102,7 @@ def in_box(radius: float, view: RowView) -> float:
 
 
 def judged_length(radius: float, back: Floats, far: Floats | None) -> float:
-    """The length of rows that a map back is judged by: a row may lie further out than columns were seen to reach."""
+    """The norm of rows by which a map is judged; a row may be further out than the measured reaches of columns."""
     if far is None:
         return radius
     steps = np.linalg.norm(np.linalg.inv(back), axis=0)
@@ -110,7 +110,7 @@ def judged_length(radius: float, back: Floats, far: Floats | None) -> float:
 
 
 def longest(found: Floats, basis: Floats, factors: Floats, noise: float) -> float:
-    """The mean square of turned rows, by a noisy moment, and twice its noise: the trace is known better than levels."""
+    """A noisy moment's mean square of mapped rows, plus twice its noise: the trace is more precise than eigenvalues."""
     weights = factors**2
     spread = math.sqrt(2) * noise * float(np.linalg.norm(weights))
     return max(0.0, float(weights @ quadratic_forms(basis, found))) + 2 * spread

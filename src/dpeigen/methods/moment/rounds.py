@@ -1,7 +1,7 @@
-"""The rounds of `whitened`: rough second moments that tell which map makes all directions equally long.
+"""The rounds of `whitened`: rough second moments, from which the map that equalises all directions is found.
 
-Guarantee: nothing is read here but answers that are paid for (`questions.moment`, `questions.rough`), all from one
-share of the budget. How many rounds there are depends on public facts and on what was released.
+Guarantee: only answers that are paid for are used (`questions.moment`, `questions.rough`), all from one share of the
+budget. The number of rounds depends on public facts and releases.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dpeigen.stats.whitening import noise_across, noise_left, quadratic_forms, s
 __all__ = ["POWERS", "ROUNDS", "ask_rounds", "enough_for_columns", "enough_rows", "judge", "noise_of_round", "resolves"]
 
 ROUNDS = 7  # at most
-_REACH = 1.6  # of rows in a round, relative to their root mean square
-POWERS = (0.5, 1.0)  # of the whitening map that are tried, beside none
-_BETTER = 0.8  # of the noise that maps were judged to leave: a round that does not get there is the last
-_SHORTER = 0.7  # of a radius: rows that got so much shorter may show more in another round
-_USELESS = 0.2  # noise of a round, relative to what it looks at, from which on more rounds see nothing new
-_RESOLVED = 4.0  # times the noise: levels above this were seen
-_WORTH_SAMPLING = 0.6  # of the rows: larger parts save little
+_REACH = 1.6  # radius of a round, relative to the root mean square of rows
+POWERS = (0.5, 1.0)  # of the whitening map that are tried, besides no map
+_BETTER = 0.8  # relative to the best judged noise so far: a round that does not get below it is the last
+_SHORTER = 0.7  # of a radius: if rows became this much shorter, another round may find more
+_USELESS = 0.2  # noise of a round, relative to an eigenvalue, above which more rounds find nothing new
+_RESOLVED = 4.0  # times the noise: eigenvalues above this are resolved
+_WORTH_SAMPLING = 0.6  # of the rows: larger samples save little
 
 
 def ask_rounds(
@@ -49,11 +49,11 @@ def ask_rounds(
     holes: Holes | None,
     floor: Floats,
 ) -> tuple[Frame, Floats, Floats, Floats]:
-    """The frame about a better centre, rough covariances in it, and a map that makes all directions equally long.
+    """The frame about a better centre, rough covariances in it, and a map that gives all directions the same variance.
 
-    Directions are seen one after the other, the longest first. Along a short one the centre has to be found again:
-    it was good for the long ones only. The covariances are those of the first round, which clips least, and of the
-    last, which sees most.
+    Directions are found one after the other, the longest first. Along a short one the centre must be measured again:
+    it was only accurate for the long ones. The covariances are those of the first round, which clips least, and of the
+    last, which resolves most.
     """
     d = task.n_features
     each = {Purpose.FIRST_MOMENT: part_of(costs[Purpose.FIRST_MOMENT], ROUNDS)}
@@ -65,7 +65,7 @@ def ask_rounds(
     resolved = resolves(task, costs, count)
     for _ in range(ROUNDS):
         seen = ask_moment(curator, view, radius, count, Purpose.FIRST_MOMENT, each, task, rough=True)
-        found, noise = seen.second, seen.deviation  # not shrunk: that draws eigenvalues together
+        found, noise = seen.second, seen.deviation  # not shrunk, since shrinking draws eigenvalues together
         if seen.mean is not None and frame.center is not None:
             mean = shrunk_mean(seen.mean, noise / seen.weight)
             off = back @ mean if holes is None else holes.mean(back @ mean)
@@ -73,33 +73,33 @@ def ask_rounds(
         levels, basis, factors = whitening(found, noise)
         latest = back @ (basis.T * levels) @ basis @ back.T
         clipped = np.diag(latest) < LEFT * floor / frame.unit**2
-        if clipped.any():  # few rows make the variance of a column, and were clipped: its scale says more
+        if clipped.any():  # few rows make up the variance of a column and were clipped: its scale is more reliable
             latest[clipped, clipped] = (floor / frame.unit**2)[clipped]
             levels, basis, factors = whitening(turn @ latest @ turn.T, noise)
         found_so_far.append(latest)
         turn = (factors[:, None] * basis) @ turn
-        # All directions are as long as the shortest now; sums of numbers of very different size may lose that.
+        # All directions are now as long as the shortest; rounding in sums of very different sizes may violate that.
         view, size = turned_by(frame, turn)
         least, most = d * float(levels.min()) / size**2, longest(found, basis, factors, noise) / size**2
         turn, back = view.factors[:, None] * view.directions, view.directions.T / view.factors
         trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
         before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
         if not resolved and radius > _SHORTER * before:
-            break  # noise hides the rest, unless a few long directions were all that it was made of
+            break  # noise hides the rest, unless it only came from a few long directions
         if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
-            break  # every direction was seen, or nothing more
+            break  # every direction was resolved, or nothing more can be
         if resolved and leading(task):
             figure = _least_noise(task, view, latest)
             if figure > _BETTER * best:
-                break  # short directions matter little to those that are asked for
+                break  # short directions matter little for the ones asked for
             best = figure
     return frame, found_so_far[0], found_so_far[-1], turn
 
 
 def judge(task: Task, unit: Floats, rough: Floats, sampling: float = 0.0) -> Callable[[float, Floats], float]:
-    """What a map is judged by: the directions that are asked for, in raw units, or all of them and all correlations.
+    """The criterion for maps: the noise on the directions asked for, in raw units, or on all of them and correlations.
 
-    ``sampling``: errors of a table of random rows, relative to the noise on a moment of rows of length 1.
+    ``sampling``: sampling error of a table of random rows, relative to the noise on a moment of rows of norm 1.
     """
     k = task.n_components
     if k is None or not leading(task):
@@ -109,25 +109,25 @@ def judge(task: Task, unit: Floats, rough: Floats, sampling: float = 0.0) -> Cal
 
 
 def _least_noise(task: Task, view: WhitenedRows, rough: Floats) -> float:
-    """What the best map would leave, as it is judged, before any radius is known."""
+    """The noise that the best map would leave by `judge`, before any radius is known."""
     judged = judge(task, view.frame.unit, rough)
     maps = [np.eye(len(rough)), *(back for _, back in powers_of(view, *POWERS))]
     return min(judged(row_length(back, rough), back) for back in maps)
 
 
 def noise_of_round(task: Task, costs: Mapping[Purpose, Cost], count: float) -> float:
-    """What a round adds to an eigenvalue of rows that are about equally long in all directions, relative to it."""
+    """The noise of a round on an eigenvalue, relative to it, for rows with about equal variances in all directions."""
     d, cost = task.n_features, part_of(costs[Purpose.FIRST_MOMENT], ROUNDS)
     return d**1.5 * _REACH**2 * law_of(task).deviation(d, cost, task.relation) / count
 
 
 def resolves(task: Task, costs: Mapping[Purpose, Cost], count: float) -> bool:
-    """Whether a round sees more than noise, so that another one may see more."""
+    """Whether a round shows more than noise, so that another one may show more."""
     return noise_of_round(task, costs, count) < _USELESS
 
 
 def enough_rows(task: Task, costs: Mapping[Purpose, Cost], least: int) -> float:
-    """Which part of the rows is enough for all but the last moment; 1 where that saves little."""
+    """The share of the rows that is enough for all measurements except the last moment; 1 if sampling saves little."""
     if task.n_terms is None:
         return 1.0
     enough, noise = max(least, rows_for_columns(task)), noise_of_round(task, costs, task.n_terms)
@@ -138,7 +138,7 @@ def enough_rows(task: Task, costs: Mapping[Purpose, Cost], least: int) -> float:
 
 
 def enough_for_columns(task: Task, share: float, least: int) -> float:
-    """Which part of a sample, or of all rows, is enough for the columns alone; 1 where that saves little."""
+    """The share of a sample, or of all rows, that is enough for the columns alone; 1 if sampling saves little."""
     if task.n_terms is None:
         return 1.0
     part = max(least, rows_for_columns(task)) / (share * task.n_terms)

@@ -1,19 +1,19 @@
 """``spiked``: noise on the leading projector, calibrated to a model of the data (Cai, Xia, Zha 2024, Algorithm 1).
 
-Guarantee: distributional, NOT worst-case. If rows are independent N(0, UΛUᵀ + σ²I), a neighbouring data set replaces
-one row by another from the same law, and the stated λ, σ² and condition number are right, then with the stated
-probability over the data one row moves the projector by at most Δ₁ and the scores' moment by at most Δ₂
-(`stats.spiked`); Gaussian noise of these sensitivities is (ε, δ)-DP. Nothing is proven here for rows that are not
+Guarantee: distributional, NOT worst-case. Assume that rows are independent N(0, UΛUᵀ + σ²I), that a neighbouring data
+set replaces one row by another from the same law, and that the stated λ, σ² and condition number are right. Then with
+the stated probability over the data, one row moves the projector by at most Δ₁ and the scores' moment by at most Δ₂
+(`stats.spiked`), and Gaussian noise of these sensitivities is (ε, δ)-DP. Nothing is proven for rows that are not
 Gaussian, sub-Gaussian ones included: a bounded scale mixture with the same covariance moves the projector by more than
-the sharp Δ₁. Rows are not clipped: for data outside the model one row can move the projector by as much as √2, whatever
-n, and nothing is promised. "auto" never picks this method; `refined` adapts to the same signals with a worst-case
+the sharp Δ₁. Rows are not clipped. For data outside the model one row can move the projector by as much as √2, whatever
+n is, and there is no guarantee. "auto" never picks this method; `refined` adapts to the same signals with a worst-case
 guarantee.
 
 As published (``constants="published"``): Δ₁, Δ₂, Δ₃ and the noise of the paper, the r leading directions by singular
-value, eigenvalues as they come out of the noise, negative ones too. A private σ² is that of §5.3, with a third of the
-budget each for σ², directions and eigenvalues; a private rank or λ are those of §7.1 and §7.2, read off one release of
-eigenvalues with (ε/2, δ/2) on top. Δ₂ and Δ₃ contain the λ and σ² that they help to estimate, so public values for them
-must be assumed. The guarantee states what all of it gives.
+value, and eigenvalues as the noise leaves them, even negative. A private σ² is that of §5.3, with a third of the budget
+each for σ², directions and eigenvalues. A private rank or λ is that of §7.1 and §7.2, read off one release of
+eigenvalues that costs (ε/2, δ/2) in addition. Δ₂ and Δ₃ contain the λ and σ² that they help to estimate, so public
+values must be assumed for these. The guarantee states what all of this gives.
 
 The noise is added in integers after rounding to a grid of Δ/2^32; the decomposition is in floating point.
 """
@@ -64,7 +64,7 @@ __all__ = ["Spiked"]
 _WEIGHTS = {Purpose.DIRECTIONS: 0.8, Purpose.EIGENVALUES: 0.2, Purpose.MODEL: 0.4}
 _RADIUS_SHARE = 0.05  # of ε
 _AS_PRINTED = "Eigenvalues are as the noise left them, as published: they, and the covariance, may be negative."
-_TINY = 1e-100  # in place of a noisy parameter that comes out as 0
+_TINY = 1e-100  # in place of a noisy parameter that is 0
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,18 @@ class Spiked(Method):
 
     Parameters
     ----------
-    signal : λ, the least of the spiked eigenvalues less σ²: a public number, or "private".
+    signal : λ, the smallest spiked eigenvalue minus σ²: a public number, or "private".
     noise_variance : σ², a public number, or "private".
-    condition : κ₀, the ratio of the largest to the least spiked eigenvalue; paid for together with a private signal.
-    rank : the number of spikes; "private" pays for it. By default the number of components asked for, or "private"
-        where the whole covariance is.
+    condition : κ₀, the ratio of the largest to the smallest spiked eigenvalue; paid for together with a private signal.
+    rank : the number of spikes; "private" pays for it. By default the number of components asked for, or "private" if
+        the whole covariance is asked for.
     eigenvalues : "private" pays for them (half of the budget with published constants, a fifth with sharp ones);
-        "known" states λ + σ² and spends everything on the directions.
+        "known" assumes λ + σ² and spends everything on the directions.
     constants : "sharp" or "published" (their Δ₁, Δ₂, noise formula and split; the guarantee states what that gives).
     factor : C₂ of the published sensitivities.
     failure : the probability, over the data, that sharp sensitivities do not hold.
-    assumed : public (λ, σ²) that the published Δ₂ and Δ₃ are computed with where λ, σ² or the rank is private. If they
-        are too small, nothing is promised.
+    assumed : public (λ, σ²) for the published Δ₂ and Δ₃ if λ, σ² or the rank is private. If they are too small,
+        there is no guarantee.
     largest_rank : R of §7.1, for a private rank as published; half of min(n, p) by default.
     """
 
@@ -154,7 +154,7 @@ class Spiked(Method):
         return allocate(task.budget, pure=pure, main=main, coordinates=d * (d + 1) + d)
 
     def _printed_model_costs(self, task: Task) -> dict[str, GaussianCost]:
-        """What the printed estimates of σ² (§5.3) and of the eigenvalues (§7.1, §7.2) cost."""
+        """The costs of the printed estimates of σ² (§5.3) and of the eigenvalues (§7.1, §7.2)."""
         found = {}
         if isinstance(self.noise_variance, str):
             found["bulk"] = _printed_cost(task.budget, 3)
@@ -169,7 +169,7 @@ class Spiked(Method):
         return max(1, min(task.n_features, task.n_terms or task.n_features) // 2)
 
     def _rank(self, task: Task) -> int:
-        """The public number of spikes, or the least that a private one may be."""
+        """The public number of spikes, or the least possible one if it is private."""
         rank = task.n_components if isinstance(self.rank, str) or self.rank is None else self.rank
         return 1 if rank is None else rank
 
@@ -240,7 +240,7 @@ class Spiked(Method):
         return sharp_sensitivities(n, model.dimension, model.rank, **facts, failure=self.failure)
 
     def _ask_model(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Model:
-        """The parameters, public or from noisy eigenvalues of rows clipped to a paid radius: worst-case private."""
+        """The parameters: public, or from noisy eigenvalues of rows clipped to a paid radius (worst-case private)."""
         d = task.n_features
         if not self._unknown(task):
             signal, sigma2 = float(self.signal), float(self.noise_variance)
@@ -259,7 +259,7 @@ class Spiked(Method):
         return Model.of(values, deviation, int(count), rank, self.signal, self.noise_variance, self.condition)
 
     def _ask_printed_model(self, curator: Curator, task: Task) -> Model:
-        """σ̃² of §5.3, r̂ of §7.1 and λ̃ of §7.2, from rows as they are: distributional like the rest."""
+        """σ̃² of §5.3, r̂ of §7.1 and λ̃ of §7.2, from rows that are not clipped: distributional like the rest."""
         frame, _ = frame_rows(task)
         d, n, rank = task.n_features, int(task.n_terms or 1), self._rank(task)
         costs, least = self._printed_model_costs(task), rank
@@ -329,6 +329,6 @@ class Spiked(Method):
 
 
 def _printed_cost(budget: Budget, parts: int) -> GaussianCost:
-    """What the classical noise for (ε, δ) divided by so many really costs, if the sensitivity is right."""
+    """The real cost of the classical noise for (ε, δ)/``parts``, if the sensitivity is right."""
     epsilon, delta = budget.epsilon / parts, budget.delta / parts
     return GaussianCost(epsilon / math.sqrt(2 * math.log(1.25 / delta)))

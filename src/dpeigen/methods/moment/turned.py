@@ -1,6 +1,6 @@
-"""The noisy second moment of framed rows, or of rows after a linear map, about their mean: the step of `whitened`.
+"""The noisy second moment of framed rows, or of rows after a linear map, about their mean: one step of `whitened`.
 
-Guarantee: nothing is read here but answers that are paid for (`questions.moment`, `questions.nested`).
+Guarantee: only answers that are paid for are used (`questions.moment`, `questions.nested`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dpeigen.stats.whitening import shrunk_mean
 
 __all__ = ["SeenMoment", "ask_moment", "law_of", "powers_of", "turned_by"]
 
-_OFFSET = 0.1  # of the centre that is left, in radii, for the weight of the mean in the last moment
-_SHORTEST = 2.0**-24  # of a direction, relative to the longest: scores of rows are no finer (`stats.frame`)
+_OFFSET = 0.1  # assumed distance of the mean from the centre, in radii, for its weight in the last moment
+_SHORTEST = 2.0**-24  # least factor of a direction over the largest: scores of rows are no finer (`stats.frame`)
 
 
 def law_of(task: Task) -> SymmetricLaw:
@@ -41,14 +41,14 @@ def turned_by(frame: Frame, turn: Floats) -> tuple[WhitenedRows, float]:
 
 
 def powers_of(view: WhitenedRows, *powers: float) -> list[tuple[WhitenedRows, Floats]]:
-    """Rows after a part of the map, and the map back, for each power."""
+    """For each power of the map, the rows after it, and the inverse map."""
     factors = [view.factors**power for power in powers]
     return [(WhitenedRows(view.frame, view.directions, each), view.directions.T / each) for each in factors]
 
 
 @dataclass(frozen=True)
 class SeenMoment:
-    """A noisy moment: as it was released, about the mean, and that mean; the deviation of off-diagonal noise."""
+    """A noisy moment as released, the moment about the mean, the mean, and the deviation of off-diagonal noise."""
 
     whole: Floats
     second: Floats
@@ -67,7 +67,7 @@ class SeenMoment:
         holes: Holes | None,
         tails: Callable[[], Floats | None] | None,
     ) -> Measured:
-        """For intervals; so many rows are ``outside`` the radius that was ``asked`` for, and lost these ``tails``."""
+        """For intervals: ``outside`` rows are beyond the ``asked`` radius; ``tails``: what clipping took from them."""
         rows, scale = outside
         found = Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
         return replace(found, outside_radius=asked, tails=None if tails is None else tails(), **known_shares(holes))
@@ -85,10 +85,10 @@ def ask_moment(
     *,
     rough: bool = False,
 ) -> SeenMoment:
-    """A noisy mean of zzᵀ over clipped rows. About a private centre their mean is taken out of it.
+    """A noisy mean of zzᵀ over clipped rows; with a private centre, their mean is subtracted.
 
-    A radius that was found from a ``first`` one on has read the rows already. ``rough``: rows may be rounded as far as
-    the noise hides it.
+    A radius that was searched for from a ``first`` one upwards has already read the rows. ``rough``: rows may be
+    rounded as far as the noise hides it.
     """
     law = law_of(task)
     weight = _weight_of_mean(costs[purpose], count, task)
@@ -109,7 +109,7 @@ def ask_moment(
 
 
 def _weight_of_mean(cost: Cost, count: float, task: Task) -> int:
-    """Of the constant in the augmented row, in grid steps; 0 where no centre is asked for."""
+    """The weight of the constant in the augmented row, in grid steps; 0 if the centre is not private."""
     if not task.private_center:
         return 0
     noise = law_of(task).deviation(task.n_features, cost, task.relation) / count

@@ -1,4 +1,4 @@
-"""``dp-pca``: Oja's algorithm on disjoint batches with noise that follows the gradients. One pass, no bound on rows.
+"""``dp-pca``: Oja's algorithm on disjoint batches, with noise scaled to the gradients. One pass, no bound on rows.
 
 Guarantee: (ε, δ)-DP for every data set, δ > 0, one row replaced, exact numerics. Every row is in one part of one batch
 and each part spends the whole budget on its own rows (`curator.feed` has the proof of parallel composition). The first
@@ -7,20 +7,20 @@ batch of a direction has
 - a part for the scale of the gradients x(xᵀw), that is the top eigenvalue of their covariance (`questions.scale`);
 - a part for their mean at that scale (`one_pass.mean`), and one step w ← w + η·mean, normalised.
 
-Later batches of a direction know from it about where gradients lie and how far they spread. A small part of their rows
-pays for a ball that holds them, all others for the mean of the gradients clipped to that ball.
+From it, later batches of a direction know the approximate location and spread of the gradients. A small part of their
+rows pays for a ball that contains the gradients, all others for the mean of the gradients clipped to that ball.
 
-A gradient is a function of its row and of released numbers (w, the centre, the directions before), computed exactly
-or entry by entry, so that one row changes one gradient. A private centre, the eigenvalues that the learning rate
-needs, and the variances along the directions are released in the same way from batches of their own.
+A gradient is a function of its row and of released numbers (w, the centre, the earlier directions), computed exactly or
+entry by entry, so that one row changes one gradient. A private centre, the eigenvalues for the learning rate, and the
+variances along the directions are released in the same way from separate batches.
 
-Algorithm 3 of Liu, Kong, Jain, Oh 2022. The learning rate has the form h/((λ₁ − λ₂)(ξ + t)) of its Theorem 2.2; ξ is
-not the theorem's worst case, with which no real data set would move, but follows from the noise of each step (`gain`).
-Batches grow as `one_pass.schedule` plans from public facts and the released ratios of eigenvalues.
+Algorithm 3 of Liu, Kong, Jain, Oh 2022. The learning rate has the form h/((λ₁ − λ₂)(ξ + t)) of its Theorem 2.2. ξ is
+not the theorem's worst case, with which steps on real data would be negligible; it follows from each step's noise
+(`gain`). Batches grow as `one_pass.schedule` plans from public facts and the released ratios of eigenvalues.
 
-More than one component: k-DP-PCA of Düngler and Sanyal 2025. Direction j is found on rows of its own, projected on the
-complement of directions 1..j−1 on both sides, each time with noise that follows the gradients of what is left. Without
-an end in sight (`partial_fit`) the directions take turns instead.
+More than one component: k-DP-PCA of Düngler and Sanyal 2025. Direction j is found on separate rows, projected on the
+complement of directions 1..j−1 on both sides, with noise scaled to the projected gradients. If the number of rows is
+unknown (`partial_fit`), the directions take turns instead.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from dpeigen.privacy.randomness import check_scale
 
 __all__ = ["DPPCA", "FEWEST_STEPS", "LARGEST_RATIO", "UNKNOWN_RATIO"]
 
-FEWEST_STEPS = 8  # of each direction, where the number of rows is known
-_PAIRS_PER_GROUP = 4  # at least, for the scale of a batch
-_SCALE_SHARE, _MOST_PER_GROUP = 6, 24  # one part in so many of a batch is for the scale, and vectors of a group
-_OTHERS_SHARE = 16  # one part in so many of the rows for the variances, and for a centre
-UNKNOWN_RATIO, LARGEST_RATIO = 0.5, 0.995  # of eigenvalues: where none stood out, and at most
+FEWEST_STEPS = 8  # of each direction, if the number of rows is known
+_PAIRS_PER_GROUP = 4  # the least for the scale of a batch
+_SCALE_SHARE, _MOST_PER_GROUP = 6, 24  # 1/_SCALE_SHARE of a batch is for the scale; most vectors of a group
+_OTHERS_SHARE = 16  # 1/_OTHERS_SHARE of the rows are for the variances, and as many for a centre
+UNKNOWN_RATIO, LARGEST_RATIO = 0.5, 0.995  # of eigenvalues: the default if none was found, and the most
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class DPPCA(OnePassMethod):
     groups_constant: float = 5.0
 
     name = "dp-pca"
-    # Its histograms are of single gradients, which populations do not draw.
+    # Its histograms need single gradients, which simulated populations do not have.
     planned = Planned(drawn=True, covariance=False, slow=12, larger=3)
     reference = "Liu, Kong, Jain, Oh 2022"
     needs_bound = False
@@ -144,12 +144,12 @@ class DPPCA(OnePassMethod):
             raise ValueError(complain("box", owner, "False with constants='published', which has the box", True))
 
     def scale_terms(self, task: Task, terms: int) -> int:
-        """How many of the rows (or pairs) of a batch pay for the scale."""
+        """The number of rows (or pairs) of a batch that pay for the scale."""
         groups = groups_needed(task.budget)
         return min(max(2 * _PAIRS_PER_GROUP * groups, terms // _SCALE_SHARE), _MOST_PER_GROUP * groups)
 
     def least_batch(self, task: Task) -> int:
-        """Rows of the smallest batch in which the scale and a mean stand out of their noise."""
+        """The least rows of a batch for which the scale and a mean exceed their noise."""
         if self.published:
             return 4 * printed_groups(self, task.budget) * (2 if task.pairs else 1)
         terms = 2 * _PAIRS_PER_GROUP * groups_needed(task.budget)
@@ -157,7 +157,7 @@ class DPPCA(OnePassMethod):
         return terms * (2 if task.pairs else 1)
 
     def least_next(self, task: Task) -> int:
-        """The same for a batch of a direction whose gradients are known roughly."""
+        """The same for later batches of a direction, whose gradients are known roughly."""
         if self.box:
             return self.least_batch(task)
         return 2 * least_look(task.budget) * (2 if task.pairs else 1)
@@ -167,7 +167,7 @@ class DPPCA(OnePassMethod):
         return max(self.least_batch(task), LARGEST_BATCH // task.n_features)
 
     def spectrum_rows(self, task: Task) -> int:
-        """Rows of the batch that the gaps are released from; 0 where the gap is given."""
+        """Rows of the batch from which the gaps are released; 0 if the gap is given."""
         if self.gap is not None:
             return 0
         k = components_of(task)
@@ -176,7 +176,7 @@ class DPPCA(OnePassMethod):
         return min(max(self.least_batch(task), least, min(k, 3) * (task.n_rows or 0) // 25), most)
 
     def other_rows(self, task: Task, rows: int) -> int:
-        """Rows of a batch for the variances or a centre, of so many rows in all."""
+        """Rows of a batch for the variances or a centre, if there are ``rows`` rows in all."""
         if self.batch is not None:
             return self.batch
         most = self.largest_batch(task)
@@ -192,7 +192,7 @@ class DPPCA(OnePassMethod):
         return self.spectrum_rows(task) + k * each + others * least
 
     def plan(self, task: Task, rows: int, ratios: list[float]) -> list[list[int]]:
-        """Sizes of the batches of each direction, for so many rows to come, and released ratios of eigenvalues."""
+        """Sizes of the batches of each direction, for this many remaining rows and released ratios of eigenvalues."""
         k, per_term = len(ratios), 2 if task.pairs else 1
         if self.batch is not None:
             return [[self.batch] * (rows // self.batch // k)] * k
@@ -203,15 +203,15 @@ class DPPCA(OnePassMethod):
         def averaged(size: int, is_first: bool) -> float:
             terms = size // per_term
             if is_first or self.box:
-                return (terms - self.scale_terms(task, terms)) / 2  # half of the budget goes to where they lie
+                return (terms - self.scale_terms(task, terms)) / 2  # half of the budget is for their location
             return terms - min(terms // 2, max(look, terms // 10))
 
         for j, share in enumerate(row_shares(ratios)):
-            # What matters to the space of all k directions is the next eigenvalue that is not among them.
+            # For the space of all k directions, the first eigenvalue outside it matters.
             ratio = min(cautious(math.prod(ratios[j:])), LARGEST_RATIO)
             planned = plan_batches(max(int(share * rows), first), first, least, most, averaged, d, mu / per_term, ratio)
             sizes.append([size // per_term * per_term for size in planned])
-        while sum(map(sum, sizes)) > rows:  # shares were raised to the least: take it from the largest
+        while sum(map(sum, sizes)) > rows:  # some were raised to the least: reduce the largest
             j = max(range(k), key=lambda i: max(sizes[i]))
             at = max(range(len(sizes[j])), key=lambda i: sizes[j][i])
             sizes[j][at] -= min(sum(map(sum, sizes)) - rows + per_term, max(per_term, sizes[j][at] - first))

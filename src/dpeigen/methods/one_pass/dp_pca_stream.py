@@ -1,4 +1,4 @@
-"""The stream of ``dp-pca``; what it guarantees, and why, is in `one_pass.dp_pca`."""
+"""The stream of ``dp-pca``; its guarantee and proof are in `one_pass.dp_pca`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dpeigen.stats.spectrum import orthonormal
 
 __all__ = ["NOTES", "WEAK", "DPPCAStream"]
 
-_SCALE_OF_CONSTANTS = 2.0**-80  # for vectors that do not vary at all
+_SCALE_OF_CONSTANTS = 2.0**-80  # for constant vectors
 
 
 class DPPCAStream(Stream):
@@ -43,15 +43,15 @@ class DPPCAStream(Stream):
         self.method = method
         k, d = components_of(task), task.n_features
         self.ratios: list[float] = [UNKNOWN_RATIO] * k
-        self.errors = [START * d] * k  # the squared tangent of the angle that is still expected
+        self.errors = [START * d] * k  # the expected squared tangent of the angle error
         self.steps = [0] * k
-        self.reach = [0.0] * k  # the last radius of the gradients of a direction; 0: none was released yet
+        self.reach = [0.0] * k  # the last radius of the gradients of a direction; 0 if none was released yet
         self.lengths = [0.0] * k  # of the last mean gradient
-        self.skipped = 0  # batches whose scale did not stand out: paid for, not used
+        self.skipped = 0  # batches whose scale was not found: paid for, not used
         self.queue = [*(["centre"] if task.private_center else []), *(["spectrum"] if method.gap is None else [])]
         self.variances_at = 0  # the turn of the last release of variances
         self.turn = 0  # batches for directions so far
-        self.sizes: list[list[int]] | None = None  # of the batches of each direction; None: as many as come
+        self.sizes: list[list[int]] | None = None  # of each direction's batches; None if the number of rows is unknown
         if task.n_rows is not None:
             self.sizes = method.plan(task, self._left_for_directions(), self.ratios)
         self._asked = 0  # rows of the batch that was wanted last
@@ -59,7 +59,7 @@ class DPPCAStream(Stream):
         self._near: dict[tuple[int, int], NearShares] = {}
 
     def _left_for_directions(self) -> int:
-        """Rows to come that are not for anything else; n is public."""
+        """Remaining rows that are not for anything else; n is public."""
         rows = self.task.n_rows or 0
         others = self.method.other_rows(self.task, rows) * (1 + ("centre" in self.queue))
         spectrum = self.method.spectrum_rows(self.task) if "spectrum" in self.queue else 0
@@ -68,7 +68,7 @@ class DPPCAStream(Stream):
     # --- what a batch is for; depends on public facts, on how many there were, and on what was released -------------
 
     def _direction(self) -> int:
-        """Whose turn it is: one after the other where an end is in sight; k if all are done."""
+        """The next direction: one after the other if the number of rows is known; k if all are done."""
         k = len(self.directions)
         if self.sizes is None:
             return self.turn % k
@@ -85,7 +85,7 @@ class DPPCAStream(Stream):
         k = len(self.directions)
         if self.sizes is not None:
             return "direction" if self._direction() < k else "variances" if self.variances is None else ""
-        # Without an end in sight, variances are released after rounds 1, 2, 4, 8 …
+        # If the number of rows is unknown, variances are released after rounds 1, 2, 4, 8 …
         round_, position = divmod(self.turn, k)
         due = position == 0 and round_ > 0 and round_ & (round_ - 1) == 0
         return "variances" if due and self.variances_at != self.turn else "direction"
@@ -135,7 +135,7 @@ class DPPCAStream(Stream):
                 self.sizes = self.method.plan(self.task, self._left_for_directions(), self.ratios)
 
     def _join_batches(self, j: int) -> None:
-        """Where no scale stood out, the next batch has to be large enough to ask for one again."""
+        """If no scale was found, make the next batch large enough to ask for one again."""
         if self.sizes is None or self.method.batch is not None:
             return
         at = self.turn - sum(map(len, self.sizes[:j]))
@@ -146,7 +146,7 @@ class DPPCAStream(Stream):
         self.sizes[j] = [*done, *([joined] if joined >= least else []), *rest]
 
     def _ask_mean(self, batch: Curator, view: RowView, terms: int, widen: float = 2**0.25) -> MeanRelease | None:
-        """The mean of the images of the second part at the scale of the first; None where no scale stands out."""
+        """The mean of the images of the second part at the scale of the first; None if no scale is found."""
         budget, d = self.task.budget, view.n_columns
         few = self.method.scale_terms(self.task, terms)
         vectors = terms - few
@@ -161,7 +161,7 @@ class DPPCAStream(Stream):
         return ask_mean(second, vectors, d, scale or _SCALE_OF_CONSTANTS, shares, widen)
 
     def _ask_near(self, batch: Curator, view: RowView, terms: int, j: int) -> MeanRelease:
-        """The mean of gradients about λw, λ being the length of the last one, in a ball about as large as the last."""
+        """The mean of gradients about λw, where λ is the norm of the last one, in a ball about as large as the last."""
         d = view.n_columns
         if (terms, d) not in self._near:
             self._near[terms, d] = NearShares.of(self.task.budget, terms, d)
@@ -172,7 +172,7 @@ class DPPCAStream(Stream):
     def _ask_center(self, batch: Curator, view: RowView, terms: int) -> None:
         found = self._ask_mean(batch, view, terms)
         if found is None:
-            return  # the public point that rows are measured from stays the centre
+            return  # the frame's public reference point stays the centre
         origin = np.zeros(self.task.n_features) if self.frame.center is None else self.frame.center
         self.frame = replace(self.frame, center=np.clip(origin + found.mean, -LARGEST_FACT, LARGEST_FACT))
 
@@ -192,7 +192,7 @@ class DPPCAStream(Stream):
             return
         d = self.task.n_features
         self.reach[j], self.lengths[j] = max(found.radius, length * 2.0**-40), length
-        # For the space of all k directions the next eigenvalue that is not among them counts.
+        # For the space of all k directions, the first eigenvalue outside it matters.
         ratio = min(cautious(math.prod(self.ratios[j:])), LARGEST_RATIO)
         gap = length * (1 - ratio) if self.method.gap is None else min(self.method.gap, length)
         variance = d * found.deviation**2 + (found.radius / 2) ** 2 / terms  # balls are twice as wide as deviations
@@ -204,7 +204,7 @@ class DPPCAStream(Stream):
         self.directions = orthonormal(self.directions)
 
     def _printed_step(self, batch: Curator, gradients: RowView, terms: int) -> None:
-        """One step of Algorithm 3: w ← w + η_t·ĝ, normalised; none where Algorithm 4 returns ⊥."""
+        """One step of Algorithm 3: w ← w + η_t·ĝ, normalised; no step if Algorithm 4 returns ⊥."""
         found, _ = ask_printed_mean(self.method, batch, gradients, terms, self.task.budget)
         if found is None:
             self.skipped += 1

@@ -1,20 +1,20 @@
 """The private mean of vectors without a bound: ranges from histograms, a radius, and a truncated mean.
 
-Guarantee: (ε, δ)-DP for every data set under replacement, the scale (a top eigenvalue of the covariance) being public
+Guarantee: (ε, δ)-DP for every data set under replacement, if the scale (a top eigenvalue of the covariance) is public
 or released from other rows. These spends on the same vectors are composed exactly by `privacy.accounting`:
 
 - ranges: for each of the d coordinates the most frequent bin of width τ = 2·√scale, by d stability histograms that are
-  one Gaussian mechanism of ℓ2 sensitivity √(2d) on the counts, and a chance of failure paid for in δ
-  (`questions.ranges`). A coordinate whose bins do not stand out starts from 0;
+  one Gaussian mechanism of ℓ2 sensitivity √(2d) on the counts, with a probability of failure paid for in δ
+  (`questions.ranges`). A coordinate in which no bin is shown starts from 0;
 - a radius about that point that holds about 95% of the vectors, by the sparse-vector technique (`questions.radius`),
   pure ε, made a little wider;
 - the mean of the vectors clipped to that ball (`questions.mean`), with exact discrete Gaussian noise;
-- radius and sum once more about the mean that came out: bins are as wide as the widest coordinate asks for, so the
-  first centre is rough in all others, and the second ball is mostly much smaller.
+- radius and sum again, about that mean: bins are as wide as the widest coordinate needs, so the first centre is rough
+  in all others, and the second ball is usually much smaller.
 
-This is Algorithm 5 of Liu, Kong, Jain, Oh 2022 with the exact composition in place of their Lemma B.4, and a ball,
-whose radius follows the vectors, in place of a box of half-width 3K√scale·log^a(Bd/ζ), whose sensitivity is √d times
-its width whatever the vectors do. ``box=True`` keeps the box, K = a = 1, ζ = 0.01, still composed exactly.
+This is Algorithm 5 of Liu, Kong, Jain, Oh 2022 with two changes. Composition is exact instead of their Lemma B.4, and
+vectors are clipped to a ball with a private radius instead of a box of half-width 3K√scale·log^a(Bd/ζ), whose
+sensitivity is √d times its width for any vectors. ``box=True`` keeps the box, K = a = 1, ζ = 0.01, composed exactly.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ ROUNDS = ((Purpose.FIRST_MEAN_RADIUS, Purpose.FIRST_MEAN), (Purpose.RADIUS, Purp
 _TAIL_SHARE = 0.1  # of δ, for the threshold of the histograms
 _RADIUS_SHARE = 0.06  # of ε, twice
 _ROUGH_SHARE = 0.08  # of the Gaussian budget, for the first mean
-_STANDS_OUT = 4.0  # deviations of the noise above the threshold that the best bin is to have
-_BEST_BIN = 0.3  # the share of the vectors that the best bin of width 2·√scale holds, with room to spare
+_STANDS_OUT = 4.0  # noise deviations by which the best bin should exceed the threshold
+_BEST_BIN = 0.3  # a cautious fraction of the vectors in the best bin of width 2·√scale
 _MOST_RANGES, _LEAST_RANGES = 0.5, 0.02  # of the Gaussian budget
 _RADII = slice(*(int(np.searchsorted(GRID, radius)) for radius in (2.0**-4, 2.0**20)))  # in units of about √scale
-_FEWEST = 5000  # vectors for the first mean, where there are as many
+_FEWEST = 5000  # vectors for the first mean, if there are as many
 _ZETA = 0.01
-_LOOK = {Purpose.FIRST_MEAN_RADIUS: 0.2, Purpose.RADIUS: 0.4}  # of ε, for a look about a predicted centre
-_ROUGH_ENOUGH = 0.3  # noise of a rough mean over the radius, from which on it is not asked for
+_LOOK = {Purpose.FIRST_MEAN_RADIUS: 0.2, Purpose.RADIUS: 0.4}  # of ε, for a measurement about a predicted centre
+_ROUGH_ENOUGH = 0.3  # a rough mean is not asked for if its noise exceeds this fraction of the radius
 
 
 @dataclass(frozen=True)
 class MeanShares:
-    """The budget of one mean, split; depends on the number of vectors and columns, both public."""
+    """The shares of the budget of one mean; they depend on the number of vectors and columns, both public."""
 
     costs: dict[Purpose, Cost]
-    failure: float  # the chance that is paid for in δ
+    failure: float  # the probability that is paid for in δ
     budget: Budget
     box: bool = False
 
     @classmethod
     def of(cls, budget: Budget, n: int, d: int, *, box: bool = False) -> MeanShares:
-        """The split for n vectors of d columns: the ranges get what they need and no more."""
+        """The split for n vectors of d columns; the ranges get only what they need."""
         tail = _TAIL_SHARE * budget.delta
         failure = failure_of(tail, budget.epsilon)
         rest = Budget(budget.epsilon * (1 - 2**-40), budget.delta - tail)
@@ -108,11 +108,11 @@ class MeanShares:
 
     @property
     def shares(self) -> dict[Purpose, Cost]:
-        """What a curator is told."""
+        """The shares for a curator."""
         return {**self.costs, Purpose.RANGES_THRESHOLD: self._tail.cost}
 
     def spends(self) -> tuple[Spend, ...]:
-        """The record; all of it together is worth the budget."""
+        """The record; together the spends cost the budget."""
         names = {radius: MECHANISM for radius, _ in ROUNDS}
         names[Purpose.RANGES] = "stability histograms, discrete Gaussian"
         paid = [Spend(name.value, names.get(name, "discrete Gaussian"), cost) for name, cost in self.costs.items()]
@@ -120,7 +120,7 @@ class MeanShares:
 
 
 def vectors_needed(budget: Budget, d: int, *, box: bool = False) -> int:
-    """Vectors from which on ranges and radius stand out of their noise."""
+    """The number of vectors from which ranges and radius exceed their noise."""
     rest = Budget(budget.epsilon, (1 - _TAIL_SHARE) * budget.delta)
     ranges = _ranges_needed(rest, failure_of(_TAIL_SHARE * budget.delta, budget.epsilon), d, 1) / math.sqrt(
         _MOST_RANGES
@@ -140,7 +140,7 @@ def _ranges_needed(budget: Budget, failure: float, d: int, n: int) -> float:
 
 @dataclass(frozen=True)
 class MeanRelease:
-    """A private mean and what is publicly known about it."""
+    """A private mean, and public facts about it."""
 
     mean: Floats
     radius: float  # released: vectors were clipped to this distance from the ranges' middle (box: half-width)
@@ -150,10 +150,10 @@ class MeanRelease:
 def ask_mean(curator: Curator, n: int, d: int, scale: float, shares: MeanShares, widen: float = 2**0.25) -> MeanRelease:
     """The mean of n rows of d columns; spends ``shares``. ``scale`` > 0 is public or released from other rows.
 
-    ``widen``: rows are clipped to so many times the radius that holds 95% of them; more for skew ones.
+    ``widen``: rows are clipped to this factor times the radius that contains 95% of them; larger for skewed ones.
     """
     exponent = int(np.clip(round(math.log2(scale) / 2), -450, 450))
-    unit = math.ldexp(1.0, exponent)  # a power of two: dividing by it is exact but at the ends of the doubles
+    unit = math.ldexp(1.0, exponent)  # a power of two: dividing by it is exact, except near under- or overflow
     curator = curator.seen(Frame(d, weights=np.full(d, 1 / unit)))
     width = 2 * math.sqrt(scale / unit**2)
     question = Ranges(Frame(d), width, shares.failure)
@@ -196,8 +196,8 @@ def _ask_box_mean(curator: Curator, n: int, center: Floats, deviation: float, sh
 class NearShares:
     """The budget of one mean about a predicted centre: two parts of the vectors, each for the whole budget.
 
-    The first part pays for a rough mean, where there are enough vectors for it to be of use, and a radius about it;
-    the second for the mean of the vectors clipped to that ball. Depends on public numbers only.
+    The first part pays for a rough mean, if there are enough vectors for it to be useful, and a radius about it. The
+    second pays for the mean of the vectors clipped to that ball. The split depends on public numbers only.
     """
 
     look: dict[Purpose, Cost]
@@ -212,11 +212,11 @@ class NearShares:
         mean = allocate(whole, main={Purpose.MEAN: 1.0}, coordinates=4 * d)
         rough = allocate(whole, pure=_LOOK, main={Purpose.FIRST_MEAN: 1.0}, coordinates=4 * d)
         if 2 * math.sqrt(d) / (gaussian_share(rough[Purpose.FIRST_MEAN]) * few) > _ROUGH_ENOUGH:
-            rough = {Purpose.RADIUS: PureCost(whole.epsilon)}  # a rough mean would be all noise
+            rough = {Purpose.RADIUS: PureCost(whole.epsilon)}  # a rough mean would be mere noise
         return cls(rough, mean, few)
 
     def spends(self) -> dict[str, list[Spend]]:
-        """The record: each part is worth the budget."""
+        """The record: each part costs the budget."""
         names = {radius: MECHANISM for radius, _ in ROUNDS}
         return {
             part: [Spend(name.value, names.get(name, "discrete Gaussian"), cost) for name, cost in costs.items()]
@@ -225,7 +225,7 @@ class NearShares:
 
 
 def least_look(budget: Budget) -> int:
-    """Vectors from which on the radii of a look stand out of their noise."""
+    """The number of vectors from which the radii of the first part exceed their noise."""
     return 2 * rows_needed(PureCost(min(_LOOK.values()) * budget.epsilon))
 
 

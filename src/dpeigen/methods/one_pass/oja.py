@@ -1,25 +1,25 @@
-"""``oja``: Oja's algorithm one row at a time, noise on every step, rows shuffled. One pass.
+"""``oja``: Oja's algorithm with noise on every step, on shuffled rows. One pass.
 
-Guarantee: (ε, δ)-DP for every data set and every order of the stream, δ > 0, one row replaced. Rows are taken in blocks
-by their positions; disjoint blocks compose in parallel (`curator.feed`). Inside a block a random order, independent of
-the data, picks the rows that pay for variances and orders the others, each of which is in one noisy step
-(`questions.steps` has the proof). Of two calibrations the one with the larger μ of a step, hence less noise, is used:
+Guarantee: (ε, δ)-DP for every data set and every order of the stream, δ > 0, one row replaced. Rows are used in blocks
+by their positions; disjoint blocks compose in parallel (`curator.feed`). Inside a block, a random order that is
+independent of the data selects the rows that pay for variances and orders the others, each of which is in one noisy
+step (`questions.steps` has the proof). Of two calibrations, the one with the larger μ per step (less noise) is used:
 
-- plain: μ = μ(ε, δ), a row being in one step only;
+- plain: μ = μ(ε, δ), because a row is in one step only;
 - shuffled: the largest μ for which this block's n steps of one row, in random order, are (ε, δ)-DP.
 
-Given the split of a block the row that differs is in one part, each part is (ε, δ)-DP, and a mixture of such splits is
-too. With ``batch`` > 1 a step takes the sum of so many rows: plain calibration, and noise for one row spread over all
-of them. That is mostly far better, and the default: single steps do not even keep the accuracy of the start that a
-noisy moment of a tenth of the rows gives them (60,000 × 20 Gaussian rows, eigenvalues 4, 1, …, (1, 1e-6), sine of the
-angle: the start alone 0.065, single steps 0.077, two dozen steps 0.036; from a random start 0.79 and 0.055).
+Given the split of a block, the row that differs is in one part and each part is (ε, δ)-DP, so a mixture over splits is
+(ε, δ)-DP too. With ``batch`` > 1 a step uses the sum of that many rows: with plain calibration, the noise for one row
+is averaged over all of them. That is usually far better, and the default: single steps do not even keep the accuracy of
+their start, a noisy moment of a tenth of the rows (60,000 × 20 Gaussian rows, eigenvalues 4, 1, …, (1, 1e-6), sine of
+the angle: the start alone 0.065, single steps 0.077, two dozen steps 0.036; from a random start 0.79 and 0.055).
 
-Algorithm 2 of Liu, Kong, Jain, Oh 2022; the paper's own constants are not given.
+Algorithm 2 of Liu, Kong, Jain, Oh 2022, which does not state its constants.
 
 ``constants="published"``: steps w ← w + η_t(clip_β(x(xᵀw)) + 2βα·z) with β = ``clip``, α = C′·ln(n/δ)/(ε√n) (Lemma 3.1
 there; C′ = ``noise_constant``, "sufficiently large"), η_t = h/(gap·(ξ + t)), from a random direction. A step is then
-1/α-Gaussian to its row, and all n of them in random order are worth what `price` says: the smaller of the numeric bound
-on shuffling and of a single step. That may be more than the stated ε: the lemma is for ε of order √(ln(n/δ)/n) and an
+1/α-Gaussian for its row. The cost of all n steps in random order is given by `price`: the smaller of the numeric bound
+on shuffling and the cost of a single step. It may exceed the stated ε: the lemma is for ε of order √(ln(n/δ)/n) and an
 unknown C′. A tenth of the rows still pays for variances.
 """
 
@@ -64,10 +64,10 @@ from dpeigen.stats.lattice import LEVELS
 __all__ = ["CLEAR", "VARIANCE_SHARE", "Oja"]
 
 VARIANCE_SHARE = 0.1  # of the rows of a block
-_FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, where their number is known
-_MOST_PRICE = 500.0  # ε of printed noise; beyond it nothing can be paid for
+_FIRST_SHARE = 0.1  # of the rows, for each batch before the first block, if their number is known
+_MOST_PRICE = 500.0  # the largest ε of printed noise that can be paid for
 _STEPS = 24  # of a direction in four blocks, or in all rows if they are fewer, with batch="auto"
-CLEAR = 10.0  # rows per unit of noise for an answer to be worth having
+CLEAR = 10.0  # rows per unit of noise for a useful answer
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Oja(OnePassMethod):
     Parameters
     ----------
     batch : rows of a step; 1 as published. "auto": about two dozen steps for each direction.
-    clip : gradients are clipped to this length; by default the bound's square is limit enough.
-    gap : λ₁ − λ₂, if it is known: the stream then starts anywhere. By default a first batch pays for a noisy moment,
+    clip : gradients are clipped to this norm; by default they are limited by the square of the bound.
+    gap : λ₁ − λ₂, if it is known: the stream then has a random start. By default a first batch pays for a noisy moment,
         which gives the gaps and a start.
     h : the numerator of the learning rate, above ½.
     block : rows that are shuffled together; more of them mean less noise and more memory.
@@ -129,7 +129,7 @@ class Oja(OnePassMethod):
         if task.n_rows is not None and not self.enough(task, task.n_rows):
             refuse_few_rows(task, max(self.rows_needed(task), task.n_rows + 1), self.name, "Oja(batch='auto'), ")
         check_radii(task, self.framing(task))
-        if isinstance(task.bound, float) and not 1e-60 <= task.bound <= 1e60:  # its fourth power must be a number
+        if isinstance(task.bound, float) and not 1e-60 <= task.bound <= 1e60:  # its fourth power must not overflow
             raise ValueError(complain("bound", task.owner, "between 1e-60 and 1e60 for method='oja'", task.bound))
         mu = gaussian_mu(task.budget.epsilon, task.budget.delta)
         check_scale(2 * LEVELS * ROW_UNIT / mu)
@@ -190,8 +190,8 @@ class Oja(OnePassMethod):
     # --- plans, from public facts ----------------------------------------------------------------------------------
 
     def framing(self, task: Task) -> dict[Purpose, Cost]:
-        """What a first batch pays for a centre and a radius: the whole budget."""
-        batch = replace(task, n_rows=None)  # it has other rows than the whole: as many as all this asks for
+        """The costs of a centre and a radius in the first batch, which spends the whole budget."""
+        batch = replace(task, n_rows=None)  # the batch has its own number of rows: as many as these questions need
         pure, main = framing_shares(batch, paid_radius=task.private_bound, center=task.private_center)
         whole = math.fsum(pure.values())
         if not main:
@@ -228,7 +228,7 @@ class Oja(OnePassMethod):
         return max(1, int((1 - VARIANCE_SHARE) * min(rows, 4 * block)) // (_STEPS * components_of(task)))
 
     def block_rows(self, task: Task) -> int:
-        """Rows of a block: equal blocks of all there are, or ``block``."""
+        """Rows of a block: equal blocks of all rows, or ``block``."""
         most = self._largest(task)
         if task.n_rows is None:
             return most
@@ -245,7 +245,7 @@ class Oja(OnePassMethod):
         return (shuffled, "shuffled") if shuffled > 1.001 * plain else (plain, "plain")
 
     def enough(self, task: Task, n_rows: int) -> bool:
-        """Whether even data that lie on a line, the clearest there are, would stand out of the noise of n rows."""
+        """Whether data on a line, which have the strongest signal, would exceed the noise with n rows."""
         k, per_term = components_of(task), 2 if task.pairs else 1
         given = replace(task, n_rows=n_rows)
         block = self.block_rows(given) // per_term
@@ -254,7 +254,7 @@ class Oja(OnePassMethod):
         steps = (1 - VARIANCE_SHARE) * rows / per_term / step / k
         if steps < 10:
             return False
-        least = math.sqrt(CLEAR * task.n_features / steps) / step  # the μ₀ it takes
+        least = math.sqrt(CLEAR * task.n_features / steps) / step  # the μ₀ that is needed
         if least <= gaussian_mu(task.budget.epsilon, task.budget.delta) * (1 - 1e-6):
             return True
         n = max(2, int((1 - VARIANCE_SHARE) * block))
@@ -279,7 +279,7 @@ class Oja(OnePassMethod):
 
 @lru_cache(maxsize=64)
 def _shuffled_price(mu: float, n: int, delta: float) -> float:
-    """The ε of n steps in random order, or ∞ where the bound says nothing."""
+    """The ε of n steps in random order, or ∞ if the bound is void."""
     try:
         return shuffled_epsilon(GaussianCost(mu), n, delta) * (1 + 1e-6)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The stream of ``oja``; what it guarantees, and why, is in `one_pass.oja` and `questions.steps`."""
+"""The stream of ``oja``; its guarantee and proof are in `one_pass.oja` and `questions.steps`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpeigen.stats.spectrum import orthonormal, symmetric_eigh
 
 __all__ = ["LARGEST_START", "OjaStream"]
 
-LARGEST_START = 0.25  # squared error from which on a random start is counted as forgotten
+LARGEST_START = 0.25  # squared error below which the effect of a random start is considered to have vanished
 
 
 class OjaStream(Stream):
@@ -55,8 +55,8 @@ class OjaStream(Stream):
         self.errors = [LARGEST_START] * k
         self.held = [
             -1.0 if method.gap else 0.0
-        ] * k  # steps until a random start counts as forgotten; < 0: not known yet
-        self.noise = [0.0] * k  # variance of a step over the squared gap
+        ] * k  # steps until the effect of a random start has vanished; < 0 if not known yet
+        self.noise = [0.0] * k  # variance of a step divided by the squared gap
         self.steps = [0] * k
         self.calibration: dict[str, Any] = {}
 
@@ -126,13 +126,13 @@ class OjaStream(Stream):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def _ball(self) -> tuple[float, float]:
-        """Gradients lie in the ball of this radius about offset·w."""
+        """(radius, offset): gradients are in the ball of this radius about offset·w."""
         half = math.inf if self.method.published else self._reach() ** 2 / 2
         clip = self.method.clip
         return (half, half) if clip is None or clip >= half else (clip, 0.0)
 
     def _prepare(self, mu: float, step: int) -> None:
-        """The variance of a step, noise and sample, in squared units of the gap; and the time of a random start."""
+        """Set the variance of a step (noise and sampling) in squared gaps, and the time that a random start takes."""
         d = self.task.n_features
         reach, _ = self._ball()
         for j, gap in enumerate(self.gaps):
@@ -143,7 +143,7 @@ class OjaStream(Stream):
                 self.held[j] = math.log(d) / 2 * (1 + self.noise[j] / LARGEST_START)
 
     def _weights(self, count: int, mu: float) -> Floats:
-        """(a, b) of the next so many steps a·w + b·gradient, taken by one direction after the other: count × 2."""
+        """(a, b) of the next ``count`` steps a·w + b·gradient, with directions in turn: count × 2."""
         self._prepare(mu, self.step)
         if self.method.published:
             t = self.steps[0] + np.arange(1.0, count + 1)
@@ -158,10 +158,10 @@ class OjaStream(Stream):
         return weights
 
     def _course(self, j: int, count: int, most: float) -> Floats:
-        """How far the next so many steps of direction j go to the gradient's; its expected error follows.
+        """The fractions of the way to the gradient that the next steps of direction j go; updates its expected error.
 
-        These are the shares of `gain`, whose squared error P after t steps has 1/P = 1/P₀ + t/noise once a share is
-        below what is to be had.
+        These are the fractions of `gain`. Its squared error P after t steps has 1/P = 1/P₀ + t/noise once the fraction
+        is below its maximum.
         """
         noise, shares = self.noise[j], np.empty(count)
         at = min(count, math.ceil(self.held[j]))

@@ -7,10 +7,10 @@ Guarantee: (ε, δ)-DP for every data set, δ > 0, one row replaced, exact numer
   to a box with Gaussian noise of 2Δ√(2·ln(2.5/δ))/ε. The paper adds them up by advanced composition, for ε ≤ 0.9; here
   they are composed as concentrated mechanisms, for every ε, and come to less than ε (`real_epsilon_of_mean`).
 
-The paper leaves open: the learner of Lemma B.1 (that of `privacy.histogram`), C₁ of Algorithm 4 (``groups_constant``),
-what to do when nothing stands out (no step is taken), and K, a, ζ, which are parameters. Algorithm 3 itself is not in
-the appendix: halves of a batch with the whole budget each follow from its Lemma B.2. A batch of its own pays for
-variances, which the paper does not release.
+The paper does not specify: the learner of Lemma B.1 (here that of `privacy.histogram`), C₁ of Algorithm 4
+(``groups_constant``), what to do if no bin is shown (here no step is taken), and K, a, ζ, which are parameters.
+Algorithm 3 itself is not in the appendix: that each half of a batch has the whole budget follows from its Lemma B.2. A
+separate batch pays for variances, which the paper does not release.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BULK = 25  # of line 1 of Algorithm 5
 
 @dataclass(frozen=True)
 class PrintedShares:
-    """What the second half of a batch costs, as printed."""
+    """The cost of the second half of a batch, as printed."""
 
     epsilon: float  # of each histogram
     failure: float  # of all thresholds
@@ -50,7 +50,7 @@ class PrintedShares:
     @classmethod
     def of(cls, budget: Budget, d: int) -> PrintedShares:
         each = budget.epsilon / (4 * math.sqrt(2 * d * math.log(4 / budget.delta)))
-        # δ/(4d) for each histogram; where ε is large, less, so that the whole is paid for at ε.
+        # δ/(4d) for each histogram; less if ε is large, so that the total is paid for at ε.
         failure = d * min(failure_of(budget.delta / (4 * d), each), failure_of(budget.delta / (4 * d), budget.epsilon))
         costs: dict[Purpose, Cost] = {
             Purpose.RANGES: ConcentratedCost(d * each**2 / 2),
@@ -61,7 +61,7 @@ class PrintedShares:
 
 
 def real_epsilon_of_mean(budget: Budget, d: int) -> float:
-    """The ε that the second half of a batch really gives at δ."""
+    """The actual ε of the second half of a batch at δ."""
     shares = PrintedShares.of(budget, d)
     return compose([Spend(purpose.value, "", cost) for purpose, cost in shares.costs.items()], budget.delta)
 

@@ -1,12 +1,12 @@
-"""How rows are shared out among the batches of ``dp-pca``, from public facts and released ratios of eigenvalues.
+"""How rows are divided among the batches of ``dp-pca``, from public facts and released ratios of eigenvalues.
 
 Guarantee: nothing is read or spent here. All arguments are public or were released before.
 
-A step on a mean of m gradients moves the squared tangent P of the angle to P′ = (1 − g)²P + g²·(1 + P)·N(m) for a share
-g of the way (`gain`), where N(m) is the variance of the noisy mean in squared units of the gap. Noise for privacy falls
-with 1/m, so one large batch beats the average of many small ones, and small batches are good enough while the start is
-being forgotten: batches grow by a constant factor. `plan_batches` tries factors and numbers of batches and keeps the
-best prediction.
+A step on a mean of m gradients changes the squared tangent P of the angle to P′ = (1 − g)²P + g²·(1 + P)·N(m), if it
+goes a fraction g of the way (`gain`), where N(m) is the variance of the noisy mean in squared units of the gap. Noise
+for privacy falls with 1/m, so one large batch beats the average of many small ones; small batches are good enough while
+the error is still dominated by the start. So batches grow by a constant factor. `plan_batches` tries factors and
+numbers of batches and keeps the best prediction.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ __all__ = ["CAUTION", "MOST_STEPS", "START", "cautious", "gain", "plan_batches",
 MOST_STEPS = 40  # of a direction, unless batches are as large as memory allows
 _GROWTHS = (1.0, 1.1, 1.2, 1.35, 1.5, 1.8, 2.2, 3.0)
 CAUTION = 0.6
-START = 10.0  # times d: the squared tangent that a random start stays below with probability ¾
+START = 10.0  # times d: the ¾ quantile of the squared tangent of a random start
 _WIDTH = 2.4  # the radius of gradients over √(their direction's variance × all of it), for Gaussian rows
 
 
 def gain(error: float, noise: float, most: float) -> tuple[float, float]:
-    """The share of the way to the gradient's direction that a step goes, and the squared error that is left.
+    """The fraction of the way to the gradient's direction that a step goes, and the remaining squared error.
 
-    With squared error P before, a step of share g leaves (1 − g)²P + g²·noise, least at g = P/(P + noise); more than
-    ``most`` = (λ₁ − λ₂)/λ₁ is not to be had, and is a step of the power method. Once the start is forgotten, g = 1/(ξ +
-    t).
+    With squared error P before, a step of fraction g leaves (1 − g)²P + g²·noise, which is least at g = P/(P + noise).
+    The largest possible g is ``most`` = (λ₁ − λ₂)/λ₁, a step of the power method. After the effect of the start has
+    vanished, g = 1/(ξ + t).
     """
     share = min(error / (error + noise), most)
     return share, (1 - share) ** 2 * error + share**2 * noise
 
 
 def predicted_error(means: Sequence[float], d: int, mu: float, ratio: float) -> float:
-    """The squared tangent after steps on means of so many gradients each, from a random start.
+    """The squared tangent after steps on means of these numbers of gradients, from a random start.
 
-    ``ratio``: of the next eigenvalue to this one; all others are taken to be as large as the next.
+    ``ratio``: of the next eigenvalue to this one; all others are assumed to be as large as the next.
     """
     rest, gap = (d - 1) * ratio, 1 - ratio
     error = START * d
@@ -51,7 +51,7 @@ def predicted_error(means: Sequence[float], d: int, mu: float, ratio: float) -> 
 def plan_batches(
     rows: int, first: int, least: int, most: int, mean_of: Callable[[int, bool], float], d: int, mu: float, ratio: float
 ) -> list[int]:
-    """Sizes of the batches of one direction that use so many rows, and the best prediction.
+    """Sizes of the batches of one direction that use ``rows`` rows and have the best prediction.
 
     ``first``, ``least``, ``most``: fewest rows of the first batch and of the others, and the most of any.
     ``mean_of(size, is_first)``: how many gradients of a batch are averaged.
@@ -66,7 +66,7 @@ def plan_batches(
                 continue
             break
         if count > MOST_STEPS and growth > 1.0 and more:
-            break  # memory is the limit: growth decides the first few batches only
+            break  # memory is the limit: growth affects the first few batches only
         found = predicted_error([mean_of(size, not i) for i, size in enumerate(sizes)], d, mu, ratio)
         if found < error:
             best, error = sizes, found
@@ -74,7 +74,7 @@ def plan_batches(
 
 
 def _grown(rows: int, count: int, growth: float, first: int, least: int, most: int) -> list[int] | None:
-    """So many sizes that grow by a factor, inside their limits, and add up to all rows; None if there are none."""
+    """``count`` sizes that grow by a factor, within their limits, and add up to all rows; None if there are none."""
     if first + least * (count - 1) > rows or most * count < rows:
         return None
     shape = [growth ** (i - count + 1) for i in range(count)]
@@ -97,7 +97,7 @@ def cautious(ratio: float) -> float:
 
 
 def row_shares(ratios: Sequence[float]) -> list[float]:
-    """The share of the rows that each direction gets.
+    """The fraction of the rows that each direction gets.
 
     The error of direction j over n_j rows is about c_j/n_j with c_j ∝ 1/(√λ_j·(1 − λ_{j+1}/λ_j)); the sum of squares is
     least for n_j ∝ c_j^(2/3).

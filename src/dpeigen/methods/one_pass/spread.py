@@ -1,4 +1,4 @@
-"""What the scale of rows without a bound costs, and how many rows it needs; `private_top_eigenvalue`.
+"""The cost of the scale of unbounded rows, and the number of rows it needs; `private_top_eigenvalue`.
 
 Guarantee: (ε, δ)-DP for every data set under replacement; the question and its proof are in `questions.scale`.
 """
@@ -37,13 +37,13 @@ __all__ = [
 
 
 def histogram_share(budget: Budget) -> tuple[PureCost, float]:
-    """The whole budget for one histogram: ε for the counts, δ for the threshold (as a chance of failure)."""
-    # A hair below ε and δ, so that rounding in the sums of an accountant cannot exceed the whole.
+    """The whole budget for one histogram: ε for the counts, δ for the threshold (as a probability of failure)."""
+    # Slightly below ε and δ, so that rounding in the sums of an accountant cannot exceed the budget.
     return PureCost(budget.epsilon * (1 - 2**-40)), failure_of(budget.delta * (1 - 2**-40), budget.epsilon)
 
 
 def groups_needed(budget: Budget) -> int:
-    """Labels that make the most frequent of two equally frequent bins stand out, but for a chance of about e^−4."""
+    """The labels for which one of two equally frequent bins reaches the threshold, except with probability e^−4."""
     cost, failure = histogram_share(budget)
     return math.ceil(2.2 * (threshold(cost, 1, failure, Relation.REPLACE) + 4 * noise_scale(cost, 1, Relation.REPLACE)))
 
@@ -58,14 +58,14 @@ def scale_shares(budget: Budget) -> dict[Purpose, Cost]:
 
 
 def ask_top_eigenvalue(curator: Curator, view: RowView, terms: int) -> float | None:
-    """The top eigenvalue of the covariance of so many rows, for the curator's whole budget."""
+    """The top eigenvalue of the covariance of ``terms`` rows, for the curator's whole budget."""
     cost, failure = histogram_share(curator.budget)
     question = TopEigenvalue(view, terms, groups_needed(curator.budget), failure)
     return curator.measure(question, purpose=Purpose.SCALE, cost=cost)
 
 
 def ask_ratios(curator: Curator, view: RowView, terms: int, k: int) -> list[float | None]:
-    """λ_{j+1}/λ_j of the second moment of so many rows for j ≤ k, for the curator's whole budget."""
+    """λ_{j+1}/λ_j of the second moment of ``terms`` rows for j ≤ k, for the curator's whole budget."""
     cost, failure = histogram_share(curator.budget)
     question = EigenvalueRatios(view, terms, groups_needed(curator.budget), failure, k)
     return curator.measure(question, purpose=Purpose.SCALE, cost=cost)
@@ -84,8 +84,8 @@ def top_eigenvalue(source: Source, budget: Budget, rng: Randomness) -> float | N
 def private_top_eigenvalue(X: ArrayLike, *, epsilon: float, delta: float, random_state: Any = None) -> float | None:
     """The top eigenvalue of the covariance of the rows of X, within a factor of 2 or better. No bound is needed.
 
-    (ε, δ)-differentially private, one row replaced, δ > 0. Returns 0.0 for constant rows, and None where the rows'
-    groups do not agree well enough. Refuses, before anything is read, fewer rows than the noise asks for.
+    (ε, δ)-differentially private, one row replaced, δ > 0. Returns 0.0 for constant rows, and None if the groups of
+    rows do not agree well enough. Fewer rows than the noise requires are refused before anything is read.
     """
     owner = "private_top_eigenvalue"
     budget = check_budget(epsilon, delta, owner)
@@ -95,7 +95,7 @@ def private_top_eigenvalue(X: ArrayLike, *, epsilon: float, delta: float, random
 
 
 def check_budget(epsilon: Any, delta: Any, owner: str) -> Budget:
-    """A budget with δ > 0: without it unboundedly many bins cannot be told apart from none."""
+    """A budget with δ > 0, which histograms over infinitely many bins need."""
     budget = Budget(check_epsilon(epsilon, owner), check_delta(delta, owner))
     if budget.is_pure:
         raise ValueError(complain("delta", owner, "> 0", delta, "Give a delta well below 1/n such as 1e-6."))
@@ -103,7 +103,7 @@ def check_budget(epsilon: Any, delta: Any, owner: str) -> Budget:
 
 
 def check_rows(X: Any, owner: str) -> Floats:
-    """Rows × columns of numbers; whether they are finite is looked at by a frame."""
+    """Rows × columns of numbers; a frame checks later that they are finite."""
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "fiub":
         raise ValueError(f"X of {owner} must be a table of real numbers, rows × columns.")
@@ -111,7 +111,7 @@ def check_rows(X: Any, owner: str) -> Floats:
 
 
 def check_size(rows: int, needed: int, owner: str) -> None:
-    """Refuse fewer rows than the noise asks for."""
+    """Refuse fewer rows than the noise requires."""
     if rows < needed:
         remedy = (
             f"It needs at least {needed} rows at this budget: give more rows or a larger epsilon. Nothing was spent."

@@ -1,8 +1,7 @@
-"""What the one-pass methods share: every row is looked at once, in batches that hold disjoint rows.
+"""The base of one-pass methods: every row is used once, in batches of disjoint rows.
 
-Guarantee: every batch is a curator of its own, with the whole budget; why that is (ε, δ)-DP for all of them together is
-in `curator.feed`. A `Stream` holds no rows. What it saves holds numbers that are public or released only, and may
-itself be published.
+Guarantee: every batch has its own curator with the whole budget; `curator.feed` proves that all batches together are
+(ε, δ)-DP. A `Stream` holds no rows. Its saved state has only public or released numbers, and may be published.
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ from dpeigen.stats.spectrum import fix_signs, orthonormal
 
 __all__ = ["LARGEST_BATCH", "OnePassMethod", "Stream", "components_of", "refuse_few_rows"]
 
-LARGEST_BATCH = 2**22  # numbers in a batch, so that memory does not grow with the number of rows
+LARGEST_BATCH = 2**22  # the most numbers in a batch, so that memory does not grow with the number of rows
 
 
 class Stream(ABC):
-    """A one-pass release in the making, batch by batch (`curator.feed`)."""
+    """A one-pass release that is built batch by batch (`curator.feed`)."""
 
-    saved: ClassVar[tuple[str, ...]]  # names of what `state` holds besides arrays: JSON values, public or released
+    saved: ClassVar[tuple[str, ...]]  # names of the JSON values in `state`, public or released
 
     def __init__(self, task: Task, frame: Frame, radius: float | None, start: Floats) -> None:
         self.task, self.frame, self.radius = task, frame, radius
         self.directions = orthonormal(start)
-        self.variances: Floats | None = None  # mean squares along the directions, and of what is left over
-        self.rows_used = 0  # rows in finished batches: where to go on after a resumption
+        self.variances: Floats | None = None  # mean squares along the directions, and of the residual
+        self.rows_used = 0  # rows in finished batches: a resumed stream continues after them
 
     @abstractmethod
     def wanted(self) -> int:
-        """Rows of the next batch; public. 0: the stream is complete and uses no more."""
+        """The number of rows of the next batch; public. 0 means that the stream is complete."""
 
     @abstractmethod
     def use(self, batch: Curator) -> None:
-        """Ask the curator of one batch, of as many rows as were wanted."""
+        """Ask the curator of one batch, which has as many rows as were wanted."""
 
     @property
     def ready(self) -> bool:
-        """Whether there is something of everything that a release holds."""
+        """Whether every part of a release has been measured at least once."""
         return self.variances is not None
 
     @property
@@ -74,7 +73,7 @@ class Stream(ABC):
         return {name: array for name, array in arrays.items() if array is not None}, facts
 
     def restore(self, arrays: Mapping[str, Floats], facts: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self.directions = arrays["directions"].copy()
         self.variances = arrays.get("variances")
         self.frame = replace(self.frame, center=arrays.get("center"))
@@ -112,7 +111,7 @@ class Stream(ABC):
 
 
 class OnePassMethod(Method):
-    """A method whose estimate is a stream's."""
+    """A method whose estimate comes from a stream."""
 
     needs_delta = True
     page = "mechanisms/one-pass"
@@ -120,10 +119,10 @@ class OnePassMethod(Method):
 
     @abstractmethod
     def start(self, task: Task, start: Floats) -> Stream:
-        """A stream that has seen nothing, from k directions that no row has to do with; the task is checked."""
+        """A new stream that starts from k directions, which are independent of the rows; the task is checked."""
 
     def begin(self, curator: Curator, task: Task) -> Stream:
-        """The same from a random place."""
+        """The same with a random start."""
         return self.start(task, curator.random_start((components_of(task), task.n_features)))
 
     def check(self, task: Task) -> None:
@@ -134,7 +133,7 @@ class OnePassMethod(Method):
             raise ValueError(complain("method", task.owner, must, self.name, remedy))
 
     def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
-        return False  # it is one spend, worth the price: a rehearsal before every fit would tell no more
+        return False  # there is one spend of the whole cost, so a rehearsal would show nothing more
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """Every row pays the whole budget in its own batch."""
@@ -147,14 +146,14 @@ class OnePassMethod(Method):
 
 
 def components_of(task: Task) -> int:
-    """How many directions are asked for."""
+    """The number of directions that are asked for."""
     if task.n_components is None:
         raise AssertionError("`check` has refused a whole covariance")
     return task.n_components
 
 
 def refuse_few_rows(task: Task, needed: int, name: str, more: str = "") -> None:
-    """Refuse, where n is public, fewer rows than the method can make anything of; nothing is spent."""
+    """If n is public, refuse fewer rows than the method needs; nothing is spent."""
     if task.n_rows is not None and task.n_rows < needed:
         remedy = f"It needs at least {needed} rows here. Raise epsilon, ask for fewer components, or use {more}"
         remedy += "method='gaussian' or 'spatial-sign', which need far fewer. Nothing was spent."

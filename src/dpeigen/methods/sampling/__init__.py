@@ -1,3 +1,3 @@
-"""Methods that draw directions at random, with probabilities that the rows decide."""
+"""Methods that draw directions by the exponential mechanism."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""Methods that use rows divided by their length, and differences of rows."""
+"""Methods that use rows divided by their norm, and differences of rows."""
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
-"""Transforms ξ of lengths by name, checked, and in the units of framed rows: what sign methods share.
+"""Transforms ξ of norms by name, checked and converted to the units of framed rows, for all sign methods.
 
-Guarantee: nothing is read here. A function of one's own becomes a table of its values at public points.
+Guarantee: nothing is read here. A user's function is replaced by a table of its values at public points.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dpeigen.stats.pairs import REDESCENDING, Scale, Tabulated, Transform
 
 __all__ = ["PAID", "check_transform", "framed_transform"]
 
-PAID = ("winsorized", *REDESCENDING)  # whose radius or cutoff may be private
+PAID = ("winsorized", *REDESCENDING)  # the transforms whose radius or cutoff may be private
 
 
 def check_transform(transform: str | Scale, radius: float | str | None, owner: str) -> None:
-    """Refuse a transform that does not exist, or whose radius is missing or of no use."""
+    """Refuse a transform that does not exist, or whose radius is missing or invalid."""
     if isinstance(radius, str):
         check_choice("radius", radius, ["private"], owner)
         if transform not in PAID:
@@ -31,7 +31,7 @@ def check_transform(transform: str | Scale, radius: float | str | None, owner: s
 
 
 def framed_transform(transform: str | Scale, radius: Any, unit: float, owner: str) -> Transform:
-    """The transform for rows whose lengths are in this unit of the data's own."""
+    """The transform for rows whose norms are measured in ``unit`` of the data's own units."""
     found = Transform.of(transform, radius, owner)
     if found.function is not None:
         if math.isinf(found.radius):

@@ -1,13 +1,13 @@
 """A privacy ledger: one budget for one data set, shared by every process that uses it, in a file or in PostgreSQL.
 
-A release first reserves its cost; the reservation is refused, before any data is read, if it would take the total
-above the budget. Then it commits. A reservation that was neither committed nor cancelled counts as spent. Writers
-exclude each other, so parallel and cloned estimators cannot overdraw; nothing is kept in memory.
+A release first reserves its cost. The reservation is refused, before any data is read, if it would take the total
+above the budget. Then the release commits. A reservation that was neither committed nor cancelled counts as spent.
+Writers exclude each other, so parallel and cloned estimators cannot overspend. Nothing is kept in memory.
 
-What a total is, and why it is safe for analysts who choose the next release after seeing the last: `rules`. How the
-record shows edits: `chain`. What became of every reservation: `entries`. What is left, and whether a release fits:
-`room`. What may be done with a release's id: `tickets`. Where it lies: `store`, `postgres`. When there must be one:
-`requirement`.
+Modules: `rules` (how costs are added up, and why that is safe if analysts choose the next release after seeing the
+last), `chain` (how edits of the record are detected), `entries` (the state of every reservation), `room` (what is left,
+and whether a release fits), `tickets` (what may be done with a release's id), `store` and `postgres` (storage),
+`requirement` (when a ledger is mandatory).
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "study.ledger"

@@ -1,12 +1,12 @@
-"""The record of a ledger: events that only ever follow one another, each sealed with the hash of the one before.
+"""The record of a ledger: an append-only hash chain of events.
 
 An event is (number, time, kind, body); its hash is SHA-256 over the previous hash and all of these. Changing, removing
-or reordering events breaks every later hash. Who can write the storage can still rewrite the whole chain or cut off its
-end; a head hash kept elsewhere shows that (`Ledger.verify(head=…)`).
+or reordering events breaks every later hash. Someone who can write to the storage can still rewrite the whole chain or
+cut off its end; a head hash kept elsewhere reveals that (`Ledger.verify(head=…)`).
 
-Everything else that is stored (totals, states of entries) follows from the events by `State.after`, which the ledger
-uses to go on and `replay` uses to check. An event also holds the digest of the totals after it, so that changed totals
-are noticed before anything is granted from them.
+Everything else that is stored (totals, states of entries) follows from the events by `State.after`. The ledger uses it
+to continue, and `replay` uses it to check. An event also holds the digest of the totals after it, so that changed
+totals are detected before anything is granted from them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ __all__ = [
 
 VERSION = 2
 START = "0" * 64
-_SLACK = 1e-6  # of recorded caps and shares, for other versions of the numerical libraries
+_SLACK = 1e-6  # tolerance for recorded caps and shares: other versions of numerical libraries may differ
 SETTLING = ("commit", "cancel", "resolve")
 
 
 def canonical(value: Any) -> str:
-    """One text for one value."""
+    """The canonical text of a value: equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -62,7 +62,7 @@ def digest(totals: str) -> str:
 
 @dataclass(frozen=True)
 class LedgerEvent:
-    """One line of the record."""
+    """One event of the record."""
 
     number: int
     at: str
@@ -77,7 +77,7 @@ class LedgerEvent:
 
 @dataclass
 class Entry:
-    """A reservation and what became of it."""
+    """A reservation and its state."""
 
     number: int  # of the event that made it
     state: str = "reserved"  # reserved, committed, cancelled
@@ -99,7 +99,7 @@ def body_charge(body: Mapping[str, Any]) -> Charge:
 
 
 def neighbours_of(body: Mapping[str, Any]) -> str:
-    """What neighbouring tables are for a reservation: the relation, and the unit where it is not a row."""
+    """The neighbouring relation of a reservation, and the unit if it is not a row."""
     relation, about = Relation(body["relation"]).value, body.get("about")
     unit = about.get("unit", "row") if isinstance(about, Mapping) else "row"
     return relation if unit == "row" else f"{relation} of all rows of one {unit}"
@@ -107,7 +107,7 @@ def neighbours_of(body: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class State:
-    """What follows from the events so far."""
+    """The state that follows from the events so far."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -172,15 +172,15 @@ class Verdict:
     Attributes
     ----------
     problems : tuple of str
-        What is wrong with the record; empty where it is sound.
+        What is wrong with the record; empty if nothing is.
     events : int
         The number of events.
     head : str
-        The last event with its hash; keep it elsewhere, and give it to a later `Ledger.verify`.
+        The last event with its hash. Keep it elsewhere, and pass it to `Ledger.verify` later.
     cautions : tuple of str
         What the total does not cover.
     compared : bool
-        Whether a head noted earlier was given.
+        Whether an earlier head was given.
     """
 
     problems: tuple[str, ...]
@@ -216,11 +216,11 @@ class Verdict:
 
 
 class _BrokenError(Exception):
-    """An event that cannot follow from those before."""
+    """An event that cannot follow the earlier events."""
 
 
 def replay(events: Iterable[LedgerEvent]) -> tuple[State, dict[str, Entry], list[str], str]:
-    """State and entries that follow from the events, what is wrong with the chain, and its last hash."""
+    """The state and entries that follow from the events, the problems of the chain, and its last hash."""
     state, entries, problems = State(), {}, []  # type: tuple[State, dict[str, Entry], list[str]]
     bodies: dict[str, dict[str, Any]] = {}
     previous, number = START, 0
@@ -284,7 +284,7 @@ def _follow(state: State, entries: dict[str, Entry], bodies: dict[str, dict[str,
 
 
 def _check_rule(state: State, known: tuple[str, ...]) -> None:
-    """The caps must be those of the accounting: whoever seals an event can write others."""
+    """Check that the caps are those of the accounting: a forged event may contain others."""
     due = () if state.accounting == "auto" else rules.filters_of(state.accounting, state.cap)
     same = len(due) == len(state.filters) and all(
         f.is_close(g, _SLACK) for f, g in zip(due, state.filters, strict=True)

@@ -1,7 +1,7 @@
-"""What became of every reservation, from the events alone: nothing that was ever reserved drops out of it.
+"""The history of all reservations, from the events alone: no reservation is ever left out.
 
-An id that was cancelled may be reserved again. The table of entries then holds the later one; the record holds both,
-and so does the history.
+A cancelled id may be reserved again. The table of entries then holds the later reservation only; the record and the
+history hold both.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _TAKEN = ("id", "what", "epsilon", "delta", "relation", "by", "host", "split", "
 
 
 def history_of(events: Iterable[LedgerEvent]) -> list[dict[str, Any]]:
-    """All reservations, oldest first, those that were cancelled or closed by hand included; and refusals without one.
+    """All reservations, oldest first, including cancelled and manually closed ones; and refusals without reservation.
 
-    Raises KeyError, TypeError, ValueError or RecursionError where the record is damaged.
+    Raises KeyError, TypeError, ValueError or RecursionError if the record is damaged.
     """
     found: list[dict[str, Any]] = []
     latest: dict[str, dict[str, Any]] = {}
@@ -58,12 +58,12 @@ def history_of(events: Iterable[LedgerEvent]) -> list[dict[str, Any]]:
 
 
 def withdrawn(history: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Entries that cost nothing though rows may have been read, and those that were closed by hand."""
+    """Entries that cost nothing although rows may have been read, and entries that were closed manually."""
     return [e for e in history if e["by_hand"] or e["state"] == "refused" or (e["state"], e["started"]) == _FREE]
 
 
 def cautions(history: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What the total does not cover, or covers on somebody's word only, counted."""
+    """Counts of the entries that the total does not cover, or covers only because a person said so."""
     counts: Counter[str] = Counter()
     entries = list(history)
     for entry in entries:

@@ -1,4 +1,4 @@
-"""How a ledger says no. Whatever it says, nothing was granted by it."""
+"""Errors of a ledger. Whenever one is raised, nothing was granted."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class BudgetExceededError(RuntimeError):
 
 
 class RepeatedReleaseError(RuntimeError):
-    """The release id was used: its release was made, or may have been made. A second draw would be a second release."""
+    """The release id was used: its release was, or may have been, made. Drawing again would be a second release."""
 
 
 class DamagedLedgerError(RuntimeError):
-    """The file is not a ledger, or is one no longer; no data was read."""
+    """The file is not a ledger, or is damaged; no data was read."""
 
 
 class LedgerUnavailableError(RuntimeError):
-    """The storage does not answer or cannot be written: locked, read-only, full, or out of reach."""
+    """The storage does not answer or cannot be written: locked, read-only, full, or unreachable."""
 
 
 class LedgerRequiredError(ValueError):
@@ -34,11 +34,11 @@ class LedgerRequiredError(ValueError):
 
 
 class UnverifiedServerWarning(UserWarning):
-    """A ledger is asked over a network without checking that the server is the right one."""
+    """A ledger is used over a network without verifying the server's identity."""
 
 
 def no_ledger(place: object, name: str) -> str:
-    """What to say where there is none, to users of the command line and of Python."""
+    """The message if there is no ledger, for users of the command line and of Python."""
     return (
         f"No ledger at {place}. Make one with 'dpeigen ledger init {place} --epsilon …', or in Python with "
         f"Ledger.create({name}, epsilon=…)."

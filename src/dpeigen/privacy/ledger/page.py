@@ -1,4 +1,4 @@
-"""The end of the record, inside a transaction: what is there, and adding to it."""
+"""Reading and appending to the record inside a transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Page", "all_events"]
 
 
 class Page:
-    """Refuses a store whose totals are not those of the last event, or that holds more than a ledger's tables."""
+    """The record. Refuses a store whose totals are not those of the last event, or with anything but its own tables."""
 
     def __init__(self, store: Store, db: Transaction, by: str, host: str, *, lock: bool = False) -> None:
         self._store, self._db, self._who = store, db, {"by": by, "host": host}
@@ -58,16 +58,16 @@ class Page:
         return self.values(rows[0][0])
 
     def add(self, kind: str, body: Mapping[str, Any], reserved: Mapping[str, Any] | None = None) -> None:
-        """One more event and all that follows from it."""
+        """Append an event, and update everything that follows from it."""
         self.state = self.state.after(kind, body, reserved)
         totals = self.state.to_text()
         number, text = self.number + 1, chain.canonical({**body, **self._who, "totals": chain.digest(totals)})
-        # Whole minutes: how long a fit took may depend on the rows, and readers of the record need not know it.
+        # Whole minutes: the duration of a fit may depend on the rows, and must not be readable from the record.
         at = datetime.now(timezone.utc).replace(second=0, microsecond=0).isoformat()
         head = chain.seal(self.head, number, at, kind, text)
         schema = self._db.schema
         self._db.run(f"INSERT INTO {schema}event VALUES (?, ?, ?, ?, ?)", (number, at, kind, text, head))
-        if kind == "reserve" and self.entry(body["id"]) is not None:  # a cancelled one, whose id is free again
+        if kind == "reserve" and self.entry(body["id"]) is not None:  # it was cancelled, so its id is free again
             again = f"UPDATE {schema}entry SET number = ?, state = 'reserved', started = 0, settled = NULL WHERE id = ?"
             self._db.run(again, (number, body["id"]))
         elif kind == "reserve":

@@ -1,4 +1,4 @@
-"""From what a caller calls a ledger to where it lies. No message shows what was given: it may hold a password."""
+"""The storage for a path or URL of a ledger. No message shows the URL, because it may contain a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URL = ("postgresql:", "postgres:")
 
 
 def is_url(place: str | Path) -> bool:
-    """Whether a place is a URL of PostgreSQL, and not the path of a file."""
+    """Whether a place is a PostgreSQL URL rather than the path of a file."""
     return str(place).startswith(_URL)
 
 
@@ -25,7 +25,7 @@ def store_at(place: str | Path) -> Store:
         from dpeigen.privacy.ledger.postgres import PostgresStore
 
         scheme, rest = text.split(":", 1)
-        if not rest.startswith("//"):  # a Path has made one slash of two, or of three
+        if not rest.startswith("//"):  # a Path merges two or three slashes into one
             if "/" not in rest.split("?")[0].strip("/"):
                 raise ValueError("The ledger's URL went through a Path, which drops slashes. Give it as text.")
             rest = f"/{rest}"

@@ -1,13 +1,13 @@
 """A ledger in PostgreSQL, for teams: ``postgresql://user@host/database?ledger=study``.
 
 Each ledger is a schema ``dpeigen_<name>`` of the database with the same tables as a file. A writer locks the one row of
-the budget (``SELECT … FOR UPDATE``) before it looks at the totals, on whatever host it runs, and asks the server to
-have the commit on disk before it says yes (``synchronous_commit``, which some servers have switched off). Every table
-is named with its schema, and the server's own are looked for in its catalog first: in a session that a pool has lent to
-others before, a temporary table of the same name would be found instead.
+the budget (``SELECT … FOR UPDATE``) before it reads the totals, whatever host it runs on. It asks the server to confirm
+only after the commit is on disk (``synchronous_commit``, which some servers switch off). Every table is named with its
+schema, and the catalog is searched first for the server's own tables. Otherwise, in a pooled session that others used
+before, a temporary table of the same name could be found instead.
 
-Secrets: a password in the URL is used to connect and appears in no message, entry or ``repr``. Better is none in the
-URL: libpq takes it from ~/.pgpass, PGPASSFILE or PGPASSWORD.
+Secrets: a password in the URL is used to connect and appears in no message, entry or ``repr``. It is better to have
+none in the URL: libpq takes it from ~/.pgpass, PGPASSFILE or PGPASSWORD.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_URL = (
 )
 _SHOWN = ("user", "host", "port", "dbname", "sslmode", "sslrootcert")
 _DEFAULTS = {"connect_timeout": "15", "application_name": "dpeigen"}
-_PATH = "SET LOCAL search_path TO pg_catalog, pg_temp"  # unless it is named, pg_temp comes before everything
+_PATH = "SET LOCAL search_path TO pg_catalog, pg_temp"  # pg_temp is searched first unless it is named
 _SETTINGS = (
     "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '60s';"
     " SET LOCAL idle_in_transaction_session_timeout = '60s'"
@@ -77,9 +77,9 @@ class PostgresStore(Store):
         psycopg = _psycopg()
         try:
             parts = urlsplit(url)
-        except ValueError:  # its message may quote the URL, and that a password
+        except ValueError:  # its message may contain the URL, and so a password
             parts = urlsplit("")
-        # A password with a bare / @ ? or # in it would end up in the host, the port or the database, which are shown.
+        # Parts of a password with an unescaped / @ ? or # would be read as host, port or database, which are shown.
         if not parts.scheme or parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment:
             raise ValueError(_NO_URL)
         query = dict(parse_qsl(parts.query))
@@ -87,11 +87,11 @@ class PostgresStore(Store):
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", self.name):
             must = "lower-case letters, digits and _, beginning with a letter, at most 40"
             raise ValueError(complain("ledger", "the URL", must, self.name))
-        # By hand: urlunsplit drops the slashes of an empty host.
+        # Not by urlunsplit, which drops the slashes of an empty host.
         self._url = f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(query, quote_via=quote)}"
         try:
             facts = psycopg.conninfo.conninfo_to_dict(self._url)
-        except psycopg.Error:  # likewise
+        except psycopg.Error:  # its message may contain the URL too
             facts = None
         shown = {name: str((facts or {}).get(name, "")) for name in _SHOWN}
         misplaced = re.search("[@=]", shown["host"] + shown["dbname"]) or shown["port"].strip(",0123456789")
@@ -111,7 +111,7 @@ class PostgresStore(Store):
             )
 
     def check(self) -> None:
-        """Nothing can be said without a connection; the first use says it."""
+        """Does nothing: without a connection nothing is known, and the first use checks."""
 
     @contextmanager
     def create(self) -> Iterator[Transaction]:
@@ -128,7 +128,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        # Whatever the server's default is: who has waited for the lock must see what was done meanwhile.
+        # Set explicitly: a writer that waited for the lock must see what was committed in the meantime.
         begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {_PATH}"
         with self._transaction(begin) as db:
             yield _PostgresTransaction(db, self._schema)
@@ -155,10 +155,10 @@ class PostgresStore(Store):
         except psycopg.Error as error:
             refusal = self.unavailable(self._clean(error))
         if refusal is not None:
-            raise refusal  # outside the handlers: the driver's error and its context stay behind
+            raise refusal  # outside the handlers, so that the driver's error is not attached as context
 
     def _clean(self, error: Exception) -> str:
-        """The first line of the server's message, without anything secret."""
+        """The first line of the server's message, without secrets."""
         facts = _psycopg().conninfo.conninfo_to_dict(self._url)
         text = (str(error).splitlines() or [type(error).__name__])[0].strip().rstrip(".")
         for secret in ("password", "sslpassword", "passfile"):
@@ -168,7 +168,7 @@ class PostgresStore(Store):
 
 
 def _unverified(facts: dict[str, Any]) -> str:
-    """The first host on a network whose certificate would not be checked, or nothing. Asks the environment too."""
+    """The first remote host whose certificate would not be checked, or "". Considers environment variables too."""
     defaults = _psycopg().pq.Conninfo.get_defaults()
     known = {option.keyword.decode(): (option.val or b"").decode() for option in defaults} | facts
     if known.get("sslmode") == "verify-full":

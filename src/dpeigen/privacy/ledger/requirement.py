@@ -1,7 +1,7 @@
-"""Whether a release may do without a ledger: the one check, for all estimators and commands.
+"""Whether a ledger is mandatory for a release: one check for all estimators and commands.
 
 ``DPEIGEN_REQUIRE_LEDGER=1`` in the environment makes a ledger mandatory for every fit, stream and score map of the
-process. It keeps people from forgetting one. It does not keep them from unsetting it.
+process. It protects against forgetting the ledger, not against people who unset the variable.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _made_up: ContextVar[bool] = ContextVar("rows are made up", default=False)
 
 
 def why_required() -> str:
-    """What makes a ledger mandatory here, or nothing. Any value of the variable but a plain no does."""
+    """What makes a ledger mandatory here, or "". Any value of the variable except a plain "no" does."""
     value = os.environ.get(VARIABLE, "").strip().lower()
     return "" if value in _NO or _made_up.get() else f"{VARIABLE} is set in the environment"
 
 
 def ledger_for(ledger: Ledger | str | Path | None, owner: str, because: str = "") -> Ledger | None:
-    """Return the ledger of a release, or None. Asked before a row is read.
+    """Return the ledger of a release, or None. Called before any row is read.
 
     Parameters
     ----------
     ledger : Ledger, path, str or None
         What the caller gave.
     owner : str
-        Whose parameter it is, for the message.
+        The object whose parameter it is, for the message.
     because : str, default=""
-        A further reason why there must be one, such as a setting.
+        A further reason why a ledger is mandatory, such as a setting.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def ledger_for(ledger: Ledger | str | Path | None, owner: str, because: str = ""
     Raises
     ------
     LedgerRequiredError
-        There must be one, and none is given.
+        A ledger is mandatory and none is given.
     """
     if ledger is not None:
         return Ledger.at(ledger)
@@ -70,7 +70,7 @@ def ledger_for(ledger: Ledger | str | Path | None, owner: str, because: str = ""
 
 @contextmanager
 def made_up_rows() -> Iterator[None]:
-    """For audits, whose rows belong to nobody: no ledger is asked for inside."""
+    """For audits, whose rows are made up: no ledger is required inside."""
     token = _made_up.set(True)
     try:
         yield

@@ -13,18 +13,18 @@ __all__ = ["as_asked", "check_relation", "check_room", "gaussian_room", "left_in
 
 
 def as_asked(state: State) -> State:
-    """What to answer questions from: before the first release all of the budget is there for it."""
+    """The state that questions refer to: before the first release the whole budget is available to it."""
     return replace(state, filters=rules.filters_of("sum", state.cap)) if state.accounting == "auto" else state
 
 
 def left_in(state: State) -> Budget | None:
-    """The largest bare (ε, δ) that would be granted; None when ε is used up."""
+    """The largest bare (ε, δ) that would be granted; None if ε is used up."""
     epsilon, delta = rules.left(state.filters, state.total)
     return Budget(epsilon, max(delta, 0.0)) if epsilon > 1e-12 * state.epsilon else None
 
 
 def gaussian_room(state: State, delta: float) -> float:
-    """The largest ε of one more release by Gaussian noise alone at this δ; 0 where nothing fits."""
+    """The largest ε, at this δ, of one more release with Gaussian noise alone; 0 if nothing fits."""
     sums = [f.left(state.total) for f in state.filters if f.kind == "sum"]
     best = max((epsilon for epsilon, left in sums if delta <= left * (1 + 1e-12)), default=0.0)
     rho = max(f.rho_left(state.total) for f in state.filters)
@@ -36,7 +36,7 @@ def gaussian_room(state: State, delta: float) -> float:
 
 
 def check_room(state: State, cost: Budget, charge: rules.Charge, name: str) -> None:
-    """Refuse a release for which there is no room; ``name``: that of the ledger."""
+    """Refuse a release for which there is no room; ``name``: of the ledger."""
     if rules.admits(state.filters, state.total.plus(charge)):
         return
     epsilon, delta = rules.left(state.filters, state.total)
@@ -47,7 +47,7 @@ def check_room(state: State, cost: Budget, charge: rules.Charge, name: str) -> N
 
 
 def check_relation(state: State, neighbours: str, name: str) -> None:
-    """Refuse a release about other neighbours than those before it: their costs do not add up."""
+    """Refuse a release with another neighbouring relation than earlier ones: their costs cannot be added."""
     other = next((known for known, count in state.relations.items() if count and known != neighbours), None)
     if other is not None:
         raise ValueError(

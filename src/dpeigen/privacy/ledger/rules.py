@@ -1,39 +1,41 @@
-"""When a ledger grants: filters whose totals are safe for analysts who choose the next release after seeing the last.
+"""The rules by which a ledger grants: privacy filters, which are safe if analysts choose releases adaptively.
 
-Guarantee: everything granted by one ledger together is (ε, δ)-DP for the cap (ε, δ), however the releases, their
-costs and their number were chosen from earlier results, if each release is as private as it was priced. Those drawn
-with a seed or by methods that are not worst-case are not, and `verify` and ``ledger show`` count them. These are
-privacy filters (Rogers et al. 2016; Feldman and Zrnic 2021; Smith and Thakurta 2022; Whitehouse et al. 2023); the
-proofs are short.
+Guarantee: all releases granted by one ledger together are (ε, δ)-DP for the cap (ε, δ), however the releases, their
+costs and their number were chosen from earlier results. This needs each release to have the cost that was recorded.
+Releases drawn with a seed, or by methods that are not worst-case, do not; `verify` and ``ledger show`` count them.
+These are privacy filters (Rogers et al. 2016; Feldman and Zrnic 2021; Smith and Thakurta 2022; Whitehouse et al. 2023).
+The proofs are short.
 
 **One filter** keeps running totals at or below caps fixed in advance. Let P, Q be the laws of the whole interaction on
 two neighbouring data sets and L = L₁ + L₂ its privacy loss: L₁ of steps counted by their ε, L₂ of the others. For every
 event P(E) − e^ε Q(E) ≤ E_P[(1 − e^{ε−L})₊]. If Σεᵢ ≤ e then L₁ ≤ e on every path, so this is at most
-E_P[(1 − e^{x−L₂})₊] with x = ε − e. What bounds it, by the kind of filter:
+E_P[(1 − e^{x−L₂})₊] with x = ε − e. The bound on it depends on the kind of filter:
 
 * ``sum``: all steps are counted by their ε, e = ε, L₂ = 0, and the bound is 0.
 * ``rho`` and ``split``: Σρᵢ ≤ r. Given the past, a ρᵢ-concentrated step has E_P[e^{(α−1)Lᵢ} | past] ≤ e^{(α−1)αρᵢ}, and
-  ρᵢ is fixed by the past; so e^{(α−1)(L₂ − αΣρᵢ)} is a supermartingale from 1, and E_P[e^{(α−1)L₂}] ≤ e^{(α−1)αr}. From
-  that moment alone the bound `log_concentrated_delta` (x, r) follows (Canonne, Kamath, Steinke 2020, Proposition 12).
-  μ-Gaussian steps are μ²/2-concentrated, drawn with discrete noise too; ε-DP steps min(ε²/2, ε) (Bun, Steinke 2016).
+  ρᵢ is fixed by the past. So e^{(α−1)(L₂ − αΣρᵢ)} is a supermartingale that starts at 1, and E_P[e^{(α−1)L₂}] ≤
+  e^{(α−1)αr}. From that moment alone the bound `log_concentrated_delta` (x, r) follows (Canonne, Kamath, Steinke 2020,
+  Proposition 12). μ-Gaussian steps are μ²/2-concentrated, also with discrete noise; ε-DP steps are
+  min(ε²/2, ε)-concentrated (Bun, Steinke 2016).
 * ``mu``: Σμᵢ² ≤ m. Let V(x, m) be the δ of a √m-Gaussian step at x. A step dominated by a μᵢ-Gaussian one, followed by
-  a Gaussian one with the rest of m, is dominated by a √m-Gaussian one, that is E_P[V(x − Lᵢ, m − μᵢ²)] ≤ V(x, m); by
-  induction from the end no strategy gets beyond V(x, m), as V grows in m. An ε-DP step is dominated by the Gaussian
-  one of equal total variation, μ = 2Φ⁻¹(e^ε/(1+e^ε)): the trade-off curve of the first is made of two chords of the
-  second's (Dong, Roth, Su 2022). Discrete instead of continuous noise changes the probability of a path by e^{±Σηᵢ},
-  ηᵢ ≤ 6·10⁻¹⁷·μᵢ² times the numbers released (`discrete_allowance`, sensitivities of 2³² steps or more). With m ≤ 2ε,
-  2·10⁻⁶ of ε and of δ cover it for up to 8·10⁹/max(1, ε) numbers. Concentrated steps have no place here.
+  a Gaussian one with the rest of m, is dominated by a √m-Gaussian one, that is E_P[V(x − Lᵢ, m − μᵢ²)] ≤ V(x, m). By
+  induction from the end no strategy exceeds V(x, m), because V grows in m. An ε-DP step is dominated by the Gaussian
+  one of equal total variation, μ = 2Φ⁻¹(e^ε/(1+e^ε)): the trade-off curve of the first consists of two chords of that
+  of the second (Dong, Roth, Su 2022). Discrete instead of continuous noise changes the probability of a path by
+  e^{±Σηᵢ}, ηᵢ ≤ 6·10⁻¹⁷·μᵢ² times the count of numbers released (`discrete_allowance`, sensitivities of 2³² steps or
+  more). With m ≤ 2ε, 2·10⁻⁶ of ε and of δ cover it for up to 8·10⁹/max(1, ε) numbers. This filter does not admit
+  concentrated steps.
 
 A bare (εᵢ, δᵢ) step is with probability 1 − δᵢ an εᵢ-DP step (Kairouz, Oh, Viswanath 2015); with Σδᵢ ≤ d this adds at
-most d. No step of these proofs needs the costs to be known before.
+most d. These proofs do not need the costs to be known in advance.
 
-**Several filters.** Let filter j give (ε, δⱼ), and grant whenever at least one of them admits all there is so far. Then
-the whole is (ε, Σδⱼ)-DP: cut an event E into Eⱼ, the paths that filter j admits to their end and no earlier filter
-does. On Eⱼ the interaction is the one filter j alone would have allowed, so P(Eⱼ) ≤ e^ε Q(Eⱼ) + δⱼ; add up. Taking the
-better of two filters that each use all of δ is not safe: an analyst can go on by one of them where the losses so far
-came out high and by the other where they are low (tests/ledger/test_rules.py computes such a plan).
+**Several filters.** Let filter j give (ε, δⱼ), and grant a release whenever at least one filter admits everything so
+far. Then the whole is (ε, Σδⱼ)-DP. Proof: divide an event E into Eⱼ, the paths that filter j admits to their end and no
+earlier filter does. On Eⱼ the interaction is one that filter j alone would have allowed, so P(Eⱼ) ≤ e^ε Q(Eⱼ) + δⱼ; add
+these up. Taking the better of two filters that each use all of δ is not safe: an analyst can continue with one of them
+if the losses so far are high and with the other if they are low (tests/ledger/test_rules.py computes such a strategy).
 
-**Accountings**, fixed before anything is released and recorded:
+**Accountings**, which are fixed and recorded before anything is released:
 
 * ``sum``: one filter, Σε and Σδ of the stated costs. The only one for δ = 0.
 * ``mixed``: the sum rule with 3/4 of δ; ``mu`` with 1/8; ``rho`` with 1/16; two ``split`` with 1/32 each, in which pure
@@ -42,9 +44,9 @@ came out high and by the other where they are low (tests/ledger/test_rules.py co
 * ``auto``: the first reservation decides, which nobody can have chosen after seeing a release. It becomes ``mixed`` if
   that release has a Gaussian or concentrated share and fits into 3/4 of δ, and ``sum`` otherwise.
 
-Privacy-loss distributions are tighter for a list of costs that was fixed beforehand. For costs chosen on the way there
-is no such proof, so no grant rests on them. Totals are exact (integers in units of 2⁻¹⁰⁷⁴), so that the order of
-entries, cancellations and the machine do not matter; a cap may be passed by one part in 10¹², for ten tenths.
+Privacy-loss distributions are tighter for a list of costs that is fixed in advance. There is no such proof for costs
+that are chosen adaptively, so no grant depends on them. Totals are exact (integers in units of 2⁻¹⁰⁷⁴), so the order of
+entries, cancellations and the machine do not matter. A cap may be exceeded by one part in 10¹², so that ten tenths fit.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ __all__ = [
 ACCOUNTINGS = ("auto", "sum", "mixed", "gaussian")
 _UNIT = 1074  # every double is an integer multiple of 2^−1074
 _TOLERANCE = 10**12
-_DISCRETE = 2e-6  # of ε and δ, for noise on integers
+_DISCRETE = 2e-6  # the part of ε and δ that is kept for discrete noise
 _NORMAL = NormalDist()
 
 
@@ -96,7 +98,7 @@ def _up(value: float) -> float:
 
 
 def gaussian_of_pure(epsilon: float) -> float:
-    """A μ, not below the least one, such that every ε-DP step is μ-Gaussian."""
+    """The smallest μ, rounded up, such that every ε-DP step is μ-Gaussian."""
     if epsilon < 1e-3:  # 2Φ⁻¹(½ + u) = √(8π)·u·(1 + πu²/3 + …) with u ≤ ε/4
         return math.sqrt(math.pi / 2) * epsilon * (1 + 1e-6)
     if epsilon > 30:  # the normal tail beyond t is at most e^{−t²/2}/2
@@ -105,7 +107,7 @@ def gaussian_of_pure(epsilon: float) -> float:
 
 
 def _pure_of_gaussian(mu: float) -> float:
-    """An ε, not above the largest one, such that every ε-DP step is μ-Gaussian."""
+    """The largest ε, rounded down, such that every ε-DP step is μ-Gaussian."""
     if mu < 1e-3:
         return mu / math.sqrt(math.pi / 2) * (1 - 2e-6)
     if mu > 15:
@@ -116,7 +118,7 @@ def _pure_of_gaussian(mu: float) -> float:
 
 @dataclass(frozen=True)
 class Charge:
-    """What entries cost, in every currency, in units of 2^−1074."""
+    """The cost of entries under every kind of accounting, in units of 2^−1074."""
 
     epsilon: int = 0  # as stated
     delta: int = 0
@@ -165,7 +167,7 @@ def charge_of(cost: Budget, split: Iterable[Spend] | None) -> Charge:
 
 
 def check_split(cost: Budget, split: tuple[Spend, ...] | None, slack: float = 1e-12) -> None:
-    """Refuse shares that are together worth more than the stated cost: sums count the one, other filters the other."""
+    """Refuse shares that compose to more than the stated cost: the sum counts the latter, other filters the shares."""
     if not split:
         if split is not None:
             raise ValueError(complain("split", "Ledger", "one share or more, or None", split))
@@ -189,7 +191,7 @@ def _half_square(value: float) -> float:
 
 @dataclass(frozen=True)
 class Filter:
-    """Caps on running totals; ``kind`` says of which. ``rho`` caps Σρ, or Σμ²/2."""
+    """Caps on running totals, which depend on ``kind``. ``rho`` caps Σρ, or Σμ²/2."""
 
     kind: str  # sum, mu, rho or split
     epsilon: float
@@ -216,7 +218,7 @@ class Filter:
         return all(spent * _TOLERANCE <= _exact(cap) * (_TOLERANCE + 1) for spent, cap in self._pairs(total))
 
     def left(self, total: Charge) -> tuple[float, float]:
-        """The largest bare (ε, δ) that still fits; not positive where none does."""
+        """The largest bare (ε, δ) that still fits; not positive if none does."""
         if not self.admits(total):
             return 0.0, 0.0
         first, delta = (_number(_exact(cap) - spent) for spent, cap in self._pairs(total)[:2])
@@ -237,7 +239,7 @@ class Filter:
 
 @lru_cache(maxsize=64)
 def filters_of(accounting: str, cap: Budget) -> tuple[Filter, ...]:
-    """The filters of an accounting; all but the sum need a δ."""
+    """The filters of an accounting; all except the sum need a δ."""
     if accounting == "sum":
         return (Filter("sum", cap.epsilon, cap.delta),)
     if cap.is_pure:
@@ -254,8 +256,8 @@ def filters_of(accounting: str, cap: Budget) -> tuple[Filter, ...]:
 
 
 def _filter(kind: str, cap: Budget, part: float, bare: float, pure: float = 0.0) -> Filter:
-    """A filter with a part of δ, of which a part is for bare steps; pure steps are summed up to a part of ε."""
-    from dpeigen.privacy.accounting import log_concentrated_delta  # SciPy waits until it is needed
+    """A filter with ``part`` of δ, of which ``bare`` is for bare steps; ``pure``: the part of ε for pure steps."""
+    from dpeigen.privacy.accounting import log_concentrated_delta  # imports SciPy, so only if needed
     from dpeigen.privacy.calibration import gaussian_mu, largest_mu
 
     delta, epsilon = cap.delta * part, cap.epsilon * (1 - pure)
@@ -268,7 +270,7 @@ def _filter(kind: str, cap: Budget, part: float, bare: float, pure: float = 0.0)
 
 
 def decide(cap: Budget, split: Iterable[Spend] | None, charge: Charge) -> str:
-    """What ``auto`` becomes with this first reservation."""
+    """The accounting that ``auto`` becomes with this first reservation."""
     noisy = any(isinstance(s.cost, (GaussianCost, ConcentratedCost)) for s in split or ())
     return "mixed" if noisy and not cap.is_pure and filters_of("mixed", cap)[0].admits(charge) else "sum"
 
@@ -279,12 +281,12 @@ def admits(filters: Iterable[Filter], total: Charge) -> bool:
 
 
 def left(filters: Iterable[Filter], total: Charge) -> tuple[float, float]:
-    """(ε, δ) of the largest release, as a bare cost, that would be granted."""
+    """The largest bare (ε, δ) that would be granted."""
     return max(f.left(total) for f in filters)
 
 
 def stated(total: Charge) -> tuple[float, float]:
-    """The plain sums."""
+    """The sums of the stated ε and δ."""
     return _number(total.epsilon), _number(total.delta)
 
 

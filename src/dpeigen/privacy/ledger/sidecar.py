@@ -1,13 +1,13 @@
-"""The lock beside a ledger's file: one connection at a time, whatever else opens and closes the file.
+"""The lock file of a ledger: one connection at a time, whatever else opens and closes the ledger's file.
 
-SQLite locks its file with POSIX locks, which belong to the process: when a process closes *any* handle of the file (a
-backup thread, a checksum, `open(path).close()`), all its locks on it are gone, and SQLite still counts on them. Another
-process then takes the log away under a writer, and grants are forgotten or the file is destroyed. A lock by `flock`
-belongs to one opened file: no other handle can drop it, and it ends when its process does. It lies on a file of its
-own, ``<ledger>-lock``, which is empty, is made with the ledger's permissions, and is never removed: a lock file that is
-removed while it is held lets two in.
+SQLite locks its file with POSIX locks, which belong to the process. When a process closes *any* handle of the file (a
+backup thread, a checksum, `open(path).close()`), it loses all its locks on it, and SQLite does not notice. Another
+process can then remove the log while a writer uses it, and grants are lost or the file is destroyed. A lock by `flock`
+belongs to one opened file: no other handle can release it, and it ends with its process. It is taken on a separate
+file, ``<ledger>-lock``, which is empty and has the ledger's permissions. That file is never removed: if it were removed
+while locked, two processes could hold the lock.
 
-Windows needs none of this: locks belong to handles there.
+Windows needs none of this: there locks belong to handles.
 """
 
 from __future__ import annotations
@@ -29,29 +29,28 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025)  # seconds between two attempts; the last one goes on
+_PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025)  # seconds between attempts; the last value repeats
 _SAFE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def beside(ledger: Path) -> Path:
-    """The lock file of a ledger; of a symbolic link, that of the file it leads to, where SQLite keeps its log too."""
+    """The lock file of a ledger. Symbolic links are followed first, as SQLite does for its log."""
     real = ledger.resolve()
     return real.with_name(f"{real.name}-lock")
 
 
 @contextmanager
 def alone(ledger: Path, *, reading: bool, wait: float) -> Iterator[None]:
-    """Keep all others out of this ledger, or raise OSError. ``wait`` is in seconds.
+    """Hold the lock of this ledger, or raise OSError. ``wait`` is in seconds.
 
-    Who only reads, and may not make the lock file where there is none, goes on without: nobody can write there who did
-    not make one first.
+    A reader who may not create a missing lock file continues without a lock: a writer would have created the file.
     """
     handle = None if fcntl is None else _acquire(beside(ledger), ledger, reading, wait)
     try:
         yield
     finally:
         if handle is not None:
-            fcntl.flock(handle, fcntl.LOCK_UN)  # also where a process forked meanwhile holds a copy of the handle
+            fcntl.flock(handle, fcntl.LOCK_UN)  # even if a forked process has a copy of the handle
             os.close(handle)
 
 
@@ -80,7 +79,7 @@ def _acquire(place: Path, ledger: Path, reading: bool, wait: float) -> int | Non
 
 
 def _open(place: Path, ledger: Path, reading: bool) -> int | None:
-    """The lock file, made if there is none; None for a reader who may not make it."""
+    """The lock file, created if it is missing; None for a reader who may not create it."""
     try:
         handle = _existing(place)
     except FileNotFoundError:
@@ -113,7 +112,7 @@ def _existing(place: Path) -> int:
 
 
 def _like(handle: int, found: os.stat_result, ledger: Path) -> None:
-    """Give the lock file the ledger's permissions, where we may, so that whoever may use the one can lock the other."""
+    """Give the lock file the ledger's permissions if allowed, so that everyone who may use the ledger can lock it."""
     with contextlib.suppress(OSError):
         due = ledger.stat()
         if os.geteuid() == 0 and (due.st_uid, due.st_gid) != (found.st_uid, found.st_gid):
@@ -126,7 +125,7 @@ def _like(handle: int, found: os.stat_result, ledger: Path) -> None:
 
 
 def _is(handle: int, place: Path) -> bool:
-    """Whether the lock file is still the one that was opened; a removed one keeps nobody out."""
+    """Whether the lock file is still the one that was opened; a removed file locks nobody out."""
     try:
         there = place.stat(follow_symlinks=False)
     except FileNotFoundError:

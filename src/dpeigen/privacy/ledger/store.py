@@ -1,12 +1,12 @@
-"""Where a ledger lies: three small tables, the same in SQLite and PostgreSQL, and transactions that exclude each other.
+"""The storage of a ledger: three small tables, the same in SQLite and PostgreSQL, with exclusive transactions.
 
-A writer holds the only lock from before it reads the totals until its changes are on disk; a writer that dies leaves
-nothing behind. No connection outlives a call, so ledgers may be copied, pickled and used after a fork.
+A writer holds the only lock from before it reads the totals until its changes are on disk. A writer that dies leaves no
+partial changes. No connection outlives a call, so ledgers may be copied, pickled and used after a fork.
 
-SQLite finds a file's log and locks by the file's name. A file with two names (a hard link; a file that is mounted by
-itself, as into a container) would have two logs whose writers do not see each other, so such a file is refused: a log
-that a killed process has left under one name stays unseen under the other. SQLite's own locks are not enough, see
-`sidecar`: each connection is the only one while it lasts, and what was granted is looked up again by another one.
+SQLite finds a file's log and locks by the file's name. A file with two names (a hard link, or a file that is mounted by
+itself, as into a container) would have two logs, and writers would not see each other. For example, a log that a killed
+process left under one name would not be seen under the other. So such a file is refused. SQLite's own locks are not
+enough (see `sidecar`): connections are exclusive, and every grant is read back through a second connection.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ SCHEMA = (
     "CREATE TABLE entry (id TEXT PRIMARY KEY, number INTEGER NOT NULL, state TEXT NOT NULL,"
     " started INTEGER NOT NULL, settled INTEGER)",
 )
-_WAIT = 60.0  # seconds for the lock
+_WAIT = 60.0  # seconds to wait for the lock
 _UNCONFIRMED = "What was not confirmed is not granted; open reservations still count as spent."
 
 
 class Transaction(ABC):
-    """SQL with ``?`` for parameters; all of it or nothing."""
+    """SQL with ``?`` for parameters, in one atomic transaction."""
 
-    lock = ""  # what a SELECT needs at its end to keep other writers out
-    schema = ""  # stands before the name of every table, so that no other table of that name is taken for it
+    lock = ""  # suffix of a SELECT that keeps other writers out
+    schema = ""  # prefix of every table name, so that no other table of that name is used instead
 
     @abstractmethod
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -52,33 +52,33 @@ class Transaction(ABC):
 
     @abstractmethod
     def oddities(self) -> list[str]:
-        """What lies in the storage and is not a ledger's: a trigger or a rule could undo what is written."""
+        """Objects in the storage that are not the ledger's, e.g. triggers or rules that could undo writes."""
 
 
 class Store(ABC):
-    """A place for one ledger."""
+    """The storage of one ledger."""
 
     name: str  # short, for messages
     place: str  # in full, without secrets
 
     @abstractmethod
     def check(self) -> None:
-        """Raise FileNotFoundError where there is certainly no ledger."""
+        """Raise FileNotFoundError if there is certainly no ledger."""
 
     @abstractmethod
     def create(self) -> AbstractContextManager[Transaction]:
-        """A transaction in which the tables are new; refuses where a ledger is."""
+        """A transaction with new tables; refuses if there is a ledger already."""
 
     @abstractmethod
     def write(self) -> AbstractContextManager[Transaction]:
-        """The one writer."""
+        """A transaction of the only writer."""
 
     @abstractmethod
     def read(self) -> AbstractContextManager[Transaction]:
-        """A consistent look."""
+        """A transaction that reads a consistent state."""
 
     def confirm(self, number: int, seal: str) -> None:  # noqa: B027
-        """Raise `LedgerUnavailableError` if an event that was written is not there; a server that said yes has it."""
+        """Raise `LedgerUnavailableError` if a written event is missing. A server's confirmation is trusted."""
 
     def damaged(self, why: object) -> DamagedLedgerError:
         return DamagedLedgerError(
@@ -104,15 +104,15 @@ class _SqliteTransaction(Transaction):
 
 
 def _own(kind: str, name: str) -> bool:
-    """Whether SQLite made it for itself."""
+    """Whether it is one of SQLite's internal objects."""
     return kind in ("table", "index") and name.startswith("sqlite_")
 
 
 class SqliteStore(Store):
-    """A file with a write-ahead log beside it while it is in use."""
+    """A SQLite file, with a write-ahead log beside it while it is in use."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()  # it stays where it is when the process goes elsewhere
+        self.path = Path(path).absolute()  # does not change with the working directory
         self.name, self.place = self.path.name, str(self.path)
 
     def check(self) -> None:
@@ -125,7 +125,7 @@ class SqliteStore(Store):
             raise FileExistsError(f"{self.path} exists already, and may hold what was spent.")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"There is no folder {self.path.parent} to make a ledger in.")
-        # Made aside and then linked: there is never half a ledger, and of two makers one wins.
+        # Created under another name and then linked: a ledger is never half written, and only one of two creators wins.
         with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".ledger-") as folder:
             aside = Path(folder) / "new"
             with self._connected(aside) as db:
@@ -165,7 +165,7 @@ class SqliteStore(Store):
             yield transaction
 
     def confirm(self, number: int, seal: str) -> None:
-        with self.read() as db:  # another connection, so another look at what lies on the disk
+        with self.read() as db:  # another connection, which reads from the disk again
             found = db.run("SELECT hash FROM event WHERE number = ?", (number,))
         if found != [(seal,)]:
             raise self.unavailable(
@@ -174,7 +174,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _alone(self, *, reading: bool = False) -> Iterator[None]:
-        """The only connection to the ledger's file, of all threads and processes."""
+        """Exclude all other connections to the ledger's file, of all threads and processes."""
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(sidecar.alone(self.path, reading=reading, wait=_WAIT))
@@ -195,7 +195,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _connected(self, path: Path, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
-        # Reading a log needs to write beside the file. Where that is not allowed, and no log is left, do without.
+        # To read a log, SQLite must write beside the file. If that is not allowed and there is no log, skip it.
         frozen = reading and not _writable(path.parent) and not Path(f"{path}-wal").exists()
         mode = "ro&immutable=1" if frozen else "rw" if path == self.path else "rwc"
         address = f"{path.as_uri()}?mode={mode}"
@@ -204,10 +204,10 @@ class SqliteStore(Store):
             db = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)
             db.execute("PRAGMA synchronous = FULL")
             yield db
-        except UnicodeDecodeError:  # SQLite quotes damaged names as they are
+        except UnicodeDecodeError:  # SQLite repeats damaged names unchanged
             raise self.damaged("its text cannot be decoded") from None
         except sqlite3.DatabaseError as error:
-            # "No such table" is an operational error, like a lock or a full disk, but is about the file's content.
+            # "No such table" has the same error class as a lock or a full disk, but is about the file's content.
             about_content = any(words in str(error) for words in ("no such", "Could not decode"))
             if isinstance(error, sqlite3.OperationalError) and not about_content:
                 raise self.unavailable(error) from error
@@ -222,7 +222,7 @@ class SqliteStore(Store):
             for _ in range(10):
                 if (links := self.path.stat().st_nlink) <= 1:
                     break
-                time.sleep(0.02)  # a ledger that is being made has a second name for a moment
+                time.sleep(0.02)  # a ledger has a second name for a moment while it is created
             mounted = _mounted(self.path)
         except OSError as error:
             raise self.unavailable(error) from error
@@ -231,7 +231,7 @@ class SqliteStore(Store):
             raise self.unavailable(f"the file has more than one name ({how}), and their locks would not meet")
 
     def _old(self, db: sqlite3.Connection | None) -> DamagedLedgerError:
-        """The refusal of a file from before entries were chained, which says what is left in it."""
+        """The refusal of a file of an early version without hash chain; it says what is left of its budget."""
         spent = "SELECT COALESCE(SUM(epsilon), 0), COALESCE(SUM(delta), 0) FROM entry WHERE state != 'cancelled'"
         try:
             (epsilon, delta), (used, used_delta) = (
@@ -248,11 +248,11 @@ class SqliteStore(Store):
 
 
 def _mounted(path: Path) -> bool:
-    """Whether the file, not its folder, is where something is mounted: Linux alone can do that."""
+    """Whether the file itself, not its folder, is a mount point; only Linux allows that."""
     if sys.platform != "linux":
         return False
     name = os.fsencode(path.resolve())
-    for byte in (b"\\", b" ", b"\t", b"\n"):  # as the kernel writes them
+    for byte in (b"\\", b" ", b"\t", b"\n"):  # escaped as the kernel does
         name = name.replace(byte, b"\\%03o" % byte[0])
     with Path("/proc/self/mountinfo").open("rb") as mounts:
         return any(line.split(b" ", 5)[4] == name for line in mounts)
@@ -263,7 +263,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """Have the name of a new file on disk too, where the system can."""
+    """Write the directory entry of a new file to disk too, if the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Texts that a ledger records: who, what and why, checked."""
+"""Checks of the texts that a ledger records: who, what and why."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dpeigen._validate import complain
 
 __all__ = ["checked_reason", "checked_text", "user_name"]
 
-_LONGEST = 500  # characters of a text that is given
+_LONGEST = 500  # characters of a text
 
 
 def user_name() -> str:
-    """The operating system's user."""
+    """The name of the operating system's user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a user id without a name, as in containers
@@ -29,7 +29,7 @@ def checked_text(name: str, value: Any) -> str:
 
 
 def checked_reason(reason: Any, owner: str) -> str:
-    """The same for a reason, which must say something."""
+    """`checked_text` for a reason, which must not be empty."""
     if not isinstance(reason, str) or not reason.strip():
         raise ValueError(complain("reason", owner, "a text that says how this is known", reason))
     return checked_text("reason", reason)

@@ -1,6 +1,6 @@
-"""What may be done with a release's id: reserve it again, start it, commit it, cancel it. One id is drawn for once.
+"""What may be done with a release's id: reserve, start, commit or cancel it. Noise is drawn at most once for an id.
 
-An entry is a row of the ledger: (number of the event that reserved, state, whether it was started, settled by).
+An entry is a row of the ledger: (number of the event that reserved it, state, whether it was started, settled by).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMPARED = ("what", "epsilon", "delta", "relation", "split", "about")
 
 
 def is_reserved(page: Page, body: Mapping[str, Any], ledger: str) -> bool:
-    """Whether this id holds this very reservation, unused; refuses if it was used. ``ledger``: its name."""
+    """Whether this id has exactly this reservation, unused; refuses if it was used. ``ledger``: the ledger's name."""
     found = page.entry(body["id"])
     if found is None or found[1] == "cancelled":
         return False
@@ -45,16 +45,16 @@ def is_reserved(page: Page, body: Mapping[str, Any], ledger: str) -> bool:
 
 
 def started_here(entry: tuple[Any, ...]) -> tuple[int, int]:
-    """What tells that a reservation was started by this object: this process, and the event that reserved."""
+    """Identifies a reservation started by this object: this process, and the number of the reserving event."""
     return os.getpid(), entry[0]
 
 
 def may_settle(
     page: Page, ticket: str, kind: str, ledger: str, *, mine: tuple[int, int] | None, reason_given: bool
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The entry and what was reserved, if it may be started, committed, cancelled or resolved now.
+    """The entry and its reservation, if it may be started, committed, cancelled or resolved now.
 
-    ``mine``: what `started_here` gave when this object started it; None if it did not.
+    ``mine``: the result of `started_here` when this object started it; None if it did not.
     """
     entry = page.entry(ticket)
     if entry is None or entry[1] != "reserved":
