@@ -1,14 +1,13 @@
-"""`LocalAggregator`: adds reports up, exactly, and computes what their average tells.
+"""`LocalAggregator`: the exact sum of reports. `averaged` has the results from their average.
 
-Everything here sees reports only, so nothing here costs privacy. What it guards is the result: a report that is
-malformed, truncated, oversized, not finite, off the grid, out of range, made with other parameters, made with a seed
-(unless the study is declared a seeded test) or seen before is refused by itself, counted by reason, and leaves the sum
-as it was, bit for bit. Sums are of integers, so that the
-order of reports, the way they are split between machines and the order of merging do not matter.
+This code uses only reports, so it costs no privacy. It protects the result: a report that is malformed, truncated,
+oversized, not finite, off the grid, out of range, made with other parameters, made with a seed (unless the study is
+declared a seeded test) or seen before is refused, counted by reason, and does not change the sum. Sums are of integers,
+so the order of reports, their split between machines and the order of merging do not matter.
 
-What it cannot see is a lie: a client may report a row that it does not have. A report may claim ``most_rows`` rows and
-no more, and the range that honest reports stay in bounds what it can do for each row that it claims: the norm of a lie
-is at most the largest that honest noise has, but a liar may put all of it along one direction.
+It cannot detect a false report: a client may report a row that it does not have. A report may claim at most
+``most_rows`` rows, and the range of honest reports limits its effect for each of these rows: the norm of a false report
+is at most the largest norm of honest noise, but all of it may be along one direction.
 
 >>> from dpeigen.local.client import LocalRandomizer
 >>> client = LocalRandomizer(2, epsilon=4.0, delta=1e-6)
@@ -21,7 +20,6 @@ is at most the largest that honest noise has, but a liar may put all of it along
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -29,41 +27,38 @@ from typing import Any
 
 import numpy as np
 
-from dpeigen._types import Floats
-from dpeigen._validate import check_choice, check_count, check_delta, complain
-from dpeigen.facts import made_now
+from dpeigen._validate import check_choice, check_delta, complain
 from dpeigen.io import DamagedReleaseError
+from dpeigen.local.averaged import Averaged
 from dpeigen.local.client import LocalRandomizer
 from dpeigen.local.clip import Clip
 from dpeigen.local.containers import reports_in
-from dpeigen.local.estimates import Estimated, all_eigenvectors, average, diagonal_of, sparse_eigenvectors
+from dpeigen.local.estimates import diagonal_of
 from dpeigen.local.journal import unfinished
 from dpeigen.local.parameters import LocalParameters
-from dpeigen.local.promise import local_guarantee, shuffled_guarantee
 from dpeigen.local.store import read_state, report_files, write_state
 from dpeigen.local.wire import REASONS, Limits, RefusedReportError, Report, decode, peek_rows, size_of
-from dpeigen.privacy.guarantee import Guarantee
-from dpeigen.release import Release
 from dpeigen.stats.exact import ExactSum
 
 __all__ = ["LocalAggregator"]
 
 
-class LocalAggregator:
+class LocalAggregator(Averaged):
     """The sum of local reports.
 
     Parameters
     ----------
     randomizer : LocalRandomizer or LocalParameters
-        What the reports are made with.
+        The randomizer of the reports, or its parameters.
     shuffled_delta : float, default=None
         If the reports were shuffled, the δ > 0 at which to state the central guarantee that follows, beside the local
-        one. Only set it if a shuffler whom the clients trust hid the order and the senders of all the reports that this
-        aggregator is given, together. What is merged, or added to a saved state, counts as shuffled apart: the
-        guarantee is that of the smallest batch, and of none if one side does not say that it was shuffled.
+        one. Only set it if a shuffler whom the clients trust hid the order and the senders of all reports that this
+        aggregator gets, together. Merged aggregates, or reports added to a saved state, count as shuffled separately:
+        the guarantee is that of the smallest batch, and there is none unless both sides declare that they were
+        shuffled.
     aggregate : "mean" or "clipped", default="mean"
-        "clipped" shortens reports that are longer, along one direction, than an honest one is but for a chance of one
-        in a thousand (`dpeigen.local.clip`): lies weigh less, honest reports almost the same. It takes an
+        "clipped" shortens reports that are larger along one direction than honest ones are with probability 99.9%
+        (`dpeigen.local.clip`). This reduces the weight of false reports, and hardly that of honest ones. It takes an
         eigendecomposition for each report.
     """
 
@@ -99,12 +94,12 @@ class LocalAggregator:
     # --- taking reports in -----------------------------------------------------------------------------------------
 
     def add(self, report: Any) -> bool:
-        """Take one report.
+        """Add one report.
 
         Parameters
         ----------
         report : bytes
-            What `LocalRandomizer.report` returned.
+            The result of `LocalRandomizer.report`.
 
         Returns
         -------
@@ -119,7 +114,7 @@ class LocalAggregator:
         return True
 
     def add_many(self, reports: Iterable[Any]) -> LocalAggregator:
-        """Take reports one by one; those that are refused are counted.
+        """Add reports one by one; those that are refused are counted.
 
         Parameters
         ----------
@@ -136,10 +131,10 @@ class LocalAggregator:
         return self
 
     def add_files(self, path: str | Path, progress: Callable[[int, int], None] | None = None) -> LocalAggregator:
-        """Take the reports of a Parquet or Arrow file, or of all such files in a folder.
+        """Add the reports of a Parquet or Arrow file, or of all such files in a folder.
 
-        In the folder of a service, running or not, also those that it acknowledged and has in a log so far. A file that
-        cannot be read counts as one refusal.
+        In the folder of a service, running or not, acknowledged reports that are still in a log are added too. A file
+        that cannot be read counts as one refusal.
 
         Parameters
         ----------
@@ -169,7 +164,7 @@ class LocalAggregator:
         return self
 
     def read(self, report: Any) -> Report:
-        """Decode and check one report without taking it.
+        """Decode and check one report without adding it.
 
         Parameters
         ----------
@@ -179,12 +174,12 @@ class LocalAggregator:
         Returns
         -------
         Report
-            What `take` takes.
+            An argument for `take`.
 
         Raises
         ------
         RefusedReportError
-            It is not good, or not new.
+            It is invalid, or was added already.
         """
         if not isinstance(report, bytes):
             raise RefusedReportError("not bytes")
@@ -205,7 +200,7 @@ class LocalAggregator:
         return found
 
     def holds(self, report: Report) -> bool:
-        """Say whether this report was taken already.
+        """Say whether this report was added already.
 
         Parameters
         ----------
@@ -238,10 +233,10 @@ class LocalAggregator:
         self.n_seeded += report.seeded
 
     def merge(self, other: LocalAggregator) -> LocalAggregator:
-        """Take all that another aggregator has taken. Refused as a whole if they share a report.
+        """Add all reports of another aggregator. Refused as a whole if they share a report.
 
-        Two batches that were shuffled apart hide nobody of one among the other: n of the shuffled guarantee is that of
-        the smaller one, and unless both were shuffled there is none.
+        Two batches that were shuffled separately do not hide the people of one among those of the other: n of the
+        shuffled guarantee is that of the smaller batch, and there is none unless both were shuffled.
 
         Parameters
         ----------
@@ -272,7 +267,7 @@ class LocalAggregator:
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Whether two aggregators hold the same reports with the same sum (refusals aside)."""
+        """Whether two aggregators have the same reports with the same sum (refusals aside)."""
         return (
             isinstance(other, LocalAggregator)
             and (self.parameters, self.aggregate) == (other.parameters, other.aggregate)
@@ -286,7 +281,7 @@ class LocalAggregator:
     # --- on disk ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write the state into one file (safetensors, with a digest), complete or not at all.
+        """Write the state into one file (safetensors, with a digest), atomically.
 
         Parameters
         ----------
@@ -347,141 +342,3 @@ class LocalAggregator:
         if len(made._seen) != made.n_reports:
             raise DamagedReleaseError(f"{path} does not hold the state of an aggregator: reports are missing.")
         return made
-
-    # --- what the average tells -------------------------------------------------------------------------------------
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What every report promises to the owner of its row."""
-        return local_guarantee(self.parameters, seeded=self._seeded, sites=self.n_rows > self.n_reports)
-
-    @property
-    def _seeded(self) -> bool:
-        return self.parameters.seeded_test or self.n_seeded > 0
-
-    @property
-    def shuffled_guarantee(self) -> Guarantee | None:
-        """What the reports promise together if they were shuffled; None if nobody said they were.
-
-        None too if a report is the sum of a site: it says how many rows it has, by which it can be told apart.
-        """
-        if self.shuffled_delta is None or not self.n_reports or self.n_rows != self.n_reports:
-            return None
-        return shuffled_guarantee(self.parameters, self.n_shuffled, self.shuffled_delta, seeded=self._seeded)
-
-    @property
-    def n_shuffled(self) -> int:
-        """How many reports were shuffled together, if they were: the smallest of the batches."""
-        return min(filter(None, (self._smallest, self.n_reports - self._before)), default=0)
-
-    @property
-    def moment(self) -> Floats:
-        """The average of xxᵀ over all rows as the reports tell it: symmetric, unbiased, not projected on anything."""
-        self._require()
-        return average(self.parameters, self._sum.value, self.n_rows)
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns d."""
-        return self.parameters.n_features
-
-    @property
-    def noise_deviation(self) -> float:
-        """Standard deviation of the noise on an off-diagonal entry of `moment`; public."""
-        self._require()
-        return self.parameters.noise / math.sqrt(2) * math.sqrt(self.n_reports) / self.n_rows
-
-    def covariance(self, *, shrink: bool = True) -> Release:
-        """Estimate the second moment about 0: shrunk for the known noise and projected on {PSD, trace ≤ bound²}.
-
-        Parameters
-        ----------
-        shrink : bool, default=True
-            Remove the known inflation of the noisy eigenvalues.
-
-        Returns
-        -------
-        Release
-            It may be published.
-        """
-        return self._release("covariance", all_eigenvectors(self.moment, *self._known, self.n_features, shrink=shrink))
-
-    def pca(self, k: int) -> Release:
-        """Estimate the first principal components about 0.
-
-        Parameters
-        ----------
-        k : int
-            How many.
-
-        Returns
-        -------
-        Release
-            It may be published.
-        """
-        k = check_count("k", k, "LocalAggregator.pca", high=self.n_features)
-        return self._release("pca", all_eigenvectors(self.moment, *self._known, k))
-
-    def sparse_pca(self, k: int, penalty: float | None = None) -> Release:
-        """Estimate components that share few columns: Fantope projection and selection (Vu, Cho, Lei, Rohe 2013).
-
-        The eigenvalues are those of the moment along the components.
-
-        Parameters
-        ----------
-        k : int
-            How many.
-        penalty : float, default=None
-            In units of `moment`; None: chosen from the noise level of the average and the number of columns, which are
-            public.
-
-        Returns
-        -------
-        Release
-            It may be published.
-        """
-        k = check_count("k", k, "LocalAggregator.sparse_pca", high=self.n_features)
-        return self._release("pca", sparse_eigenvectors(self.moment, self.noise_deviation, k, penalty))
-
-    def _require(self) -> None:
-        if not self.n_reports:
-            raise ValueError(f"There are no reports to compute from ({sum(self.refused.values())} were refused).")
-
-    @property
-    def _known(self) -> tuple[float, float]:
-        """The noise on an entry of `moment`, and the largest trace that it may have; public."""
-        return self.noise_deviation, self.parameters.bound**2
-
-    def _release(self, kind: str, found: Estimated) -> Release:
-        shuffled = self.shuffled_guarantee
-        facts = {
-            "method": f"local-{self.parameters.mechanism}",
-            "n_rows": self.n_rows,
-            "n_rows_is": "public",
-            "noise_deviation": self.noise_deviation,
-            "radius": self.parameters.bound,
-            "radius_is": "public",
-            "center": "public",
-            "feature_names": None,  # reports have columns without names
-            "details": {
-                **found.details,
-                "parameters": self.parameters.to_dict(),
-                "n_reports": self.n_reports,
-                "aggregate": self.aggregate,
-                "n_clipped": self.n_clipped,
-                "refused": dict(self.refused),
-                "shuffled_guarantee": None if shuffled is None else shuffled.to_dict(),
-            },
-            **made_now(),
-        }
-        mean = np.zeros(self.n_features)
-        return Release(
-            kind,
-            found.components,
-            found.values,
-            found.covariance,
-            mean,
-            found.rest,
-            self.guarantee,
-            facts,  # type: ignore[arg-type]
-        )

@@ -1,7 +1,7 @@
-"""Rows in Arrow tables and in Parquet, Feather and ORC files or folders, by batches; files of all kinds by name.
+"""Rows of Arrow tables and of Parquet, Feather and ORC files or folders, in batches; opening of files of all kinds.
 
-The schema is public, values are not: what a column is read as depends on its type and the declared one, and a cell that
-does not fit is NaN. Arrow reads ahead in threads of its own while statistics are computed.
+The schema is public, values are not: how a column is read depends on its own type and the declared one, and a cell that
+does not fit is NaN. Arrow reads ahead in its own threads while statistics are computed.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-_TEXT = ("csv", "tsv", "jsonl")  # may be packed
+_TEXT = ("csv", "tsv", "jsonl")  # may be compressed
 _BATCH_ROWS = 2**16
 _BATCH_NUMBERS = 2**20
 _PAGE_BYTES = 2**18
-_AHEAD = 2  # batches read ahead, and files: enough to overlap reading with computing, few enough to stay small
+_AHEAD = 2  # batches and files read ahead: enough to overlap reading with computing, with little memory
 T = TypeVar("T")
 
 
@@ -72,7 +72,7 @@ class ArrowSource(Source):
         self._dataset = data if isinstance(data, ds.Dataset) else ds.dataset(data)
         schema = self._dataset.schema
         self._columns = Columns(schema.names, columns, categories, types, own=own or partial(of_arrow, schema))
-        self._keys = keys  # columns of text, to be read as those of a CSV file are
+        self._keys = keys  # columns of text, to be read like those of a CSV file
         for name in self._keys:
             schema = schema.set(
                 schema.get_field_index(name), schema.field(name).with_type(self._columns.csv_type(name))
@@ -82,7 +82,7 @@ class ArrowSource(Source):
         self.schema = self._columns.schema
         self._in_memory = isinstance(self._dataset, ds.InMemoryDataset)
         self.fixed_order = fixed_order or self._in_memory
-        self._parquet = parquet  # the files, where their columns are all there is to read
+        self._parquet = parquet  # the files, if all columns are in them
         self.n_rows = _rows_by_metadata(self._dataset)
 
     def blocks(self) -> Iterator[NDArray[Any]]:
@@ -107,7 +107,7 @@ class ArrowSource(Source):
         return np.concatenate([np.empty((0, self.n_features)), *self.blocks()]) if self._in_memory else None
 
     def cells(self, name: str) -> Iterator[Any]:
-        """A column that is no feature, as it is, in the order of the rows."""
+        """A column that is not a feature, unchanged, in the order of the rows."""
         files = self._parquet
         read = (lambda: _parquet_batches(files, [name], _BATCH_ROWS)) if files else (
             lambda: _batches(self._dataset, [name], _BATCH_ROWS)
@@ -127,8 +127,8 @@ def _batches(dataset: Any, names: list[str], size: int) -> Iterator[Any]:
 def _parquet_batches(files: Sequence[Path], names: list[str], size: int) -> Iterator[Any]:
     """Batches of Parquet files on a local disk.
 
-    A data set's scanner holds whole row groups, decoded and several at a time, which in common files are hundreds of
-    megabytes. A file's own reader goes through them page by page.
+    The scanner of a data set holds several decoded row groups at a time, which in common files are hundreds of
+    megabytes. The reader of a single file goes through them page by page.
     """
     import pyarrow.parquet as pq
 
@@ -139,20 +139,20 @@ def _parquet_batches(files: Sequence[Path], names: list[str], size: int) -> Iter
 
 
 def _discreetly(call: Callable[[], T]) -> T:
-    """What the call returns. Arrow's messages may quote a value or a whole line of the data, so they are dropped."""
+    """The result of the call. Arrow's messages may contain a value or a whole line of the data, so they are dropped."""
     import pyarrow as pa
 
     try:
         return call()
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         pass
-    raise UnreadableRowsError(  # outside the handler: the error does not carry Arrow's as its context
+    raise UnreadableRowsError(  # outside the handler, so that Arrow's error is not attached as context
         "The data could not be read: a file is damaged or gone. Nothing was spent. Write it anew."
     )
 
 
 def _rows_by_metadata(dataset: Any) -> int | None:
-    """The number of rows where a table or a file's footer tells it; CSV would have to be read in full."""
+    """The number of rows according to a table or a file's footer; None for CSV, which would have to be read in full."""
     import pyarrow.dataset as ds
 
     counted = ("parquet", "arrow", "feather", "orc")
@@ -173,13 +173,13 @@ def open_files(
     unit: str | None = None,
     layout: Layout = PLAIN,
 ) -> Source:
-    """Parquet, Feather, ORC, CSV, Excel, JSON lines or NumPy by the file's ending; a folder is one data set of a kind.
+    """Open Parquet, Feather, ORC, CSV, Excel, JSON lines or NumPy files by their endings, or a folder of one kind.
 
-    ``unit`` names a column that is no feature: it is left out of all columns.
+    ``unit`` names a column that is not a feature: it is left out of "all columns".
 
-    Files of a folder are read in the order of their names, those in folders inside it included; names that begin with
-    "." or "_" are passed over. Folders named key=value (partitioned data sets) give a column each; it is read where
-    it is named in ``columns``.
+    Files of a folder, including those in its subfolders, are read in the order of their names. Names that begin with
+    "." or "_" are skipped. Folders named key=value (partitioned data sets) define a column each, which is read if it is
+    named in ``columns``.
     """
     path, columns = _there(path), as_wanted(columns)
     if path.suffix.lower() == ".npy":
@@ -213,7 +213,7 @@ def open_files(
 
 
 def open_dataset(data: Any, *declared: Any) -> Source:
-    """A PyArrow table, batch or data set. Rows of a data set in files have no order of their own."""
+    """Open a PyArrow table, batch or data set. Rows of a data set in files have no fixed order."""
     import pyarrow.dataset as ds
 
     source = ArrowSource(data, *declared)
@@ -222,7 +222,7 @@ def open_dataset(data: Any, *declared: Any) -> Source:
     keys = getattr(getattr(data, "partitioning", None), "schema", None)
     try:
         fragments = _discreetly(lambda: list(data.get_fragments()))
-    except ValueError:  # Arrow's own, for these
+    except ValueError:  # raised by Arrow for these types
         raise ValueError("A filtered PyArrow data set cannot be checked: give its to_table(), or no filter.") from None
     for fragment in fragments:
         if not isinstance(fragment.format, (ds.ParquetFileFormat, ds.IpcFileFormat)):
@@ -243,14 +243,17 @@ def open_dataset(data: Any, *declared: Any) -> Source:
 
 
 def columns_of(path: str | Path, layout: Layout = PLAIN) -> dict[str, Any]:
-    """The names of the columns of a file or folder and their Arrow types, by its schema; None where it states none."""
+    """Column names of a file or folder and their Arrow types by its schema; a type is None if there is no schema."""
     path = _there(path)
     if path.suffix.lower() == ".npy":
         raise ValueError(f"{path.name!r} holds an array, whose columns have no names to declare.")
     files, kind, keys, layout = look(path, layout)
     header, schema = _names(files[0], kind, layout, None)
-    if len(set(header)) < len(header):
-        raise ValueError(f"Column names must differ from each other. Got {header}. Rename columns in the file.")
+    twice = list(dict.fromkeys(name for name in header if header.count(name) > 1))
+    if twice:
+        raise ValueError(
+            f"Column names must differ from each other. Got {twice} more than once. Rename columns in the file."
+        )
     names = [*header, *(key for key in keys if key not in header)]
     return {name: schema.field(name).type if schema is not None and name in header else None for name in names}
 
@@ -262,7 +265,7 @@ def _there(path: str | Path) -> Path:
 
 
 def look(path: Path, layout: Layout) -> tuple[list[Path], str, list[str], Layout]:
-    """The files, their kind, columns kept in names of folders, and the layout of files of this kind."""
+    """The files, their kind, the columns given by folder names, and the layout of files of this kind."""
     files = files_in(path) if path.is_dir() else [path]
     kind, keys = _kind(path, files), partition_keys(path, files)
     layout.check_kind(kind, path.name)
@@ -325,7 +328,7 @@ def _schema(file: Path) -> pa.Schema:
 
     def read() -> pa.Schema:
         schema: pa.Schema = ds.dataset(str(file), format=kind).schema
-        list(schema.names)  # decoded here: in a damaged file a name may be no text
+        list(schema.names)  # decoded here: in a damaged file a name may not be text
         return schema
 
     try:
@@ -338,7 +341,7 @@ def _schema(file: Path) -> pa.Schema:
 def _check_alike(
     files: list[Path], kind: str, layout: Layout, first: tuple[list[str], pa.Schema | None], names: list[str]
 ) -> None:
-    """Refuse a folder whose schema changes half-way: Arrow would fill columns that a file lacks with nothing."""
+    """Refuse a folder whose files have different schemas: Arrow would fill missing columns with null."""
     header, schema = first
     for number, file in enumerate(files[1:], 2):
         held, other = _names(file, kind, layout, header)
@@ -365,7 +368,7 @@ def _refuse_orc_times(schema: pa.Schema, names: list[str]) -> None:
 
 
 def _dataset(files: list[Path], kind: str, names: list[str], keys: list[str], schema: pa.Schema) -> Any:
-    """Columns that are told by the names of folders are read as text: one of a wrong type must not be an error."""
+    """A data set. Columns given by folder names are read as text, so that a value of a wrong type is not an error."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -1,15 +1,15 @@
-"""`Ledger`: reserve, start, commit; refuse; remember.
+"""`Ledger`: reserves, starts, commits and refuses releases, and records all of it.
 
-Every change is one transaction of one writer: look at the totals, decide, append an event, update what follows from it.
-So checking and granting are one step for all threads, processes and hosts. Nothing is kept in memory. Time decides
-nothing: events are ordered by their numbers, and dated by the clock of the host that made them.
+Every change is one transaction of one writer: read the totals, decide, append an event, update the totals and entries.
+So checking and granting are one step for all threads, processes and hosts. Nothing is kept in memory. No decision
+depends on time: events are ordered by their numbers, and dated by the clock of the host that made them.
 
-Whether a release fits: `room`. Whether its id may be reserved, started or cancelled: `tickets`.
+`room` decides whether a release fits, and `tickets` whether its id may be reserved, started or cancelled. `reading` has
+the methods that only read.
 """
 
 from __future__ import annotations
 
-import socket
 import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,19 +19,18 @@ from dpeigen._validate import check_choice
 from dpeigen._version import __version__
 from dpeigen.privacy.budget import Budget, Relation, Spend
 from dpeigen.privacy.ledger import chain, rules
-from dpeigen.privacy.ledger.chain import LedgerEvent, State, Verdict, neighbours_of
-from dpeigen.privacy.ledger.entries import cautions, history_of
-from dpeigen.privacy.ledger.page import Page, all_events
+from dpeigen.privacy.ledger.chain import State, neighbours_of
 from dpeigen.privacy.ledger.places import store_at
-from dpeigen.privacy.ledger.room import as_asked, check_relation, check_room, gaussian_room, left_in
-from dpeigen.privacy.ledger.store import SqliteStore, Transaction
-from dpeigen.privacy.ledger.texts import checked_reason, checked_text, user_name
+from dpeigen.privacy.ledger.reading import Reading
+from dpeigen.privacy.ledger.room import as_asked, check_relation, check_room
+from dpeigen.privacy.ledger.store import SqliteStore
+from dpeigen.privacy.ledger.texts import checked_reason, checked_text
 from dpeigen.privacy.ledger.tickets import is_reserved, may_settle, started_here
 
 __all__ = ["Ledger"]
 
 
-class Ledger:
+class Ledger(Reading):
     """One budget for all releases of a data set, in a file or in PostgreSQL. Make it once with `Ledger.create`.
 
     Parameters
@@ -162,10 +161,10 @@ class Ledger:
         split: Iterable[Spend] | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> str:
-        """Set the cost of a release aside.
+        """Reserve the cost of a release.
 
-        All releases of a data set must be about the same neighbouring relation: costs under different ones do not add
-        up.
+        All releases of a data set must have the same neighbouring relation: costs under different relations cannot be
+        added.
 
         Parameters
         ----------
@@ -232,7 +231,7 @@ class Ledger:
         cost : Budget
             (ε, δ) of a release.
         split_unknown : bool, default=False
-            Refuse only what cannot fit whatever its shares are.
+            Refuse only a cost that does not fit for any shares.
         """
         state = as_asked(self.state())
         if not (split_unknown and any(f.rho_left(state.total) > 0 for f in state.filters)):
@@ -315,104 +314,7 @@ class Ledger:
         decision = {"as": "spent" if spent else "cancelled", "reason": checked_reason(reason, "Ledger.resolve")}
         self._settle(ticket, "resolve", decision)
 
-    def state(self) -> State:
-        """Read the total budget, the accounting and what is spent.
-
-        Returns
-        -------
-        State
-            Frozen; totals of everything reserved and committed.
-        """
-        with self._store.read() as db:
-            return self._page(db).state
-
-    def remaining(self) -> Budget | None:
-        """Compute the largest cost, as a bare (ε, δ), that would be granted now.
-
-        Returns
-        -------
-        Budget or None
-            None when ε is used up.
-        """
-        return left_in(as_asked(self.state()))
-
-    def room(self, delta: float) -> float:
-        """Compute the largest ε of one more release by Gaussian noise alone that fits now.
-
-        Parameters
-        ----------
-        delta : float
-            The δ of that release.
-
-        Returns
-        -------
-        float
-            0 where nothing fits.
-        """
-        return gaussian_room(as_asked(self.state()), delta)
-
-    def history(self) -> list[dict[str, Any]]:
-        """List all entries, oldest first: who reserved what and when, at which cost, and what became of it.
-
-        It is made from the record, so nothing ever drops out: cancelled entries, those closed by hand, and each use of
-        an id that was cancelled and reserved again are there.
-
-        Returns
-        -------
-        list of dict
-            One for each reservation or refusal.
-        """
-        try:
-            return history_of(self.events())
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise self._store.damaged("an event cannot be read") from error
-
-    def events(self) -> list[LedgerEvent]:
-        """Read the record itself, oldest first.
-
-        Returns
-        -------
-        list of LedgerEvent
-            Events, each with the hash of the one before.
-        """
-        with self._store.read() as db:
-            self._page(db)
-            return all_events(db)
-
-    def verify(self, head: str | None = None) -> Verdict:
-        """Recompute every hash, total and state from the record, and whether each grant was within the budget.
-
-        Parameters
-        ----------
-        head : str, default=None
-            The head of an earlier verdict, kept elsewhere: that event must still be in the chain.
-
-        Returns
-        -------
-        Verdict
-            Problems, cautions, the number of events and the head; prints as a verdict in words.
-        """
-        with self._store.read() as db:
-            events = all_events(db)
-            rows = db.run(f"SELECT id, number, state, started, settled FROM {db.schema}entry")
-            stored = db.run(f"SELECT version, number, head, state FROM {db.schema}budget")
-            odd, entries = db.oddities(), {row[0]: tuple(row[1:]) for row in rows}
-        state, expected, problems, last = chain.replay(events)
-        number = events[-1].number if events else 0
-        found = () if problems else cautions(history_of(events))  # of a broken record nothing is known
-        problems.extend(f"there is what a ledger does not hold: {name}" for name in odd)
-        if stored != [(chain.VERSION, number, last, state.to_text())]:
-            problems.append("the stored totals are not those of the record")
-        if entries != {name: entry.row() for name, entry in expected.items()}:
-            problems.append("the stored entries are not those of the record")
-        if head is not None and head not in {f"{e.number}:{e.hash}" for e in events}:
-            problems.append("the head given is not in the record: events were removed or rewritten since it was noted")
-        return Verdict(tuple(problems), len(events), f"{number}:{last}", found, head is not None)
-
     # --- inside a transaction ---------------------------------------------------------------------------------------
-
-    def _page(self, db: Transaction, *, lock: bool = False) -> Page:
-        return Page(self._store, db, self._by or user_name(), self._host or socket.gethostname(), lock=lock)
 
     def _settle(self, ticket: str, kind: str, more: Mapping[str, Any] | None = None) -> None:
         with self._store.write() as db:
