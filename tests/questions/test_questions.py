@@ -134,7 +134,7 @@ def exponent(value):
 CASES = {
     "radius holding": Case(RadiusHolding(FRAME), np.log2, ("pure",)),
     "radius holding half": Case(RadiusHolding(PAIRS, half=True), np.log2, ("pure",), (REPLACE,)),
-    "radius holding half of the rows": Case(RadiusHolding(FRAME, half=True), np.log2, ("pure",)),
+    "radius holding half of the rows": Case(RadiusHolding(FRAME, half=True), np.log2, ("pure",), budget=0.5),
     "redescending mean": Case(ClippedMean(SignFrame(AWAY, winsorized_redescending(4.0)).lattice), lambda a: a.mean),
     "redescending squares": Case(
         MeanSquares(SignFrame(ScoreFrame(FRAME, BASIS[:2], residual=True), winsorized_redescending(4.0)).lattice),

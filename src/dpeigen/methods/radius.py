@@ -1,6 +1,6 @@
-"""What a private radius costs: its share of ε, and how many rows it needs.
+"""The cost of a private radius: its share of ε, and the number of rows it needs.
 
-Guarantee: nothing is read or spent here; the radius itself, pure ε-DP, is `questions.radius`.
+Guarantee: nothing is read or spent here. The radius itself, which is pure ε-DP, is measured by `questions.radius`.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
 from dpeigen.privacy import Cost, PureCost, Relation
 from dpeigen.questions.radius import KEEP, OUT_OF, holding_scale, slack
-from dpeigen.stats.norms import GRID
+from dpeigen.stats.norms import FINE_GRID, GRID
 
-__all__ = ["PLENTY", "check_enough_rows", "check_radii", "radius_share", "rows_needed"]
+__all__ = ["CUTOFF_PLENTY", "PLENTY", "check_enough_rows", "check_radii", "radius_share", "rows_needed"]
 
-PLENTY = 24  # times the rows that a radius needs: from there on its share shrinks, and 1.2% of rows are its slack
+PLENTY = 24  # multiple of the rows needed, above which the share shrinks; 1.2% of the rows are then its slack
+CUTOFF_PLENTY = 4  # the same for the median length that a cutoff is a multiple of, which need not be exact
 
 
 def rows_needed(cost: Cost, *, half: bool = False) -> int:
-    """Rows (or pairs) from which on the counts stand out of the noise, under replacement.
+    """The number of rows (or pairs) from which the counts exceed the noise, under replacement.
 
-    A radius that holds no row is taken with probability at most about e^−5.
+    A radius that holds no row is then chosen with probability at most about e^−5.
     """
     scale = holding_scale(cost, Relation.REPLACE)
     return math.ceil(
-        (scale * (math.log(len(GRID)) + 5) + slack(cost, Relation.REPLACE)) * (2 if half else OUT_OF / KEEP)
+        (scale * (math.log(len(FINE_GRID if half else GRID)) + 5) + slack(cost, Relation.REPLACE, half=half))
+        * (2 if half else OUT_OF / KEEP)
     )
 
 
@@ -36,8 +38,9 @@ def radius_share(
 ) -> float:
     """The fraction of ε for a radius; public.
 
-    It is ``usual``, less (to an eighth) where there are more than ``plenty`` times the rows needed, and more (up to
-    ``most``) where they would not do. A smaller share finds a smaller radius: its slack is a larger part of the rows.
+    It is ``usual``. It is less (down to an eighth) if there are more than ``plenty`` times the rows needed, and more
+    (up to ``most``) if they are not enough. A smaller share gives a smaller radius, because its slack is a larger part
+    of the rows.
     """
     if task.n_terms is None:
         return usual
@@ -48,7 +51,7 @@ def radius_share(
 
 
 def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool = False) -> None:
-    """Refuse, where n is public, when the noise would drown the counts; spends nothing."""
+    """If n is public, refuse if the noise would hide the counts; spends nothing."""
     needed = rows_needed(cost, half=half)
     if n_terms is not None and n_terms < needed:
         remedy = f"A private radius needs at least {needed} rows (or pairs) here: raise epsilon or give a bound."
@@ -56,7 +59,7 @@ def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool
 
 
 def check_radii(task: Task, costs: Mapping[Purpose, Cost], *, half: bool = False) -> None:
-    """Refuse radii that too few rows could pay for, where the number of rows is public. ``half``: they hold half."""
+    """If the number of rows is public, refuse radii that need more. ``half``: radii that hold half of the rows."""
     for purpose, cost in costs.items():
         if purpose.is_radius:
             check_enough_rows(task.n_terms, cost, task.owner, half=half)

@@ -3,21 +3,22 @@
 Observed, for s = 1, 2, …: Sₛ, the mean of zzᵀ over all rows, z = Tₛx/|Tₛx|, plus symmetric Gaussian noise of standard
 deviation τₛ on an entry. The stretch Tₛ = I + Σⱼ (tⱼ − 1)bⱼbⱼᵀ is known; it was chosen from S₁ … Sₛ₋₁ (`next_look`).
 
-Unknown: the covariance Σ of the rows, up to scale. The model has a few directions uⱼ that stand out, and a flat rest of
-variance 1:    Σ = I + Σⱼ (λⱼ − 1)uⱼuⱼᵀ.
+Unknown: the covariance Σ of the rows, up to scale. The model has a few directions uⱼ that exceed the noise, and
+variance 1 in all other directions (the rest):    Σ = I + Σⱼ (λⱼ − 1)uⱼuⱼᵀ.
 
-Estimated: the directions uⱼ and their variances λⱼ, by least squares over all looks,
+Estimated: the directions uⱼ and their variances λⱼ, by least squares over all releases,
 
     Σₛ ‖Sₛ − φ(TₛΣTₛ)‖²_F/τₛ²  →  min,
 
 where φ(A) = E[zzᵀ] for elliptical rows of covariance A: it has the eigenvectors of A, and its eigenvalues ("shares",
-which sum to 1) are integrals (`stats.signs.compression`). The first look, T₁ = I, gives a start in closed form; later
-ones are fitted by damped Gauss–Newton steps. In the axes of the model an entry Σᵢₗ enters look s with the gain cᵢₗtᵢtₗ
-(c: `compression`), so a look knows that entry with precision (cᵢₗtᵢtₗ/τₛ)². A look that was stretched along wrong
-directions only knows less. (The sampling error is common to all looks and does not change these weights.)
+which sum to 1) are integrals (`stats.signs.compression`). The first release, T₁ = I, gives a start in closed form;
+later ones are fitted by damped Gauss–Newton steps. In the axes of the model an entry Σᵢₗ enters release s with the gain
+cᵢₗtᵢtₗ (c: `compression`), so that release determines the entry with precision (cᵢₗtᵢtₗ/τₛ)². A release that was
+stretched along wrong directions is only less precise. (The sampling error is common to all releases and does not change
+these weights.)
 
-Noise has two effects on eigenvalues that are undone here. The largest of a noisy matrix are inflated: with m other
-directions and noise of variance s² on an entry, an excess e is seen as x = e + m·s²/e (Baik, Ben Arous, Péché). And
+Noise has two effects on eigenvalues that are corrected here. The largest of a noisy matrix are inflated: with m other
+directions and noise of variance s² on an entry, an excess e is measured as x = e + m·s²/e (Baik, Ben Arous, Péché). And
 equal ones are spread: the variance of k of them is about k·s².
 """
 
@@ -35,18 +36,19 @@ from dpeigen._types import Floats
 from dpeigen.stats.signs import compression, solve_levels
 from dpeigen.stats.spectrum import symmetric_eigh
 
-__all__ = ["SignModel", "SignRelease", "fit_model", "unrestricted"]
+__all__ = ["SignModel", "SignRelease", "fit_model", "level_noise", "unrestricted"]
 
 _LEAST_VARIANCE, _MOST_VARIANCE = 1.001, 1e12
-_EXTRA = 8  # directions beyond the wanted ones that may stand out
-_CLEAR = 1.1  # times the edge of the noise: from there on an eigenvalue stands out
+_EXTRA = 8  # directions beyond the wanted ones that may be modelled
+_CLEAR = 1.1  # times the edge of the noise: an eigenvalue above it is distinguished from noise
 _STEPS = 15
+_LEAST_KNOWN = 5.0  # the largest relative error of the level of the rest that is stated
 _SETTLED = 0.05  # a step that explains less than this many squared deviations is the last
 
 
 @dataclass(frozen=True)
 class SignRelease:
-    """One look S: a noisy mean of zzᵀ of rows stretched by ``factors`` t along the rows of ``basis`` b."""
+    """One release S: a noisy mean of zzᵀ of rows stretched by ``factors`` t along the rows of ``basis`` b."""
 
     matrix: Floats
     deviation: float  # τ
@@ -56,28 +58,28 @@ class SignRelease:
 
 @dataclass(frozen=True)
 class SignModel:
-    """Σ: directions that stand out, their variances (those of the rest are 1), and how precisely entries are known."""
+    """Σ: modelled directions, their variances (those of the rest are 1), and the precision of its entries."""
 
     directions: Floats  # j × d, orthonormal rows, the wanted ones first
     variances: Floats  # λ
     wanted: int
-    precision: Floats  # (j + 1)²: one over the variance of an entry of Σ in these axes; the last index is of each other
+    precision: Floats  # (j + 1)²: one over the variance of an entry of Σ in these axes; the last index: each other one
 
     @property
     def others(self) -> int:
-        """How many directions the rest has."""
+        """The number of directions in the rest."""
         return self.directions.shape[1] - len(self.directions)
 
     @property
     def excess(self) -> Floats:
-        """λ − 1 without inflation, and without the spread of the wanted ones."""
+        """λ − 1 corrected for inflation, and for the spread of the wanted ones."""
         found = _deflated(self.variances - 1, self.others / self.precision[:-1, -1])
         k = self.wanted
         found[:k] = _drawn_together(found[:k], float(np.median(1 / self.precision[:k, :k])) if k else 0.0)
         return found
 
     def completed(self, wanted: int) -> Floats:
-        """The wanted directions; the last of as many as there are columns is what the others leave."""
+        """The wanted directions; if these are more than were modelled, completed by an orthonormal basis."""
         j = len(self.directions)
         if wanted <= j:
             return self.directions[:wanted]
@@ -85,7 +87,7 @@ class SignModel:
 
 
 def fit_model(releases: Sequence[SignRelease], before: SignModel | None, wanted: int) -> SignModel:
-    """What all looks say; ``before`` is what the ones before the last said."""
+    """The model that fits all releases; ``before`` is the model of those before the last."""
     wanted = min(wanted, len(releases[0].matrix) - 1)
     return _first_model(releases[0], wanted) if before is None else _least_squares(releases, before)
 
@@ -93,22 +95,35 @@ def fit_model(releases: Sequence[SignRelease], before: SignModel | None, wanted:
 def unrestricted(releases: Sequence[SignRelease], model: SignModel) -> tuple[Floats, Floats, Floats]:
     """(Σ one step from the model in its axes, without its restrictions; the axes; the deviations of its entries).
 
-    An entry on the diagonal varies √2 times as much as is said here.
+    The deviation of a diagonal entry is √2 times the number returned here.
     """
     j, d = model.directions.shape
     axes = model.completed(d) if j else np.eye(d)
     _, change, precision = _gauss_newton(releases, model)
-    covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions + change
+    covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions
     index = np.minimum(np.arange(d), j)
-    found: Floats = axes @ covariance @ axes.T
+    found: Floats = axes @ (covariance + change) @ axes.T
     found[j:, j:] = _bent(found[j:, j:], model)
-    return found, axes, 1 / np.sqrt(precision[np.ix_(index, index)])
+    # Gains are proportional to one over the trace. That of the model is smaller if its rest is as large as the noise.
+    longer = max(float(np.trace(found)) / float(np.trace(covariance)), 1.0)
+    return found, axes, longer / np.sqrt(precision[np.ix_(index, index)])
+
+
+def level_noise(releases: Sequence[SignRelease], model: SignModel) -> float:
+    """The relative deviation of the level of the rest, compared with the variances of the directions.
+
+    From the first release: later ones determine it only as far as their stretch was along the right directions.
+    """
+    j, m = len(model.directions), model.others
+    shares, _ = compression(model.variances, 1.0, m)
+    spread = math.sqrt(_share_of_rest(0.0, 0.0, j, m)[1]) * releases[0].deviation
+    return min(_LEAST_KNOWN, spread / max(m * float(shares[-1]), 1e-300))
 
 
 def _bent(rest: Floats, model: SignModel) -> Floats:
-    """Variances of the rest, which need not be flat, from a linear step: shares grow more slowly than variances.
+    """Variances of the rest, which need not be equal, from a linear step: shares grow more slowly than variances.
 
-    A variance α beside others of 1 has a share of about φ·α(1 + b)/(1 + bα), with the slope c at 1: b = φ/c − 1.
+    A variance α among others of 1 has a share of about φ·α(1 + b)/(1 + bα), with the slope c at 1: b = φ/c − 1.
     """
     shares, slopes = compression(model.variances, 1.0, model.others)
     b = max(float(shares[-1] / slopes[-1, -1]) - 1, 0.0)
@@ -117,16 +132,16 @@ def _bent(rest: Floats, model: SignModel) -> Floats:
     return np.asarray((vectors * (seen / (1 + b - b * seen))) @ vectors.T)
 
 
-# --- the first look --------------------------------------------------------------------------------------------------
+# --- the first release -----------------------------------------------------------------------------------------------
 
 
 def _first_model(release: SignRelease, wanted: int) -> SignModel:
-    """From signs of rows as they are: their axes are those of Σ, and variances are solved for from deflated shares."""
+    """From signs of unstretched rows: their axes are those of Σ, and variances follow from deflated shares."""
     d, noise = len(release.matrix), release.deviation
     values, vectors = symmetric_eigh(release.matrix)
     seen = np.append(_drawn_together(values[:wanted], noise**2), values[wanted:])
     count, rest = wanted, max(float(values[wanted:].mean()), 0.0)
-    for _ in range(20):  # how much eigenvalues are inflated depends on the share of the rest, and that on them
+    for _ in range(20):  # the inflation of eigenvalues depends on the share of the rest, and that share on them
         m = d - count
         signal = _deflated(seen[:count] - rest, m * noise**2)
         rest = max(1 - float(signal.sum()), math.sqrt(2 * min(count, m)) * noise, 1e-9) / d
@@ -138,7 +153,7 @@ def _first_model(release: SignRelease, wanted: int) -> SignModel:
 
 
 def _variances(shares: Floats, trace: float, others: int, deviation: float) -> Floats:
-    """λ from noisy shares. The share of the rest may drown in the noise: no less of it is believed than the noise."""
+    """λ from noisy shares. The share of the rest may be hidden by noise, so it is set to at least the noise."""
     rest, variance = _share_of_rest(float(shares.sum()), trace, len(shares), others)
     rest = max(rest, math.sqrt(variance) * deviation)
     if not len(shares):
@@ -149,34 +164,34 @@ def _variances(shares: Floats, trace: float, others: int, deviation: float) -> F
 
 
 def _share_of_rest(inside: float, trace: float, j: int, m: int) -> tuple[float, float]:
-    """(the share of m directions beside j others, the variance of its noise in units of τ²).
+    """(the share of m directions besides j others, the variance of its noise in units of τ²).
 
-    It is seen twice: as trace − inside, with noise on m entries, and, because shares sum to 1, as 1 − inside, with
+    It is measured twice: as trace − inside, with noise on m entries, and, because shares sum to 1, as 1 − inside, with
     noise on j. Both are weighted by their precision.
     """
     return ((1 - inside) * m + (trace - inside) * j) / (j + m), 2 * j * m / (j + m)
 
 
 def _deflated(seen: Floats, reach: Floats | float) -> Floats:
-    """e of x = e + reach/e; and x/2, which is no more than noise, where x is inside the noise."""
+    """e from x = e + reach/e; or x/2, which is no more than noise, if x is within the noise."""
     seen = np.maximum(seen, 0.0)
     return (seen + np.sqrt(np.maximum(seen**2 - 4 * reach, 0.0))) / 2
 
 
 def _drawn_together(values: Floats, variance: float) -> Floats:
-    """k eigenvalues of a noisy block without the spread of noise, k times the variance of an entry."""
+    """k eigenvalues of a noisy block without the spread by noise, which is k times the variance of an entry."""
     spread = float(values.var()) if len(values) else 0.0
     kept = math.sqrt(max(1 - len(values) * variance / spread, 0.0)) if spread else 0.0
     return values.mean() + kept * (values - values.mean()) if len(values) else values
 
 
 def _how_many(stands_out: NDArray[np.bool_], wanted: int, d: int) -> int:
-    """How many directions to model: leading ones that stand out, but something must be left to compare with."""
+    """The number of directions to model: leading ones that exceed the noise, with some left to compare with."""
     leading = int(np.argmin(np.append(stands_out, False)))
     return min(max(leading, wanted), wanted + _EXTRA, d - 1)
 
 
-# --- all looks together ----------------------------------------------------------------------------------------------
+# --- all releases together -------------------------------------------------------------------------------------------
 
 
 def _least_squares(releases: Sequence[SignRelease], before: SignModel) -> SignModel:
@@ -202,7 +217,7 @@ def _least_squares(releases: Sequence[SignRelease], before: SignModel) -> SignMo
 
 
 def _starts(last: SignRelease, model: SignModel) -> Iterator[SignModel]:
-    """The model itself; and with the variances that the last look shows, if it was stretched along its directions."""
+    """The model itself; and with the variances by the last release, if it was stretched along its directions."""
     yield model
     if len(last.basis):
         shares = _along(model.directions, last.matrix)
@@ -216,7 +231,7 @@ def _starts(last: SignRelease, model: SignModel) -> Iterator[SignModel]:
 def _gauss_newton(releases: Sequence[SignRelease], model: SignModel) -> tuple[float, Floats, Floats]:
     """(half the sum of squares, the change of Σ that would explain the residuals, the precision of entries of Σ).
 
-    With residual R and gain g of each look, an entry changes by (Σₛ g·R/τ²)/(Σₛ g²/τ²). Variances change by factors.
+    With residual R and gain g of each release, an entry changes by (Σₛ g·R/τ²)/(Σₛ g²/τ²). Variances change by factors.
     """
     directions = model.directions
     j, d = directions.shape
@@ -244,9 +259,9 @@ def _weight(release: SignRelease) -> float:
 
 
 def _log_variance_step(model: SignModel, release: SignRelease, residuals: Floats) -> tuple[Floats, Floats]:
-    """(change of log λ by which shares relative to the rest come out as seen, at most 1; its precision).
+    """(change of log λ that gives shares relative to the rest as measured, at most 1; its precision).
 
-    Shares a of the directions and r of the rest are due: d log λ = (â − a)/a − (r̂ − r)/r, of variance
+    With expected shares a of the directions and r of the rest, d log λ = (â − a)/a − (r̂ − r)/r, of variance
     (2/a² + v/r²)·τ², v from `_share_of_rest`.
     """
     seen = _along(model.directions, release.matrix)
@@ -259,7 +274,7 @@ def _log_variance_step(model: SignModel, release: SignRelease, residuals: Floats
 
 
 def _expected(model: SignModel, release: SignRelease) -> tuple[Floats, Floats]:
-    """(φ(TΣT), the gain ∂φᵢₗ/∂Σᵢₗ = cᵢₗtᵢtₗ, the last index standing for each direction of the rest).
+    """(φ(TΣT), the gain ∂φᵢₗ/∂Σᵢₗ = cᵢₗtᵢtₗ; the last index stands for each direction of the rest).
 
     φ differs from a multiple of I only in the span of the directions of T and Σ, where it is computed.
     """
@@ -281,7 +296,7 @@ def _expected(model: SignModel, release: SignRelease) -> tuple[Floats, Floats]:
 
 
 def _flat_but(axes: Floats, shares: Floats) -> Floats:
-    """The matrix with these shares along orthonormal axes, and the last of them in all other directions."""
+    """The matrix with these shares along orthonormal axes, and the last share in all other directions."""
     result: Floats = (axes.T * (shares[:-1] - shares[-1])) @ axes
     result.flat[:: len(result) + 1] += shares[-1]
     return result
@@ -300,18 +315,18 @@ def _lengths(directions: Floats, release: SignRelease) -> Floats:
 
 
 def _changed(model: SignModel, change: Floats) -> Floats:
-    """Σ after a change Δ. Its part across the directions turns them: the second-order term keeps the rest as it was."""
+    """Σ after a change Δ. Its part across the directions rotates them: the second-order term preserves the rest."""
     u = model.directions
     across = u @ change
     across -= (across @ u.T) @ u
-    lengths = np.maximum(model.variances - 1, np.linalg.norm(across, axis=1))  # a larger change is no turn
+    lengths = np.maximum(model.variances - 1, np.linalg.norm(across, axis=1))  # a larger change is no rotation
     covariance = np.eye(u.shape[1]) + (u.T * (model.variances - 1)) @ u
     result: Floats = covariance + change + across.T @ (across / lengths[:, None])
     return result
 
 
 def _leading(covariance: Floats, before: SignModel) -> SignModel:
-    """The model nearest to Σ: leading directions in units of the rest, as many more than wanted as stand out."""
+    """The model nearest to Σ: leading directions in units of the rest, and additional ones that exceed the noise."""
     d, wanted, most = len(covariance), before.wanted, len(before.directions) + 1
     values, vectors = symmetric_eigh((covariance + covariance.T) / 2, most)
 
@@ -326,7 +341,7 @@ def _leading(covariance: Floats, before: SignModel) -> SignModel:
 
 
 def _believable(releases: Sequence[SignRelease], model: SignModel) -> SignModel:
-    """Variances no larger than some look can tell: there the share of the rest is above its noise."""
+    """Variances no larger than some release can show: there the share of the rest exceeds its noise."""
     j, m = len(model.directions), model.others
     spread = math.sqrt(_share_of_rest(0.0, 0.0, j, m)[1])
     over = math.inf
@@ -346,7 +361,7 @@ def _along(directions: Floats, matrix: Floats) -> Floats:
 
 
 def _blocks(matrix: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
-    """UMUᵀ, UM(I − UᵀU), and what is left of M."""
+    """UMUᵀ, UM(I − UᵀU), and the remainder of M."""
     inside = u @ matrix @ u.T
     across = u @ matrix - inside @ u
     return inside, across, matrix - _joined(u, inside, across, 0.0)

@@ -1,9 +1,10 @@
-"""What moments of signs say about the covariance before it is made simple: the ground of intervals for sign methods.
+"""What moments of signs show about the covariance without a simplified model: the basis of intervals for sign methods.
 
-Post-processing of releases. The model of `stats.refinement` (a few directions that stand out, a flat rest) is an
-estimate; one step from it, without the model's restrictions, gives every entry of the covariance in the model's axes,
-up to a factor, with a noise whose deviation is known. Variances that were paid for replace those along the directions
-and set the factor. For elliptical rows this is the covariance; sampling error is about that of Tyler's estimator.
+Post-processing of releases. The model of `stats.refinement` (a few directions that exceed the noise, equal variances
+elsewhere) is an estimate. One step from it, without the restrictions of the model, gives every entry of the covariance
+in the axes of the model, up to a factor, with noise of known deviation. Paid variances replace those along the
+directions and determine the factor. For elliptical rows this is the covariance; its sampling error is about that of
+Tyler's estimator.
 """
 
 from __future__ import annotations
@@ -15,51 +16,49 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpeigen._types import Floats
+from dpeigen.privacy import Cost, Relation
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.questions import NoisyMoment
-from dpeigen.stats.clipping import clipping
+from dpeigen.questions.radius import holding_left
+from dpeigen.stats.clipping import clipping, share_beyond
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
-from dpeigen.stats.refinement import SignModel, SignRelease, fit_model, unrestricted
+from dpeigen.stats.refinement import SignModel, SignRelease, fit_model, level_noise, unrestricted
 from dpeigen.stats.stretch import Stretched
 
-__all__ = ["HELD", "Paid", "center_deviation", "measured_signs", "sign_release"]
+__all__ = ["HELD", "Paid", "center_deviation", "left_outside", "measured_signs", "sign_release"]
 
 _DRAWS = 100
-_DOUBT = 1.0  # of what is added for clipping, which rests on a model of the tails
-_ANYHOW = 0.08  # of a variance of clipped scores: so much is in doubt whatever the model says
-_ALONE = 2.6  # noise of variances that are read from signs alone, relative to its first-order deviation
-_UNSURE = 0.3  # of the share of rows that are longer than a radius for variances
-HELD = 0.05  # of the rows are longer than a radius that was paid for
-_LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows count whole
+_ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
+HELD = (0.05, 0.015)  # the share of rows beyond a radius that is a multiple of a median, and its uncertainty
+_LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows have full weight
 
 
 @dataclass(frozen=True)
 class Paid:
-    """Mean squares of clipped scores along directions, one more for what these leave over unless they are all."""
+    """Mean squares of clipped scores along directions, and of the remainder if there is one."""
 
     directions: Floats
     squares: Floats  # of framed rows
     noise: Floats  # its deviation
     radius: float  # of framed rows
-    share: float  # of the rows that are longer
-    units: Floats | float  # squares in the data's own units, relative to these
+    outside: tuple[float, float] | None  # the share of longer rows, and the noise on it; None: it is public
+    units: Floats | float  # factors from the squares to the data's own units
 
     @property
     def plain(self) -> Floats:
         """The squares in the data's own units."""
         return self.squares * self.units
 
-    def whole(self) -> tuple[Floats, Floats]:
-        """The same as if nothing had been clipped, and the deviation of their noise."""
+    def whole(self) -> tuple[Floats, Floats, float]:
+        """The squares before clipping, the deviation of their noise, and that of a common factor."""
         k, d = self.directions.shape
         spread = np.append(self.squares[:k], np.full(d - k, self.squares[-1] / max(d - k, 1)))
-        cut = clipping(
-            np.maximum(spread, 1e-300), self.radius, (self.share, _UNSURE * self.share), _DRAWS, made_up_generator(d)
-        )
-        gains = cut.gains[: len(self.squares)]
-        doubt = (_DOUBT * (gains - 1) + _ANYHOW) * self.plain
-        return self.plain * gains, np.hypot(self.noise * self.units * gains, doubt)
+        cut = clipping(np.maximum(spread, 1e-300), self.radius, self.outside, _DRAWS, made_up_generator(d))
+        gains, sizes = cut.gains[: len(self.squares)], cut.sizes[:, : len(self.squares)]
+        common = sizes @ np.maximum(self.squares, 0.0) / max(float(np.maximum(self.squares, 0.0).sum()), 1e-300)
+        doubt = np.hypot((sizes - common[:, None]).std(axis=0), _ANYHOW) * gains * self.plain
+        return self.plain * gains, np.hypot(self.noise * self.units * gains, doubt), float(common.std())
 
 
 def measured_signs(
@@ -70,53 +69,92 @@ def measured_signs(
     paid: Paid | None = None,
     center_deviation: float | None = None,
 ) -> Measured:
-    """From looks at signs, and variances that were paid for. Without these the covariance has a trace of 1."""
+    """From moments of signs, and variances that were paid for. Without these, the covariance has trace 1."""
     d = len(looks[0].matrix)
-    model = fit_model(looks, None, max(1, d - 1)) if model is None else model
-    matrix, axes, deviations = unrestricted(looks, model)
+    # Variances within the noise are not modelled separately: in a noisy matrix they are too far apart.
+    model = fit_model(looks, None, 1) if model is None else model
+    (matrix, axes, deviations), common = unrestricted(looks, model), 0.0
     if paid is None:
-        unit = 1 / float(np.trace(matrix))
-        matrix, deviations = matrix * unit, deviations * (unit * _ALONE)
+        rest, unit = np.arange(len(model.directions), d), 1 / float(np.trace(matrix))
+        deviations[rest, rest] = np.hypot(deviations[rest, rest], level_noise(looks, model) / math.sqrt(2))
+        matrix, deviations = matrix * unit, deviations * unit
     else:
-        axes, matrix, deviations = _with_variances(matrix, axes, deviations, paid, terms)
+        squares = paid.whole()
+        axes, matrix, deviations = _with_variances(
+            matrix, axes, deviations, paid.directions, squares, terms, level_noise(looks, model)
+        )
+        common = squares[2]
     return Measured(
         matrix, axes.T, "gaussian", 0.0, terms, 1.0, kind="signs", deviations=deviations,
-        center_deviation=center_deviation,
+        center_deviation=center_deviation, common=common,
     )  # fmt: skip
 
 
 def _with_variances(
-    matrix: Floats, axes: Floats, deviations: Floats, paid: Paid, terms: float
+    matrix: Floats,
+    axes: Floats,
+    deviations: Floats,
+    directions: Floats,
+    found: tuple[Floats, Floats, float],
+    terms: float,
+    level: float,
 ) -> tuple[Floats, Floats, Floats]:
-    """The same in axes that start with the directions, in the units of the variances along them."""
-    k, d = paid.directions.shape
-    turned = np.vstack([paid.directions, np.linalg.svd(paid.directions)[2][k:]])
+    """The same in axes that begin with the directions, in the units of the variances along them."""
+    k, d = directions.shape
+    turned = np.vstack([directions, np.linalg.svd(directions)[2][k:]])
     between = turned @ axes.T
     matrix = between @ matrix @ between.T
     deviations = np.sqrt(between**2 @ deviations**2 @ (between**2).T)
-    squares, noise = paid.whole()
+    squares, noise, _ = found
     left = np.arange(k, d) if k < d else np.arange(d)  # where the factor between both is measured
-    total = float(squares[-1]) if k < d else float(squares.sum())
+    total, spread = float(squares.sum()), 0.0
+    if k < d:
+        total, spread = _left_over(squares, noise, np.diag(matrix), level)
     unit = max(total, 1e-9 * float(np.abs(squares).max())) / max(float(np.diag(matrix)[left].sum()), 1e-3 * len(left))
     matrix, deviations = matrix * unit, deviations * unit
+    if k < d:  # the remaining level is known as precisely as its sum
+        deviations[left, left] = np.hypot(deviations[left, left], spread / (len(left) * math.sqrt(2)))
+    levels = np.append(squares[:k], np.diag(matrix)[k:])
     for j in range(k):
-        others = np.arange(d) != j
-        reach = math.sqrt(
-            float((deviations[j, others] ** 2).sum() + np.abs(matrix[j, j]) * others.sum() * unit / terms)
-        )
-        usual = float(np.diag(matrix)[others].mean()) if others.any() else 0.0
-        gap = max(float(squares[j]) - usual, 0.0)
-        # A direction that is off holds less variance than the true one. Noise on a moment would make it look like more:
-        # errors are computed as if it had, so both are added.
-        matrix[j, j] = squares[j] + math.sqrt(gap**2 + 4 * reach**2) - gap
-        deviations[j, j] = noise[j] / math.sqrt(2)  # entries on the diagonal vary √2 times as much
+        matrix[j, j] = squares[j] + _turned_away(j, levels, deviations[j], terms)
+        deviations[j, j] = noise[j] / math.sqrt(2)  # diagonal entries vary √2 times as much
     return turned, matrix, deviations
 
 
-def sign_release(found: NoisyMoment, view: Stretched | None = None, *, weighted: bool = False) -> SignRelease:
-    """A noisy mean of the signs of rows, stretched or as they are.
+def _turned_away(j: int, levels: Floats, deviations: Floats, terms: float) -> float:
+    """How far the variance along an inaccurate direction is below the eigenvalue that a noisy moment would show.
 
-    ``weighted``: rows may add less than 1 to the trace (redescending signs); the mean is one by weight then.
+    Noise N on an entry rotates the direction by N/(λⱼ − λᵢ). The variance along it is smaller by N²/(λⱼ − λᵢ), whereas
+    a noisy moment shows one that is larger by as much. Errors are computed as for a noisy moment, so both are added.
+    For stronger directions the signs are reversed.
+    """
+    levels = np.maximum(levels, 0.0)
+    squares, gaps = deviations**2 + levels[j] * levels / terms, levels[j] - levels
+    lower, higher = gaps >= 0, gaps < 0
+    lower[j] = False
+    gap = float(gaps[lower].mean()) if lower.any() else 0.0
+    more = math.sqrt(gap**2 + 4 * float(squares[lower].sum())) - gap
+    less = np.sqrt(gaps[higher] ** 2 + 4 * squares[higher]) + gaps[higher]
+    return more - min(float(less.sum()), 0.5 * float(levels[j]))
+
+
+def _left_over(squares: Floats, noise: Floats, shown: Floats, level: float) -> tuple[float, float]:
+    """The variance outside the directions, and its deviation: combined from the paid measurement and the signs.
+
+    The noise of the first is that of the longest direction; the second has the relative error ``level`` of the signs.
+    """
+    k = len(squares) - 1
+    own, inside = float(squares[-1]), max(float(squares[:k].sum()), 1e-300)
+    by_signs = inside * float(shown[k:].sum()) / max(float(shown[:k].sum()), 1e-300)
+    spread = max(by_signs, 0.0) * math.hypot(level, float(np.linalg.norm(noise[:k])) / inside, _ANYHOW)
+    weights = 1 / np.maximum(np.array([float(noise[-1]), spread]), 1e-150) ** 2
+    return float(weights @ [own, by_signs] / weights.sum()), float(weights.sum() ** -0.5)
+
+
+def sign_release(found: NoisyMoment, view: Stretched | None = None, *, weighted: bool = False) -> SignRelease:
+    """A noisy mean of the signs of rows, stretched or not.
+
+    ``weighted``: rows may add less than 1 to the trace (redescending signs); the mean is then a weighted one.
     """
     noisy, deviation = found.total / LEVELS**2, found.deviation / LEVELS**2
     count = found.count
@@ -124,12 +162,23 @@ def sign_release(found: NoisyMoment, view: Stretched | None = None, *, weighted:
         spread = math.sqrt(2 * len(noisy)) * deviation  # of the noise on the trace
         count = max(float(np.trace(noisy)), 3 * spread, 1.0 if count is None else _LEAST_WEIGHT * count)
     elif count is None:
-        count = max(1.0, float(np.trace(noisy)))  # every row but a zero row adds 1 to the trace
+        count = max(1.0, float(np.trace(noisy)))  # every row except a zero row adds 1 to the trace
     none = np.zeros((0, len(noisy))), np.zeros(0)
     basis, factors = none if view is None else (view.directions, view.factors)
     return SignRelease(noisy / count, deviation / count, basis, factors)
 
 
+def left_outside(cost: Cost, relation: Relation, terms: float, further: float = 1.0) -> tuple[float, float]:
+    """The share of rows beyond ``further`` times a paid radius, and the noise on it.
+
+    With few rows the scan stops early, so that it does not run on: more rows are outside than the 5% asked for.
+    """
+    rows, scale = holding_left(cost, relation, terms)
+    share = min(rows / terms, 0.5)
+    beyond = share_beyond(share, further) if further != 1 else share
+    return beyond, scale / terms * beyond / share
+
+
 def center_deviation(error: float | None, d: int, unit: float) -> float | None:
-    """Of an entry of a centre whose noise has this length in framed units."""
+    """The deviation of an entry of a centre whose noise has the norm ``error`` in framed units."""
     return None if error is None else error / math.sqrt(d) * unit

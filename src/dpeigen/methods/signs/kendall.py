@@ -3,14 +3,15 @@
 Guarantee: for every data set, under replacement of one row: (ε, δ)-DP with δ > 0 (exact discrete Gaussian noise), or
 ε-DP with δ = 0 (two-sided Wishart noise, "idealised"). The mean of g·gᵀ over pairs of rows, ‖g‖ ≤ b, has Frobenius
 sensitivity 2√2·b²/n, rounding included (`stats.kendall`); the printed 4·b²/n is not needed. For an elliptical law its
-eigenvectors are those of the covariance (Kim and Jung 2025, Proposition 3.1). Rows enter in pairs of a public design:
-all pairs, or a circulant one over a secret random order, which has the same sensitivity for less work.
+eigenvectors are those of the covariance (Kim and Jung 2025, Proposition 3.1). The pairs of rows follow a public design:
+all pairs, or a circulant design over a secret random order, which has the same sensitivity and takes less time.
 
 Variances at no cost: for the spherical transform relative to their sum, by inverting φ (`stats.elliptical`); for the
-winsorised one in the data's units, as if the rows were Gaussian. Paid for: winsorised squares of scores of disjoint
-differences along the released directions (Remark 2.1), ℓ2 sensitivity √2·r², ℓ1 2·r², at a paid median radius.
+winsorised one in the data's units, as if the rows were Gaussian. Variances that are paid for: winsorised squares of
+scores of disjoint differences along the released directions (Remark 2.1), with ℓ2 sensitivity √2·r² and ℓ1 sensitivity
+2·r², at a paid median radius.
 
-``constants="published"``: σ = 4·b²·√(2·ln(1.25/δ))/(n·ε), which gives less than ε; `price` says how much.
+``constants="published"``: σ = 4·b²·√(2·ln(1.25/δ))/(n·ε), which costs less than ε; `price` states how much.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RADIUS_SHARE, RELATIVE, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, entry_noise
-from dpeigen.methods.radius import check_enough_rows, radius_share
+from dpeigen.methods.radius import CUTOFF_PLENTY, check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
 from dpeigen.methods.signs.transforms import check_transform, framed_transform
@@ -52,9 +53,9 @@ from dpeigen.stats.spectrum import fix_signs
 __all__ = ["Kendall"]
 
 _SCORES_SHARE = 0.05  # of ε, usually
-_EXACT_ROWS = 20_000  # up to which "auto" takes all pairs
-_PAIRS = 2 * 10**8  # about as many as "auto" takes beyond that
-_MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows inside parts
+_EXACT_ROWS = 20_000  # up to which "auto" uses all pairs
+_PAIRS = 2 * 10**8  # the approximate number that "auto" uses beyond that
+_MEMORY = 2**30  # bytes of rows beyond which "auto" pairs rows within blocks
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,18 @@ class Kendall(Method):
     Parameters
     ----------
     transform : "spherical"; "winsorized"; "redescending", min(1, (c/s)⁴), or "winsorized-redescending",
-        min(s, c(c/s)⁴), by which distant pairs count ever less, for clusters of outliers; or a bounded function ξ ≥ 0
-        of distances s = |x − y|/√2. It is looked up in a table of its values at 256 public points in each octave, and
-        never sees a distance of the data.
+        min(s, c(c/s)⁴), which give distant pairs less and less weight, for clusters of outliers; or a bounded function
+        ξ ≥ 0 of distances s = |x − y|/√2. The function is tabulated at 256 public points in each octave, and is never
+        called with a distance of the data.
     radius : for "winsorized" a public radius or "private" (paid: the median distance); for the redescending ones a
-        public cutoff c or "private" (1.4 times that median or more); for a function its bound, where values are cut.
-    design : "all" pairs; B, the circulant design in which every row meets 2B others; "blocks", circulant inside parts
-        of 8,192 rows, for data larger than memory; "auto" takes all up to 20,000 rows and then about 2·10⁸ pairs.
+        public cutoff c or "private" (1.4 times that median or more); for a function its bound, to which values are cut.
+    design : "all" pairs; B, the circulant design in which every row is paired with 2B others; "blocks", circulant
+        inside blocks of 8,192 rows, for data larger than memory; "auto": all up to 20,000 rows, then about 2·10⁸ pairs.
     constants : "sharp", or "published" as printed; the guarantee then states what they give.
     variances : "free" (relative for "spherical" and nearly so for "redescending"; Gaussian for "winsorized"; of tau
         itself for the others), "paid", or "auto": paid for a covariance, unless it is winsorised, and free for
         components.
-    location : "none", "paid" where the centre is private, or "auto": paid for a covariance only. Differences need none.
+    location : "none", "paid" if the centre is private, or "auto": paid for a covariance only. Differences need none.
     emphasis : factors on the default shares of the budget by purpose.
     """
 
@@ -102,8 +103,9 @@ class Kendall(Method):
         if self.constants == "published":
             return {Purpose.TAU: self._published_cost(task)}
         pure: Weights = {Purpose.RADIUS: RADIUS_SHARE} if isinstance(self.radius, str) else {}
-        if pure and self.transform in REDESCENDING:  # a cutoff need not be exact
-            pure[Purpose.RADIUS] = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True)
+        if pure and self.transform in REDESCENDING:  # a cutoff need not be precise
+            share = radius_share(_paired(task), _SCORES_SHARE, most=0.12, half=True, plenty=CUTOFF_PLENTY)
+            pure[Purpose.RADIUS] = share
         main = {Purpose.TAU: 1.0}
         if self._pays_for_variances(task):
             main[Purpose.VARIANCES] = variance_share(_paired(task))
@@ -180,7 +182,7 @@ class Kendall(Method):
                 check_enough_rows(_paired(task).n_terms, cost, task.owner, half=True)
             elif purpose.is_radius:
                 check_enough_rows(n, cost, task.owner)
-            elif isinstance(cost, PureCost):  # the widest of the pure noises: tau, centre, variances
+            elif isinstance(cost, PureCost):  # the largest of the pure noises: tau, centre, variances
                 check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
             else:
                 check_scale(2 * LEVELS**2 / gaussian_share(cost))
@@ -260,7 +262,7 @@ class Kendall(Method):
     def _ask_variances(
         self, curator: Curator, frame: Frame, directions: Floats, costs: Mapping[Purpose, Cost], task: Task
     ) -> tuple[Floats, Paid]:
-        """Variances along the directions, then the mean variance of what is left as often as there are directions."""
+        """Variances along the directions, then the mean remaining variance for each of the remaining directions."""
         d, k = task.n_features, len(directions)
         view = ScoreFrame(frame, directions, residual=k < d)
         if isinstance(task.bound, float):
@@ -272,7 +274,8 @@ class Kendall(Method):
         found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
         squares, unit = found.squares, float(frame.unit[0]) ** 2
         phi = np.append(squares[:k], np.full(d - k, squares[-1] / (d - k))) if k < d else squares
-        paid = Paid(directions, squares, np.full(len(squares), found.deviation), radius, 0.5, unit)
+        outside = None if isinstance(task.bound, float) else (0.5, 0.15)
+        paid = Paid(directions, squares, np.full(len(squares), found.deviation), radius, outside, unit)
         return winsorized_variances(phi, radius) * unit, paid
 
     def _ask_mean(

@@ -1,32 +1,32 @@
-"""``refined``: principal directions at the noise of the signal, not of the longest direction. Worst-case, no bound.
+"""``refined``: principal directions with noise relative to the signal, not to the longest direction. No bound.
 
-Guarantee: (ε, δ)-DP, δ > 0, for every data set, both relations, with exact integer statistics and exact discrete
-noise. Proof: it is an adaptive composition of
+Guarantee: (ε, δ)-DP, δ > 0, worst-case (for every data set), both relations, with exact integer statistics and exact
+discrete noise. Proof: the method is an adaptive composition of
 
-1. ``rounds`` + 1 sign moments Σzzᵀ, z = Tx/|Tx| on the integer sphere lattice, or, with a cutoff c, z = ξ(|Tx|)·Tx/|Tx|
-   with ξ(s) = min(1, (c/s)⁴) on that of the unit ball (`stats.generalised`), c a function of earlier releases. T = I +
-   Uᵀ(diag(t) − I)U is a function of earlier releases; the image of a row depends on T and that row alone
-   (`stats.stretch`). Whatever T is, |z| ≤ 1, so the Frobenius sensitivity is √2 (replace: |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴
-   − 2(z·y)²) or 1 (add/remove).
-2. a radius of rows whose directions were made equally long, and for a private cutoff one that holds half of the rows,
+1. ``rounds`` + 1 sign moments Σzzᵀ, where z = Tx/|Tx| on the integer sphere lattice or, with a cutoff c,
+   z = ξ(|Tx|)·Tx/|Tx| with ξ(s) = min(1, (c/s)⁴) on that of the unit ball (`stats.generalised`); c is a function of
+   earlier releases. T = I + Uᵀ(diag(t) − I)U is a function of earlier releases, and the image of a row depends on T
+   and that row alone (`stats.stretch`). Whatever T is, |z| ≤ 1, so the Frobenius sensitivity is √2 (replace:
+   |zzᵀ − yyᵀ|²_F = |z|⁴ + |y|⁴ − 2(z·y)²) or 1 (add/remove).
+2. a radius of rows whose directions were equalised, and for a private cutoff a radius that contains half of the rows,
    by the sparse-vector technique on a fixed geometric grid: ε-DP each (`questions.radius`).
-3. the mean squares of the stretched scores, clipped to a radius R that is a function of releases (with a cutoff they
-   count ever less beyond it, and none more than R): ℓ2 sensitivity √2·R² or R² (`stats.moments.SquareSums`).
+3. the mean squares of the stretched scores, clipped to a radius R that is a function of releases (with a cutoff, their
+   weight falls beyond it, and none counts more than R): ℓ2 sensitivity √2·R² or R² (`stats.moments.SquareSums`).
 
-Gaussian shares compose exactly, μ² = Σμᵢ², with each mechanism chosen by what was released before it (Dong, Roth, Su
-2022, Theorem 3.2); pure shares join by their dominating pair (`privacy.accounting`). What to stretch by (nothing, if
-that does not promise to pay), and the directions that explain all releases together, are functions of releases and of
-public numbers (`stats.refinement`, `stats.next_look`).
+Gaussian shares compose exactly, μ² = Σμᵢ², even if each mechanism depends on earlier releases (Dong, Roth, Su 2022,
+Theorem 3.2); pure shares compose by their dominating pair (`privacy.accounting`). The stretch (none, unless it is
+predicted to help) and the directions that explain all releases together are functions of releases and of public numbers
+(`stats.refinement`, `stats.next_look`).
 
-Why. The noise of a second moment grows with the square of the longest direction, but the error of an angle between a
-strong direction and a weak one is noise divided by the strong variance. Shrinking strong directions by T before
-dividing each row by its length makes both halves of a row equally long: the noise of the cross moment falls from
-(a² + b²) to 2ab, a and b the typical lengths of the two parts. The sketch that this replaces clips both parts of a row
-apart; that has a sensitivity of 2ab at the largest a and b instead (a′ = −a, b′ = b).
+Why this works. The noise of a second moment grows with the square of the longest direction, but the error of an angle
+between a strong direction and a weak one is noise divided by the strong variance. Shrinking strong directions by T
+before dividing each row by its norm makes both parts of a row equally long: the noise of the cross moment falls from
+(a² + b²) to 2ab, where a and b are the typical norms of the two parts. Clipping the two parts separately would instead
+give a sensitivity of 2ab at the largest a and b (a′ = −a, b′ = b).
 
-A cutoff is for outliers: signs give a row as much weight as any other however far away it is, so that a cluster of a
-tenth of the rows can turn the directions. Beyond the cutoff its weight falls like (c/s)⁸. The centre is then found in
-the same way (`methods.location`), and so are variances.
+A cutoff is for outliers. Signs give every row the same weight, however far away it is, so a cluster of a tenth of the
+rows can rotate the directions. Beyond the cutoff the weight falls like (c/s)⁸. The centre and the variances are then
+estimated in the same way (`methods.location`).
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
 from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
-from dpeigen.methods.radius import check_radii, radius_share
+from dpeigen.methods.radius import CUTOFF_PLENTY, check_radii, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import Paid, center_deviation, left_outside, measured_signs, sign_release
+from dpeigen.methods.signs.outliers import SplitLook, split_look
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
 from dpeigen.questions import GaussianLaw, MeanSquares, Moment, RadiusHolding
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
-from dpeigen.stats.generalised import SignFrame
+from dpeigen.stats.generalised import SignFrame, SplitSigns
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.next_look import choose_stretch
 from dpeigen.stats.pairs import Transform, redescending, winsorized_redescending
@@ -67,25 +68,25 @@ from dpeigen.stats.stretch import Stretched
 __all__ = ["Refined", "even_factors", "next_deviation", "variance_reach"]
 
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
-_HELD = 0.03  # of normal rows are longer than a private cutoff, once looks have shown how unequal directions are
+_HELD = 0.03  # of normal rows exceed a private cutoff, once releases have shown how unequal directions are
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
 _TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-_USUAL_ROWS = 10_000  # assumed for the split where the number of rows is private
+_USUAL_ROWS = 10_000  # assumed for the split if the number of rows is private
 
 
 @dataclass(frozen=True)
 class Refined(Method):
-    """Directions from signs of rows that are stretched by what earlier releases have shown.
+    """Directions from signs of rows that are stretched by a function of earlier releases.
 
     Parameters
     ----------
     rounds : how many sign moments follow the first; 0 is spatial signs with this radius and these variances.
-    differences : rows enter as differences of random disjoint pairs, as with center="pairs". They need no centre, so
-        that a private one costs little; but there are half as many. For few rows.
-    only_directions : pay for nothing else: variances are relative to their sum, as the sign moments show them, and no
-        private centre is found (directions then come from differences). For very few rows.
-    cutoff : None; a public length (of differences over √2, if rows enter as these); or "private", at least 1.4 times a
-        paid length that half of the rows have. Rows beyond it count ever less: for clusters of outliers.
+    differences : whether rows enter as differences of random disjoint pairs, as with center="pairs". These need no
+        centre, so a private centre costs little; but there are half as many. For few rows.
+    only_directions : whether to pay for nothing else. Variances are relative to their sum, as the sign moments show
+        them, and no private centre is found (directions then come from differences). For very few rows.
+    cutoff : None; a public norm (of differences over √2, if rows enter as these); or "private", at least 1.4 times a
+        paid median norm of rows. The weight of rows falls beyond it: for clusters of outliers.
     emphasis : factors on the default shares of the budget by purpose.
     """
 
@@ -114,7 +115,7 @@ class Refined(Method):
         return BARE if self.only_directions else PAIRED if self.differences else 1.0
 
     def read_as(self, task: Task) -> Task:
-        """The task with rows as they enter: as differences where that is asked for, or no centre is to be paid for."""
+        """The task with rows as they enter: as differences if these are chosen, or if no centre is to be paid for."""
         differences = self.differences or (self.only_directions and task.private_center)
         return replace(task, center="pairs") if differences else task
 
@@ -125,11 +126,12 @@ class Refined(Method):
         read, pure, main = self.read_as(task), Weights(), Weights()
         if not self.only_directions:
             half = self.cutoff is not None
-            share = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12, half=half)
+            plenty = 8 if half else 12  # the median is easier to find than the 95% quantile
+            share = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=plenty, half=half)
             pure = {Purpose.SCORES_RADIUS: share}
             main = {Purpose.VARIANCES: variance_share(read)}
         if isinstance(self.cutoff, str):
-            pure[Purpose.RADIUS] = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=12, half=True)
+            pure[Purpose.RADIUS] = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=CUTOFF_PLENTY, half=True)
         looks = self.rounds + 1 if k < d else 1
         each = (1 - main.get(Purpose.VARIANCES, 0.0)) / looks
         main |= {Purpose.look(number): each for number in range(1, looks + 1)}
@@ -138,6 +140,8 @@ class Refined(Method):
             pure, main = pure | center_pure, main | center_main
         pure, main = self.emphasised(pure), self.emphasised(main)
         coordinates = looks * d * (d + 1) // 2 + d + 1 + center_integers(d)
+        if isinstance(self.cutoff, str) and looks > 1:  # the first measurement has both parts of every sign
+            coordinates += d * (2 * d + 1) - d * (d + 1) // 2
         return allocate(task.budget, pure=pure, main=main, coordinates=coordinates)
 
     def outline(self, task: Task, rows: int) -> Outline:
@@ -172,7 +176,7 @@ class Refined(Method):
         robust = self.cutoff is not None
         frame, cap, center_error = ask_centered_frame(curator, read, own, robust=robust)
         if read.pairs and isinstance(task.bound, float):
-            cap = None  # differences of rows that a radius bounds may be longer
+            cap = None  # differences of rows within a radius may be longer than it
         mean = mean if read.pairs else location(frame, None, read)
         cutoff = self._ask_cutoff(curator, frame, costs)
         releases, model = list[SignRelease](), None
@@ -180,7 +184,12 @@ class Refined(Method):
             along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
             view = Stretched(frame, *along)
             far = None if cutoff is None else cutoff * self._longer(view, model)
-            releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
+            if model is None and self._splits(costs) and far is not None:
+                look = _ask_split(curator, view, far, purpose, costs[purpose])
+                cutoff = cutoff if look.shows_outliers(wanted) else None
+                releases.append(look.release)
+            else:
+                releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
         if model is None:
             raise AssertionError("there is at least one release")
@@ -209,7 +218,7 @@ class Refined(Method):
         )
 
     def _separate_mean(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Floats | None:
-        """The centre where directions need none: paid for, public, or None."""
+        """The centre, if directions need none: paid for, public, or None."""
         frame, radius = frame_rows(task, weighted=False)
         if not task.private_center:
             return location(frame, None, task)
@@ -218,15 +227,19 @@ class Refined(Method):
         return ask_center(curator, frame, radius, costs, task, robust=self.cutoff is not None)[0]
 
     def _ask_cutoff(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> float | None:
-        """Of framed rows: public, or paid for."""
+        """The cutoff for framed rows: public, or paid for."""
         if not isinstance(self.cutoff, str):
             return None if self.cutoff is None else self.cutoff / float(frame.unit[0])
         question = RadiusHolding(frame, half=True)
         median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
         return cutoff_factor(frame.n_features) * median
 
+    def _splits(self, costs: Mapping[Purpose, Cost]) -> bool:
+        """Whether the first measurement decides if later ones need the cutoff."""
+        return isinstance(self.cutoff, str) and Purpose.look(2) in costs
+
     def _longer(self, view: Stretched, model: SignModel | None) -> float:
-        """How many times as long as before the cutoff is, for stretched rows."""
+        """The factor by which the cutoff is larger for stretched rows."""
         if model is None:
             return 1.0
         before, after = _spread(model), _spread(model, view)
@@ -246,14 +259,14 @@ class Refined(Method):
         task: Task,
         cap: float | None,
     ) -> tuple[Paid, float]:
-        """Mean squares along the directions and of what is left, and the number of terms."""
+        """Mean squares along the directions and of the remainder, and the number of terms."""
         wanted, d = basis.shape
         factors = even_factors(levels, d - wanted)
         evened = Stretched(frame, basis, factors)
         cost = costs[Purpose.SCORES_RADIUS]
         half = self.cutoff is not None
-        radius = curator.measure(RadiusHolding(evened, half=half), purpose=Purpose.SCORES_RADIUS, cost=cost)
-        radius = variance_reach(radius, factors, cap, task, costs, holding=0.5 if half else 0.05)
+        paid_for = curator.measure(RadiusHolding(evened, half=half), purpose=Purpose.SCORES_RADIUS, cost=cost)
+        radius = variance_reach(paid_for, factors, cap, task, costs, holding=0.5 if half else 0.05)
         scores = ScoreFrame(evened, basis, residual=wanted < d)
         if half:
             question = MeanSquares(SignFrame(scores, winsorized_redescending(radius)).lattice)
@@ -265,11 +278,12 @@ class Refined(Method):
         share = _tail(task, gaussian_share(costs[Purpose.VARIANCES]))
         units = np.append(factors**-2.0, 1.0)[: len(found.squares)] * float(frame.unit[0]) ** 2
         noise, reach = np.full(len(found.squares), found.deviation), task.row_radius(radius, scores)
-        return Paid(basis, found.squares, noise, reach, share, units), found.count
+        outside = (share, 0.3 * share) if half else left_outside(cost, task.relation, found.count, radius / paid_for)
+        return Paid(basis, found.squares, noise, reach, outside, units), found.count
 
 
 def next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:
-    """Of the noise on the next release, from that on the last."""
+    """The deviation of the noise on the next release, from that on the last."""
     if not releases:
         return math.inf
     last = costs[Purpose.look(len(releases))]
@@ -281,14 +295,20 @@ def _wanted(task: Task) -> int:
 
 
 def _ask_signs(curator: Curator, view: Stretched, cutoff: float | None, purpose: Purpose, cost: Cost) -> SignRelease:
-    """A noisy mean of the signs of stretched rows, which count less beyond the cutoff."""
+    """A noisy mean of the signs of stretched rows, with less weight beyond the cutoff."""
     lattice = unit_lattice(view) if cutoff is None else SignFrame(view, redescending(cutoff)).lattice
     found = curator.measure(Moment(lattice, GaussianLaw()), purpose=purpose, cost=cost)
     return sign_release(found, view, weighted=cutoff is not None)
 
 
+def _ask_split(curator: Curator, view: Stretched, cutoff: float, purpose: Purpose, cost: Cost) -> SplitLook:
+    """Moments of the signs of rows inside the cutoff and beyond it."""
+    lattice = SplitSigns(view, redescending(cutoff)).lattice
+    return split_look(curator.measure(Moment(lattice, GaussianLaw()), purpose=purpose, cost=cost))
+
+
 def _spread(model: SignModel, view: Stretched | None = None) -> tuple[float, float]:
-    """(mean square of rows of the model, stretched or not; the degrees of freedom that its squares vary like)."""
+    """The mean square of rows of the model, stretched or not, and the degrees of freedom of their squared norms."""
     d = model.directions.shape[1]
     covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions
     if view is not None and len(view.factors):
@@ -299,7 +319,7 @@ def _spread(model: SignModel, view: Stretched | None = None) -> tuple[float, flo
 
 
 def _square(spread: tuple[float, float], share: float) -> float:
-    """The squared length that this share of normal rows exceeds, about."""
+    """The approximate squared norm that this share of normal rows exceeds."""
     mean, freedom = spread
     return mean * float(chdtri(freedom, share)) / freedom
 
@@ -310,7 +330,7 @@ def even_factors(levels: Floats, others: int) -> Floats:
 
 
 def _tail(task: Task, mu: float) -> float:
-    """Which share of rows to clip for the variances, from public numbers: less where there is less noise to fear.
+    """The share of rows to clip for the variances, from public numbers: less if there is less noise.
 
     Clipping a share of Gaussian rows costs the variances about a third of it; noise costs √2·R²/(n·μ) of R²/(k + 1).
     """
@@ -328,16 +348,16 @@ def variance_reach(
     costs: Mapping[Purpose, Cost],
     holding: float = 0.05,
 ) -> float:
-    """The radius for evened rows, from the one that was paid for and the longest row that public bounds allow.
+    """The radius for equalised rows, from the paid radius and the longest row that public bounds allow.
 
-    ``holding``: the share of rows that are longer than the one paid for.
+    ``holding``: the share of rows beyond the paid radius.
     """
     radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[Purpose.VARIANCES])), holding)
     return radius if cap is None else min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
 
 
 def _further(wanted: int, d: int, tail: float, holding: float = 0.05) -> float:
-    """How much longer the radius is that all but a share ``tail`` of rows with even scores keep than the paid one."""
+    """The ratio to the paid radius of the radius that a share ``tail`` of rows with equalised scores exceeds."""
 
     def square(share: float) -> float:
         inside = max(d - wanted, 1) * float(chdtri(wanted, share)) if wanted else 0.0
@@ -347,7 +367,7 @@ def _further(wanted: int, d: int, tail: float, holding: float = 0.05) -> float:
 
 
 def _relative(levels: Floats, d: int) -> Floats:
-    """Shares of the whole variance: of each direction, and of what is left."""
+    """Shares of the total variance: of each direction, and of the remainder."""
     left = float(d - len(levels))
     return np.append(levels, left)[: len(levels) + (left > 0)] / (float(levels.sum()) + left)
 

@@ -1,14 +1,15 @@
-"""``spatial-sign``: principal directions from rows divided by their own length. No bound, no moments, robust.
+"""``spatial-sign``: principal directions from rows divided by their own norm. No bound, no moments, robust.
 
 Guarantee: for every data set, (ε, δ)-DP with δ > 0 (exact discrete Gaussian noise) or ε-DP with δ = 0 (two-sided
-Wishart noise, "idealised"). A row enters as (x − centre)/|x − centre|, on the unit sphere whatever its length, so the
-sign moment has Frobenius sensitivity √2 (replace) or 1; or as g(x − centre)/b, inside the unit ball, with the same
-sensitivity (`stats.generalised`): Σ_g of Raymaekers and Rousseeuw 2019 about a public or paid centre. Its eigenvectors
-are those of the covariance for every elliptical distribution (Oja 2010; Kim and Jung 2025, Remark 2.2). Variances are
-paid for apart: along the released directions the scores are clipped to a radius (the given bound, or a paid 95%
-quantile), and the sums of their squares, with that of what is left over, are released: ℓ2 sensitivity √2·r², ℓ1 2·r².
-Clipping makes them robust and, for heavy tails, smaller than the plain variance. With a redescending transform they
-redescend too, beyond a multiple of a paid median length.
+Wishart noise, "idealised"). A row enters as (x − centre)/|x − centre|, on the unit sphere whatever its norm, so the
+sign moment has Frobenius sensitivity √2 (replace) or 1. Or it enters as g(x − centre)/b, inside the unit ball, with the
+same sensitivity (`stats.generalised`): Σ_g of Raymaekers and Rousseeuw 2019 about a public or paid centre. For every
+elliptical distribution its eigenvectors are those of the covariance (Oja 2010; Kim and Jung 2025, Remark 2.2).
+
+Variances are paid for separately. The scores along the released directions are clipped to a radius (the given bound, or
+a paid 95% quantile), and the sums of their squares, with that of the remainder, are released: ℓ2 sensitivity √2·r², ℓ1
+2·r². Clipping makes them robust and, for heavy tails, smaller than the plain variance. With a redescending transform
+they redescend too, beyond a multiple of a paid median norm.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_centered_frame, location
-from dpeigen.methods.location import center_integers, center_shares, cutoff_factor, within
+from dpeigen.methods.location import Weights, center_integers, center_shares, cutoff_factor, within
 from dpeigen.methods.outline import Outline, outline_of_signs
-from dpeigen.methods.radius import check_radii, radius_share, rows_needed
+from dpeigen.methods.radius import CUTOFF_PLENTY, PLENTY, check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, left_outside, measured_signs, sign_release
 from dpeigen.methods.signs.transforms import check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
@@ -46,7 +47,7 @@ from dpeigen.stats.spectrum import symmetric_eigh
 __all__ = ["SpatialSign"]
 
 _SCORES_SHARE = 0.05  # of ε, usually
-_SCORES_REACH = 2.0  # times the median length of scores: beyond it they count less in variances
+_SCORES_REACH = 2.0  # times the median norm of scores: beyond it their weight in variances falls
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class SpatialSign(Method):
 
     Parameters
     ----------
-    transform : "spherical"; "winsorized"; "redescending" or "winsorized-redescending", by which rows count ever less
-        beyond a cutoff, for clusters of outliers; or a bounded function ξ ≥ 0 of lengths, looked up in a table of its
-        values at public points.
-    radius : for "winsorized" a public radius or "private" (paid: the median length); for the redescending ones a
-        public cutoff or "private" (1.4 times that median or more); for a function its bound.
+    transform : "spherical"; "winsorized"; "redescending" or "winsorized-redescending", which give rows less and less
+        weight beyond a cutoff, for clusters of outliers; or a bounded function ξ ≥ 0 of norms, tabulated at public
+        points.
+    radius : for "winsorized" a public radius or "private" (paid: the median norm); for the redescending ones a public
+        cutoff or "private" (1.4 times that median or more); for a function its bound.
     emphasis : factors on the default shares of the budget by purpose, such as {"variances": 2.0}.
     """
 
@@ -77,13 +78,14 @@ class SpatialSign(Method):
     @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The budget, split by purpose."""
-        pure = (
-            {Purpose.SCORES_RADIUS: radius_share(task, _SCORES_SHARE, most=0.12, half=self._descends)}
-            if self._pays_for_radius(task)
-            else {}
-        )
+        half, pure = self._descends, Weights()
+        if self._pays_for_radius(task):
+            plenty = PLENTY // 2 if half else PLENTY  # the median is easier to find than the 95% quantile
+            share = radius_share(task, _SCORES_SHARE, most=0.12, half=half, plenty=plenty)
+            pure[Purpose.SCORES_RADIUS] = share
         if isinstance(self.radius, str):
-            pure[Purpose.RADIUS] = radius_share(task, _SCORES_SHARE, most=0.12, half=True)
+            plenty = CUTOFF_PLENTY if half else PLENTY
+            pure[Purpose.RADIUS] = radius_share(task, _SCORES_SHARE, most=0.12, half=True, plenty=plenty)
         variances = variance_share(task)
         main = {Purpose.DIRECTIONS: 1 - variances, Purpose.VARIANCES: variances}
         if task.private_center:
@@ -108,8 +110,8 @@ class SpatialSign(Method):
             return True
         if isinstance(task.bound, float) and not task.private_center:
             return False
-        # The corner of a box, or a radius about another point, is far too long for scores: a paid one is better where
-        # there are rows enough.
+        # The corner of a box, or a radius about another point, is far too long for scores: with enough rows, a paid
+        # radius is better.
         needed = rows_needed(PureCost(_SCORES_SHARE * task.budget.epsilon))
         return task.n_terms is None or task.n_terms >= needed
 
@@ -129,7 +131,7 @@ class SpatialSign(Method):
         for purpose, cost in costs.items():
             if purpose.is_radius:
                 continue
-            if isinstance(cost, PureCost):  # the widest of the pure noises: signs, centre, variances
+            if isinstance(cost, PureCost):  # the largest of the pure noises: signs, centre, variances
                 check_scale(4 * LEVELS**2 * math.sqrt(task.n_features + 1) / cost.epsilon)
             elif isinstance(cost, GaussianCost):
                 check_scale(2 * LEVELS**2 / cost.mu)
@@ -153,7 +155,11 @@ class SpatialSign(Method):
         if transform.kind not in ("spherical", "redescending"):
             return estimate
         unit, reach = float(frame.unit[0]), task.row_radius(radius, view)
-        paid = Paid(directions, found.squares, np.full(len(found.squares), found.deviation), reach, HELD, unit**2)
+        outside = None
+        if Purpose.SCORES_RADIUS in costs:
+            cost = costs[Purpose.SCORES_RADIUS]
+            outside = HELD if self._descends else left_outside(cost, task.relation, found.count)
+        paid = Paid(directions, found.squares, np.full(len(found.squares), found.deviation), reach, outside, unit**2)
         measured = partial(
             measured_signs,
             [signs],
@@ -164,7 +170,7 @@ class SpatialSign(Method):
         return replace(estimate, measured=measured)
 
     def _ask_transform(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> Transform:
-        """Of framed rows."""
+        """The transform of framed rows."""
         if not isinstance(self.radius, str):
             return framed_transform(self.transform, self.radius, float(frame.unit[0]), type(self).__name__)
         question = RadiusHolding(frame, half=True)
