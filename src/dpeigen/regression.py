@@ -1,12 +1,12 @@
-"""Linear regression from a release, with standard errors and intervals, as statisticians print it.
+"""Linear regression from a release, with standard errors and intervals, in the usual statistical format.
 
-Post-processing: costs nothing, for any number of targets and features. The coefficients are those of what was measured,
-not of the shrunk matrix, so that their errors have a known law (`stats.errors_in_variables`).
+Post-processing: costs nothing, for any number of targets and features. The coefficients are computed from the measured
+matrix, not from the shrunk one, so that the distribution of their errors is known (`stats.errors_in_variables`).
 
 The indicators of all levels of a declared category add up to 1. Without a penalty one level, the most frequent by the
 release, is the reference: its coefficient is 0, and those of the others are differences from it.
 
-Features that cannot be told apart, or whose variance cannot be told from noise, have unknown coefficients, and
+Features that cannot be separated, or whose variance cannot be distinguished from noise, have unknown coefficients, and
 `Regression.unknown` says why. The other coefficients keep their intervals.
 """
 
@@ -53,13 +53,13 @@ class Regression:
     target, feature_names : names of the columns.
     coef, standard_errors : (p,) in the data's own units. Infinite errors: the coefficient is not known.
     intervals : (low, high), each (p,), for the coefficients of the population (or of the table) at the same α.
-    intercept, intercept_standard_error : None where the release has no measured centre.
+    intercept, intercept_standard_error : None if the release has no measured centre.
     r_squared, residual_variance : with ``r_squared_interval`` and ``residual_variance_interval``.
     partial_correlations, partial_correlation_intervals : of the target with each feature, given the other features.
-    n_rows, alpha, level, of : what it was made with.
+    n_rows, alpha, level, of : the settings of the computation.
     references : names of features that are reference levels of categories, with coefficients of 0: those of the other
-        levels are differences from them. None with a penalty, which keeps all levels. A level that all others determine
-        has no partial correlation (NaN).
+        levels are differences from them. Empty with a penalty, which keeps all levels. A level that is determined by
+        all others has no partial correlation (NaN).
     unknown : the features with unknown coefficients, and why, in words. They have no partial correlation (NaN).
     """
 
@@ -84,7 +84,7 @@ class Regression:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def holding(self, coef: Floats) -> Regression:
-        """The same with intervals that hold these coefficients too: a shrunk fit is shown beside them.
+        """Extend the intervals to contain these coefficients too, if a shrunk fit is shown beside them.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Regression:
         Returns
         -------
         Regression
-            Intervals that are unknown stay so.
+            Unknown intervals stay so.
         """
         low, high = self.intervals
         return replace(self, intervals=(np.minimum(low, coef), np.maximum(high, coef)))
@@ -106,12 +106,12 @@ class Regression:
 
     @property
     def p_values(self) -> Floats:
-        """Two-sided, of a coefficient of 0."""
+        """Two-sided p values for a coefficient of 0."""
         return np.asarray(2 * ndtr(-np.abs(self.z)))
 
     @property
     def told(self) -> Any:
-        """Which coefficients can be told from 0: those whose interval does not hold it."""
+        """Which coefficients can be distinguished from 0: those whose interval does not contain it."""
         return (self.intervals[0] > 0) | (self.intervals[1] < 0)
 
     def summary(self) -> str:
@@ -130,7 +130,7 @@ class Regression:
             (f"Residual deviation: {math.sqrt(max(self.residual_variance, 0.0)):.4g}", f"Intervals: of the {self.of}"),
         ]
         tail = (1 - self.level) / 2
-        head = f"{'':<22}{'coef':>10}{'std err':>10}{'z':>9}{'P>|z|':>8}{f'[{tail:.3f}':>10}{f'{1 - tail:.3f}]':>9}"
+        head = f"{'':<20}{'coef':>11}{'std err':>10}{'z':>8}{'P>|z|':>7}{f'[{tail:.3f}':>11}{f'{1 - tail:.3f}]':>11}"
         lines = ["Linear regression from a private release".center(_WIDTH), double]
         lines += [f"{left:<{_WIDTH // 2}}{right:>{_WIDTH // 2}}" for left, right in about] + [double, head, line]
         if self.intercept is not None and self.intercept_standard_error is not None:
@@ -139,10 +139,12 @@ class Regression:
             lines.append(_line("intercept", self.intercept, self.intercept_standard_error, *ends))
         for name, *numbers in zip(self.feature_names, self.coef, self.standard_errors, *self.intervals, strict=True):
             said = REFERENCE if name in self.references else UNKNOWN if name in self.unknown else None
-            lines.append(_line(name, *numbers) if said is None else f"{clean(name)[:21]:<22}{said:>56}")
+            lines.append(_line(name, *numbers) if said is None else f"{clean(name)[:19]:<20}{said:>58}")
         notes = ["Errors account for privacy noise, clipping as far as it is known" +
                  (", and sampling." if self.of == "population" else ".")]  # fmt: skip
         notes += [f"{clean(name)}: {UNKNOWN}, {clean(why)}." for name, why in self.unknown.items()]
+        if self.unknown and self.intercept is not None:
+            notes.append(f"intercept: {UNKNOWN}, it depends on all coefficients.")
         if self.references:
             notes.append("Other levels of a category: differences from its reference level.")
         return "\n".join([*lines, double, *notes])
@@ -162,9 +164,9 @@ class Regression:
 def _line(name: str, value: float, error: float, low: float, high: float) -> str:
     z = value / error if error > 0 else 0.0
     if math.isinf(error):
-        return f"{clean(name)[:21]:<22}{UNKNOWN:>56}"
+        return f"{clean(name)[:19]:<20}{UNKNOWN:>58}"
     return (
-        f"{clean(name)[:21]:<22}{value:>10.4g}{error:>10.3g}{z:>9.2f}{2 * ndtr(-abs(z)):>8.3f}{low:>10.4g}{high:>9.4g}"
+        f"{clean(name)[:19]:<20}{value:>11.4g}{error:>10.3g}{z:>8.2f}{2 * ndtr(-abs(z)):>7.3f}{low:>11.4g}{high:>11.4g}"
     )
 
 
@@ -176,15 +178,15 @@ def regression(
     Parameters
     ----------
     release : Release
-        One that holds what was measured.
+        A release that holds the measured moment.
     target : int or str
         Index or name of a column.
     features : list of int or str, or None
-        None: all but the target.
+        None: all except the target.
     alpha : float
         The penalty.
     level : float
-        The probability that an interval covers.
+        The probability that an interval contains the true number.
     of : str
         "population" or "table".
     scales : (p,) array, default=None
@@ -214,6 +216,10 @@ def regression(
     names = release.feature_names
     known = bool(errors.known[column]) and fit.left
     unknown = _unknown(fit, [names[j] for j in columns], references)
+    reasons = release.unknown_columns
+    for at, j in enumerate(columns):  # a penalty would give them a coefficient of 0, as if that were known
+        if not errors.known[j] and at not in references:
+            unknown.setdefault(names[j], reasons.get(names[j], _FAINT))
     if not known:
         others = [names[j] for at, j in enumerate(columns) if at not in references]
         unknown = dict.fromkeys(others, _TARGET if fit.left else _FAINT)
@@ -250,7 +256,7 @@ def regression(
 
 
 def _unknown(fit: NoisyRegression, names: list[str], references: list[int]) -> dict[str, str]:
-    """Features whose coefficients are not known, and why."""
+    """Features whose coefficients are unknown, and why."""
     found: dict[str, str] = {}
     for together in fit.confused:
         for j in together:
@@ -263,7 +269,7 @@ def _unknown(fit: NoisyRegression, names: list[str], references: list[int]) -> d
 
 
 def _spread(errors: Floats) -> Any:
-    """About 0: what clipping may have taken has one sign, and is not known well enough to be added."""
+    """Deviation about 0: what clipping may have taken has one sign, but is too uncertain to be added."""
     return np.sqrt(np.mean(errors**2, axis=0))
 
 
@@ -274,7 +280,7 @@ def _ends(value: float, reach: float, least: float, most: float) -> tuple[float,
 def _intercept(
     release: Release, fit: NoisyRegression, column: int, columns: list[int], mean: Floats | None, known: bool
 ) -> tuple[float | None, float | None]:
-    """Of a fit through the released centre, and its standard error."""
+    """The intercept of a fit through the released centre, and its standard error."""
     center = release.mean
     if center is None:
         return None, None

@@ -1,6 +1,6 @@
 """Ridge regression from a release: any target, features and penalties, at no cost.
 
-The mathematics is in `stats.ridge`. Here a release is asked for what that needs: the matrix and the point to regress
+The mathematics is in `stats.ridge`. This module takes what that needs from a release: the matrix, the point to regress
 about, the size of its noise, and the units in which the noise is the same on all columns.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAINT", "constants_among", "penalty_scales", "regression_columns", "ridge", "rows_known"]
 
-FAINT = 1e-100  # a penalty that only chooses among coefficients that predict alike
+FAINT = 1e-100  # a penalty that only chooses among coefficients with equal predictions
 _ROUNDING = 1e-9
 
 
@@ -48,7 +48,8 @@ def ridge(
     scaled, units = matrix / scale / scale[:, None], release.noise_units / scale
     path = RidgePath.of(scaled, column, columns, units, free=orthogonal_to(weights))
     if alphas is None:
-        alphas = np.array(choose_penalty(path, _noise_deviation(release, n), n) * n)
+        stated = _in_units(release, "noise_deviation") is not None
+        alphas = np.array(choose_penalty(path, _noise_deviation(release, n), n, stated=stated) * n)
     penalties = np.atleast_1d(alphas) / n
     coef = path.coefficients(penalties) / scale[columns]
     intercept = None if center is None else center[column] - coef @ center[columns]
@@ -73,7 +74,7 @@ def ridge(
 def regression_columns(
     release: Release, target: int | str, features: Iterable[int | str] | None, owner: str
 ) -> tuple[int, list[int]]:
-    """Checked indices of target and features."""
+    """Checked indices of the target and the features."""
     if (release.facts.get("details") or {}).get("variances") == "relative":
         raise ValueError(
             f"{owner} needs variances in the data's units; those of this release are relative to their sum: only "
@@ -86,7 +87,7 @@ def regression_columns(
 def penalty_scales(
     release: Release, scales: ArrayLike | None, columns: list[int], owner: str, *, auto: bool = False
 ) -> Floats:
-    """Of the features, for the penalty."""
+    """The scales of the features for the penalty."""
     if scales is None and release.scale is not None:
         return release.scale[columns]
     if scales is None and auto:
@@ -101,7 +102,7 @@ def penalty_scales(
 
 
 def constants_among(release: Release, columns: list[int]) -> list[Constant]:
-    """Features that are all levels of a declared category: their sum is 1. The most frequent is the reference.
+    """Features that are all levels of a declared category: their sum is 1. The most frequent level is the reference.
 
     A moment about a public point in place of the mean has no such direction, unless the point has that sum too.
     """
@@ -116,7 +117,7 @@ def constants_among(release: Release, columns: list[int]) -> list[Constant]:
         weights, places = np.zeros(len(columns)), [columns.index(j) for j in members]
         weights[places] = width
         size = np.diag(release.raw_covariance)[members] * width**2 if mean is None else mean
-        size = np.where(np.diag(release.raw_covariance)[members] > 0, size, -1.0)  # no level of which nothing is known
+        size = np.where(np.diag(release.raw_covariance)[members] > 0, size, -1.0)  # no level that is unknown
         found.append((places[int(np.argmax(size))], weights))
     return found
 
@@ -143,7 +144,7 @@ def _feature_columns(release: Release, features: Iterable[int | str] | None, tar
 
 
 def _about(release: Release, fit_intercept: bool | None, owner: str) -> tuple[Floats, Floats | None]:
-    """The matrix to regress with, and the point the fit goes through (None: not known)."""
+    """The matrix for the regression, and the point through which the fit goes (None: not known)."""
     if fit_intercept is not None and not isinstance(fit_intercept, (bool, np.bool_)):
         raise TypeError(complain("fit_intercept", owner, "True, False or None", fit_intercept))
     fit_intercept = None if fit_intercept is None else bool(fit_intercept)
@@ -164,7 +165,7 @@ def _about(release: Release, fit_intercept: bool | None, owner: str) -> tuple[Fl
 
 
 def rows_known(release: Release, owner: str) -> float:
-    """Public or released; refuses where it is neither."""
+    """The number of rows, public or released; an error if it is neither."""
     n = release.facts.get("n_rows")
     if n is None:
         raise ValueError(f"{owner} needs the number of rows, public or released, which this release does not hold.")
@@ -172,16 +173,16 @@ def rows_known(release: Release, owner: str) -> float:
 
 
 def _in_units(release: Release, fact: str) -> float | None:
-    """A stated size of the covariance's noise, for N in Ĉ = C + UNU, U the units where it is isotropic."""
+    """A stated size of the covariance's noise, for N in Ĉ = C + UNU, where U are the units in which it is isotropic."""
     size, units = release.facts.get(fact), release.facts.get("units")
     return None if size is None else float(size) / (1.0 if units is None else max(units) ** 2)
 
 
 def _noise_deviation(release: Release, n: float) -> float:
-    """Of an entry of the covariance off the diagonal, in the units of the noise.
+    """The deviation of an off-diagonal entry of the covariance, in the units of the noise.
 
-    Where the release does not state it, it is taken to be that of plain noise on the second moment at the same
-    budget, for rows as long as the radius, or √2 times as long as the covariance says they are if there is none.
+    If the release does not state it, it is assumed to be that of plain noise on the second moment at the same budget,
+    for rows as long as the radius, or √2 times as long as the covariance implies if there is none.
     """
     stated = _in_units(release, "noise_deviation")
     if stated is not None:

@@ -299,7 +299,7 @@ def test_auto_takes_the_stated_noise():
     low, high = (stating(release, noise_deviation=deviation).ridge(3, "auto") for deviation in (0.001, 0.1))
     assert release.ridge(3, "auto").alpha <= low.alpha < high.alpha
     path = RidgePath.of(release.covariance, 3)
-    assert high.alpha == pytest.approx(400 * choose_penalty(path, 0.1, 400))
+    assert high.alpha == pytest.approx(400 * choose_penalty(path, 0.1, 400, stated=True))
 
 
 @pytest.mark.parametrize("center", ["private", "pairs", None])

@@ -8,8 +8,8 @@ Here the penalty λ is added to a covariance, a mean over rows. scikit-learn's �
 of Amin et al. 2019 (½·mean squared error + α‖w‖²) is λ/2: their 2αn is scikit-learn's α.
 
 Noise. Released is Ĉ = C + UNU with N symmetric and U the diagonal matrix of public ``units`` (all 1 unless columns were
-weighted). Known of N is a bound on its spectral norm (``error``, for `lemma_one_bound`) or the standard deviation of an
-entry off the diagonal (``deviation``, for `expected_error`).
+weighted). What is known about N is a bound on its spectral norm (``error``, for `lemma_one_bound`) or the standard
+deviation of an off-diagonal entry (``deviation``, for `expected_error`).
 
 >>> C = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0], [1.0, 3.0, 9.0]])
 >>> ridge_coefficients(C, 2, [0.0, 1.0])
@@ -38,16 +38,19 @@ __all__ = [
     "choose_penalty",
     "expected_error",
     "lemma_one_bound",
+    "noise_penalty",
     "orthogonal_to",
     "prediction_variance",
     "ridge_coefficients",
 ]
 
 _GRID = 100  # penalties tried by `choose_penalty`
-_LEFT = 0.9  # of the deviation of the noise, in a released matrix, which has been shrunk for it
+_NOISE = 0.6  # the penalty that noise alone requires, in τ√p
+_TRUSTED = 24  # number of features above which the least expected error is more reliable than the noise alone
+_LEFT = 0.9  # of the deviation of the noise that is left in a released matrix after shrinking
 
-# Of the largest eigenvalue, for each column: what rounding alone leaves of an eigenvalue that is 0. Sums of a few
-# hundred products were seen to leave 5 times the machine's precision.
+# Times the largest eigenvalue, for each column: what rounding alone leaves of an eigenvalue that is 0. Sums of a few
+# hundred products were found to leave 5 times the machine precision.
 _ROUNDED = 16 * np.finfo(np.float64).eps
 
 
@@ -61,17 +64,17 @@ class RidgePath:
     variance: float  # v̂
     units: Floats  # of the features, in which the noise is isotropic
     target_unit: float
-    plain: Floats | None = None  # coefficients without a penalty, for which units of measure do not matter
+    plain: Floats | None = None  # coefficients without a penalty, for which units do not matter
 
     @classmethod
     def of(
         cls, covariance: Floats, target: int, features: Sequence[int] | None = None, units: ArrayLike | None = None,
         free: Floats | None = None,
     ) -> RidgePath:  # fmt: skip
-        """One eigendecomposition; ``features`` are all but the target by default.
+        """One eigendecomposition; by default ``features`` are all columns except the target.
 
-        ``free`` has orthonormal columns, whose span holds the coefficients. Features whose sum with weights v is
-        constant have coefficients orthogonal to v, which noise in the place of a variance of 0 would hide.
+        ``free``: orthonormal columns whose span contains the coefficients. If the sum of features with weights v is
+        constant, coefficients are orthogonal to v. Otherwise noise in place of a variance of 0 would hide them.
         """
         columns = [j for j in range(len(covariance)) if j != target] if features is None else list(features)
         scales = np.ones(len(covariance)) if units is None else np.asarray(units, dtype=np.float64)
@@ -90,7 +93,7 @@ class RidgePath:
         )
 
     def inverse(self, penalties: Floats) -> Floats:
-        """1/(s + λ), penalties × eigenvalues; 0 where that would divide by nothing (the shortest solution)."""
+        """1/(s + λ), penalties × eigenvalues; 0 if the denominator is 0 up to rounding (the solution of least norm)."""
         total = self.values + penalties[:, None]
         nothing = total <= _ROUNDED * len(self.values) * self.values.max(initial=0.0)
         return np.divide(1.0, total, out=np.zeros_like(total), where=~nothing)
@@ -101,7 +104,7 @@ class RidgePath:
         return found if self.plain is None else np.where(penalties[:, None] > 0, found, self.plain)
 
     def residual(self, penalties: Floats) -> Floats:
-        """v̂ − 2b̂·ŵ + ŵᵀÂŵ: what Ĉ itself says about the mean squared error of ŵ."""
+        """v̂ − 2b̂·ŵ + ŵᵀÂŵ: the mean squared error of ŵ according to Ĉ itself."""
         inverse, squares = self.inverse(penalties), self.scores**2
         left = self.variance + (squares * inverse * (self.values * inverse - 2)).sum(axis=1)
         return np.maximum(left, 0.0)
@@ -112,9 +115,9 @@ class RidgePath:
 
 
 def _plain(block: Floats, cross: Floats, free: Floats | None) -> Floats:
-    """Â⁻¹b̂ by columns divided by their deviations: which eigenvalues are nothing depends on no unit of measure.
+    """Â⁻¹b̂ for columns divided by their deviations, so that which eigenvalues count as 0 does not depend on units.
 
-    Of several solutions it is the shortest.
+    Of several solutions it is the one of least norm.
     """
     deviations = np.sqrt(np.maximum(np.diag(block), 0.0))
     sizes = np.where(deviations > 0, deviations, 1.0)
@@ -139,22 +142,22 @@ def ridge_coefficients(
 
 
 def orthogonal_to(weights: Floats) -> Floats | None:
-    """A basis of what is orthogonal to the rows of a k × p matrix; None for no rows."""
+    """A basis of the orthogonal complement of the rows of a k × p matrix; None for no rows."""
     return np.asarray(np.linalg.qr(weights.T, mode="complete")[0][:, len(weights) :]) if len(weights) else None
 
 
 def lemma_one_bound(path: RidgePath, penalties: Floats, error: float, coefficients: Floats | None = None) -> Floats:
-    """A bound on ‖ŵ − w‖₂, w the coefficients from C, for every penalty, wherever ‖N‖₂ ≤ ``error`` = B.
+    """A bound on ‖ŵ − w‖₂ for every penalty, where w are the coefficients from C, provided that ‖N‖₂ ≤ ``error`` = B.
 
     This is Lemma 1 of Amin et al. 2019 with a better constant. From (A + λ)(w − ŵ) = (b − b̂) − (A − Â)ŵ, whose right
     side is the features' part of (C − Ĉ)(−ŵ, 1),
 
         ‖ŵ − w‖ ≤ B·√(1 + ‖ŵ‖²) / (λ_min(A) + λ),     λ_min(A) ≥ max(0, λ_min(Â) − B)
 
-    where the lemma has 1 + ‖ŵ‖ for the root. (With units, B is multiplied by the largest of the features', twice for
-    λ_min, and the root is `RidgePath.length`.) It is infinite where nothing keeps the denominator from being 0.
+    where the lemma has 1 + ‖ŵ‖ instead of the root. (With units, B is multiplied by the largest unit of the features,
+    twice for λ_min, and the root is `RidgePath.length`.) It is infinite if the denominator may be 0.
 
-    ``coefficients`` are ŵ other than those of the path. Then ‖b̂ − (Â + λ)ŵ‖, which is 0 otherwise, is added to B·√….
+    ``coefficients``: ŵ other than those of the path. Then ‖b̂ − (Â + λ)ŵ‖, which is 0 otherwise, is added to B·√….
     """
     widest = float(path.units.max())
     curvature = max(0.0, float(path.values[0]) - widest**2 * error) + penalties
@@ -165,7 +168,7 @@ def lemma_one_bound(path: RidgePath, penalties: Floats, error: float, coefficien
 
 
 def prediction_variance(path: RidgePath, penalties: Floats, deviation: float) -> Floats:
-    """How much the noise moves predictions: E ‖Â^½ δw‖², δw = G·(UNU(−ŵ, 1)) on the features, G = (Â + λI)⁻¹.
+    """The effect of noise on predictions: E ‖Â^½ δw‖², δw = G·(UNU(−ŵ, 1)) on the features, G = (Â + λI)⁻¹.
 
     To first order in N. For entries of deviation τ off the diagonal and √2·τ on it, uncorrelated (Gaussian noise and
     the difference of two Wishart matrices), E[(Nq)(Nq)ᵀ] = τ²(‖q‖²I + qqᵀ), so this is
@@ -181,33 +184,48 @@ def prediction_variance(path: RidgePath, penalties: Floats, deviation: float) ->
 def expected_error(path: RidgePath, penalties: Floats, deviation: float, n_rows: float) -> Floats:
     """An estimate of the mean squared prediction error of ŵ for fresh rows, from released and public numbers only.
 
-    It is Mallows's Cp with a second source of noise: the residual variance that Ĉ states, plus what that is too low
-    by, because ŵ was fitted to the noise too,
+    It is Mallows's Cp with a second source of noise: the residual variance by Ĉ, plus a correction, since it is too low
+    because ŵ was fitted to the noise too,
 
         (v̂ − 2b̂·ŵ + ŵᵀÂŵ)·(1 + 2·df/n) + 2·`prediction_variance`,     df = tr ÂG
 
-    The factor 2 is that of Cp: the noise makes the error look smaller by its variance and makes it larger by as much.
-    For raw Gaussian noise Stein's identity gives the exact correction, which has G in place of GÂG; the two agree
-    where λ is small against the eigenvalues. A released matrix has been shrunk and projected and is quiet in the
-    directions where Â is nearly 0; there GÂG counts nothing, and G would count most.
+    The factor 2 is that of Cp: the noise makes the error seem smaller by its variance and makes it larger by as much.
+    For raw Gaussian noise Stein's identity gives the exact correction, which has G in place of GÂG; the two agree if λ
+    is small compared with the eigenvalues. A released matrix has been shrunk and projected, and has little noise in the
+    directions where Â is nearly 0; there GÂG contributes nothing, and G would contribute most.
 
-    Limits: it is an estimate, with no guarantee. It takes the shrunk matrix for a noisy one with the full deviation, is
-    of first order, does not know of the bias from clipping rows, and compares penalties better than it measures errors.
-    docs/ridge.md has how far the choice is from the best in hindsight.
+    Limits: it is an estimate without a guarantee. It treats the shrunk matrix as a noisy one with the full deviation,
+    is of first order, ignores the bias from clipping rows, and compares penalties better than it measures errors.
+    docs/ridge.md states how far the choice is from the best in hindsight.
     """
     freedom = (path.values * path.inverse(penalties)).sum(axis=1)
     sampling = 1 + 2 * freedom / n_rows
     return path.residual(penalties) * sampling + 2 * prediction_variance(path, penalties, deviation)
 
 
-def choose_penalty(path: RidgePath, deviation: float, n_rows: float) -> float:
+def choose_penalty(path: RidgePath, deviation: float, n_rows: float, *, stated: bool = False) -> float:
     """The λ of least `expected_error` on a grid of 100 from 10⁻⁸ to 10 times the largest eigenvalue of Â.
 
-    A released matrix has been shrunk for its noise, so that it holds less than all of it (docs/ridge.md).
+    A released matrix has been shrunk for its noise, so it contains less than all of it (docs/ridge.md).
+
+    ``stated``: the deviation is that of the noise, not a guess. Then the noise itself is a better guide to λ than the
+    minimum of a curve that noise has moved, unless the curve is a sum over many features. λ is the geometric mean of
+    the λ of least error and `noise_penalty`, with weights p : 24.
     """
     largest = float(path.values.max(initial=0.0)) or 1.0
     grid = largest * np.logspace(-8, 1, _GRID)
-    return float(grid[np.argmin(expected_error(path, grid, _LEFT * deviation, n_rows))])
+    best = float(grid[np.argmin(expected_error(path, grid, _LEFT * deviation, n_rows))])
+    trust = len(path.units) / (len(path.units) + _TRUSTED)
+    return best**trust * noise_penalty(path, deviation) ** (1 - trust) if stated and deviation > 0 else best
+
+
+def noise_penalty(path: RidgePath, deviation: float) -> float:
+    """0.6·τ√p for p features, with τ the noise on an entry of Â: where the variance of a direction equals its noise.
+
+    ŵ is off by (Â + λ)⁻¹(Nq) and λ(Â + λ)⁻¹w. In a direction where Â has the eigenvalue a, with coefficients of size
+    ‖q‖/√p each, both have the same mean square at λ = τ√p, whatever a is. It does not depend on the noise in b̂.
+    """
+    return _NOISE * deviation * float(np.mean(path.units**2)) * math.sqrt(len(path.units))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,12 +237,12 @@ class RidgeFit:
     Attributes
     ----------
     coef : (p,) coefficients of the features.
-    intercept : float, or None where the release has no centre.
+    intercept : float, or None if the release has no centre.
     alpha : the penalty, scikit-learn's convention.
     feature_names, target : names of the columns.
-    error_bound : with probability 95% over the noise, ‖coef − w‖₂ is at most this, w the coefficients without noise (of
-        the same clipped rows, at this α). Lemma 1 of Amin et al. 2019, sharpened; None where the release does not state
-        the error of its covariance, and infinite where the bound says nothing.
+    error_bound : with probability 95% over the noise, ‖coef − w‖₂ is at most this, where w are the coefficients without
+        noise (of the same clipped rows, at this α). Lemma 1 of Amin et al. 2019, sharpened; None if the release does
+        not state the error of its covariance, and infinite if the bound says nothing.
     scales : (p,) the penalty was α·Σ(s·w)² with these s.
     """
 
@@ -247,7 +265,7 @@ class RidgeFit:
         Parameters
         ----------
         X : array or table with n rows
-            A data frame is read by the names of its columns, anything else by their order.
+            A data frame is read by its column names, anything else by column order.
 
         Returns
         -------
@@ -270,7 +288,7 @@ class RidgeFit:
 
 
 def _table(X: Any, names: Sequence[str]) -> Floats | None:
-    """Rows of numbers, by name where X has names; None if X is something else (no error may quote it)."""
+    """Rows of numbers, by name if X has names; None if X is something else (no error may quote it)."""
     try:
         if set(names) <= set(getattr(X, "columns", ())):
             X = X[list(names)]

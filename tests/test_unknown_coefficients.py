@@ -1,0 +1,61 @@
+"""Regressions on a table with columns of which nothing is known: they have no coefficient, whatever the penalty."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpeigen import PrivateCovariance, PrivateRidge
+from dpeigen.report.regressions import ridge_tables
+from dpeigen.sources import ArraySource
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6000, 2))
+    return np.column_stack([x, np.full(6000, 7.0), x @ [1.0, -1e-5] + 0.3 * rng.normal(size=6000)])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 5.0])
+def test_a_constant_column_has_no_coefficient(table, alpha):
+    source = ArraySource(table, ["a", "b", "constant", "y"])
+    release = PrivateCovariance(epsilon=3.0, delta=1e-6, scale="private", random_state=0).fit(source).release_
+    assert list(release.unknown_columns) == ["constant"]
+    fit = release.regression("y", alpha=alpha)
+    assert list(fit.unknown) == ["constant"]
+    assert math.isinf(fit.standard_errors[2])
+    assert np.isfinite(fit.standard_errors[:2]).all()
+    assert fit.told[[0, 2]].tolist() == [True, False]
+    lines = fit.summary().splitlines()
+    assert next(line for line in lines if line.startswith("constant")).split() == ["constant", "not", "known"]
+    assert "intercept: not known, it depends on all coefficients." in lines
+
+
+def test_the_table_of_a_ridge_regression_gives_it_no_number(table):
+    source = ArraySource(table[:, :3], ["a", "b", "constant"])
+    ridge = PrivateRidge(5.0, epsilon=3.0, delta=1e-6, scale="private", random_state=0).fit(source, table[:, 3])
+    assert list(ridge.release_.unknown_columns) == ["constant"]
+    (shown,) = ridge_tables(ridge.release_)
+    (row,) = [row for row in shown.rows if row[0] == "constant"]
+    assert row[1] == "not distinguishable from noise"
+    assert isinstance(next(row for row in shown.rows if row[0] == "a")[1], tuple)
+
+
+def test_numbers_of_a_summary_do_not_run_together(table):
+    release = PrivateCovariance(epsilon=3.0, delta=1e-6, random_state=0).fit(table[:, [0, 1, 3]] * [1, 1e5, 1e-4])
+    lines = release.release_.regression("x2").summary().splitlines()
+    rows = [line for line in lines if line.startswith(("x0", "x1"))]
+    assert [len(row.split()) for row in rows] == [7, 7]
+    assert all(len(line) <= 78 for line in lines[:10])
+
+
+def test_intervals_of_eigenvalues_are_in_order():
+    """No eigenvalue is larger than the one before it, so no interval may say that it could be."""
+    for seed in range(8):
+        rows = np.random.default_rng(seed).normal(size=(1500, 8)) * [3, 2, 1, 1, 1, 0.5, 0.01, 0.01]
+        low, high = (
+            PrivateCovariance(epsilon=1.0, delta=1e-6, random_state=seed).fit(rows).release_.intervals().eigenvalues
+        )
+        assert (np.diff(low) <= 1e-12 * low[0]).all()
+        assert (np.diff(high) <= 1e-12 * high[0]).all()
