@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpeigen.stats.clipping import _likelihood, clipping
+from dpeigen.stats import lost
+from dpeigen.stats.clipping import Clipping, _likelihood, clipping
 
 N, D = 40_000, 4
 
@@ -25,9 +26,9 @@ def test_variances_of_elliptical_rows_are_found_again(freedom):
     """The radius tells tails apart only roughly: less than 60% of what was lost is off, and draws hold the rest."""
     values, share = clipped_moment(freedom, 3.2)
     found = clipping(values, 3.2, (share, 0.1 * share), 400, np.random.default_rng(0))
-    lost = 1 - values.mean()
-    assert lost > 0.01  # clipping took something away
-    assert abs((values * found.gains).mean() - 1) < 0.6 * lost
+    missing = 1 - values.mean()
+    assert missing > 0.01  # clipping took something away
+    assert abs((values * found.gains).mean() - 1) < 0.6 * missing
     sizes = (values * found.gains * found.sizes).mean(axis=1)
     assert sizes.min() < 1.005
     assert sizes.max() > 1
@@ -51,3 +52,22 @@ def test_the_likelihood_is_how_often_a_scan_stops_there():
     stops = (passed[:, 0] & ~passed[:, 1:].any(axis=1)).mean()
     assert abs(_likelihood(list(shares), allowed, scale) - stops) < 5 * 0.5 / np.sqrt(20_000)
     assert abs(_likelihood(list(shares), 2 * allowed, scale) - stops) > 5 * 0.5 / np.sqrt(20_000)
+
+
+def test_rows_clipped_on_purpose_lose_what_lies_beyond_the_paid_radius(monkeypatch):
+    """Of a Pareto tail beyond 1.4, clipped at 1: lengths and squares, within 1%. Twin: a tail from 1 on loses more."""
+    for name, value in {
+        "_SHORTEST_TAIL": 0.2,
+        "_LONGEST_TAIL": 0.2,
+        "_COUNTED": (1.0, 1.0),
+        "_NOT_FURTHER": 0.0,
+    }.items():
+        monkeypatch.setattr(lost, name, value)
+    share, tail = 0.03, 1.4 * (1 - (np.arange(1_000_000) + 0.5) / 1_000_000) ** -0.2
+    one = np.ones(1)
+    cut = Clipping(one, 0.0, np.ones((50, 1)), np.zeros(50), np.zeros(50), 0.0, 1.0, share, 1.4)
+    found, _ = lost.far_rows(np.eye(1), np.eye(1), 1.0, cut, None, np.random.default_rng(0))
+    np.testing.assert_allclose(found.mean, share * (tail - 1).mean(), rtol=0.01)
+    np.testing.assert_allclose(found.square, share * (tail**2 - 1).mean(), rtol=0.01)
+    from_radius = share * 1.4**5 / 4  # the same tail drawn inwards to the radius
+    assert from_radius > 1.5 * found.mean.max()

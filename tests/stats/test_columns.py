@@ -55,6 +55,36 @@ def test_places_fall_into_octaves_and_cells():
     assert (counts[0], counts[1], counts[-1], counts.sum()) == (2, 1, 1, 4)
 
 
+def test_counts_are_those_of_one_entry_after_the_other():
+    """Cells by their definition, in Python, for entries at and beside every kind of edge; few cells and many."""
+    rng = np.random.default_rng(5)
+    sizes = np.exp2(rng.uniform(-110, 110, size=(700, 1)))
+    rows = np.concatenate([rng.choice(EDGES, size=(300, 1)), sizes, -sizes, rng.uniform(-2, 12, size=(900, 1))])
+    with np.errstate(over="ignore"):
+        entries = [float(entry) for entry in rows[:, 0].astype(np.float32)]
+    root = float(np.float32(math.sqrt(0.5)))
+
+    def size(entry):
+        fraction, exponent = math.frexp(abs(entry)) if math.isfinite(entry) else (0.5, 129)
+        return REACH + min(2 * (exponent - 1) + (fraction >= root), REACH) if fraction else -1
+
+    def octave(entry):
+        away = math.frexp(entry)[1] if math.isfinite(entry) else OCTAVES
+        return OCTAVES + int(math.copysign(min(max(away, 0), OCTAVES), entry))
+
+    def cell(entry):
+        return math.floor(entry) if math.isfinite(entry) else -1
+
+    kinds = [(Sizes, (), size), (Octaves, (), octave), *((Stretch, (n,), cell) for n in (1, 3, 8, 9, 250))]
+    for kind, more, of in kinds:
+        found = kind(Frame(1), (0,), *more).update(rows).counts[0]
+        expected = np.zeros(len(found), dtype=np.int64)
+        for entry in entries:
+            if 0 <= of(entry) < len(found):
+                expected[of(entry)] += 1
+        np.testing.assert_array_equal(found, expected, err_msg=f"{kind.__name__} {more}")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_and_merging_change_nothing(kind):
     rows = np.random.default_rng(0).normal(size=(5000, 3)) * [1.0, 100.0, 1e-6] + [0.0, 1e4, 0.0]

@@ -9,7 +9,7 @@ import pytest
 
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats import Frame, RowSums, SecondMoment
-from dpeigen.stats.generalised import SignFrame
+from dpeigen.stats.generalised import SignFrame, SplitSigns
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.pairs import Tabulated, Transform, redescending, winsorized_redescending
 from dpeigen.stats.stretch import Stretched
@@ -80,6 +80,30 @@ def test_no_pair_of_rows_changes_a_sum_by_more_than_is_claimed(name, relation):
             assert np.linalg.norm(x - y, axis=1).max() <= reach
         assert sums.update(rows).count == len(rows)
     assert worst > 0.99  # the search would see a claim that is 1% too small
+
+
+def test_split_signs_are_both_parts_of_a_sign():
+    rows = rows_of(np.random.default_rng(3), 80, 3)
+    image = SplitSigns(Frame(3), redescending(C)).image(rows)
+    near, far = image[:, :3], image[:, 3:]
+    np.testing.assert_allclose(near, SignFrame(Frame(3), redescending(C)).image(rows), rtol=1e-12)
+    whole = SignFrame(Frame(3), Transform()).image(rows)
+    np.testing.assert_allclose(near.T @ near + far.T @ far, whole.T @ whole, atol=1e-9)
+    for j in (0, 1, 2, 3, 41):
+        np.testing.assert_array_equal(SplitSigns(Frame(3), redescending(C)).image(rows[j : j + 1])[0], image[j])
+
+
+def test_no_pair_of_rows_changes_a_sum_of_split_signs_by_more_than_is_claimed():
+    rng = np.random.default_rng(4)
+    lattice = SplitSigns(Frame(3), redescending(C)).lattice
+    directions = [np.eye(3)[0], np.eye(3)[1], *rng.normal(size=(20, 3))]
+    lengths = [0.0, 1e-300, 0.5, C, 1.01 * C, 1.1 * C, 2 * C, 1e300]
+    z = lattice.integers(np.array([x / np.linalg.norm(x) * s for x in directions for s in lengths]))
+    assert (z * z).sum(axis=1).max() <= LEVELS**2
+    products = np.einsum("ij,ik->ijk", z, z).reshape(len(z), -1)
+    changes = np.linalg.norm(products[:, None] - products[None], axis=2)
+    claim = SecondMoment(lattice).frobenius_sensitivity(Relation.REPLACE)
+    assert 0.99 * claim < changes.max() <= claim * (1 + 1e-12)  # the search would see a claim that is 1% too small
 
 
 def test_rows_far_beyond_the_cutoff_count_next_to_nothing_and_signs_do_not():

@@ -47,6 +47,23 @@ def test_sums_are_those_of_python_integers(case):
     assert found.augmented[0, 0] == 49 * len(rows)
 
 
+def off_where_one_column_is_long():
+    """How far sums are off where as many rows as are summed at once may not be: all are as long as they may be."""
+    frame = Frame(D, np.zeros(D), np.ones(D), (np.full(D, -2.0), np.full(D, 2.0)))
+    rng, lattice = np.random.default_rng(8), Lattice(frame, 1.5)
+    rows = 1e-3 * rng.normal(size=(3 * rough._CHUNK, D))
+    rows[:, 3] += rng.choice([-1.0, 1.0], size=len(rows)) * (lattice.step * COARSE * 253)
+    y = coarse_rows(frame, 1.5, rows).astype(object) * COARSE
+    assert abs(y[:, 3]).max() > 240 * COARSE
+    return np.abs(RoughSum(lattice, 1).update(rows).gram - y.T @ y).max()
+
+
+def test_more_rows_are_summed_at_once_only_where_sums_are_exact(monkeypatch):
+    assert off_where_one_column_is_long() == 0
+    monkeypatch.setattr(rough, "_SURELY", np.inf)
+    assert off_where_one_column_is_long() > 0  # the rows would show it
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("case", range(3))
 def test_a_row_is_rounded_alike_wherever_it_stands(case, kind):

@@ -1,9 +1,9 @@
-"""Histograms of single columns: of how large entries are, and of where they lie. Exact counts, column by column.
+"""Histograms of single columns: of the sizes of entries, and of their positions. Exact counts, column by column.
 
-A framed row falls into at most one cell of each column (into none where the column has a hole), and its cell depends on
-that row alone. So a row (or a pair of rows) that is replaced moves at most one unit out of a cell and one into another
-in every column: ℓ2 sensitivity √(2d), ℓ1 sensitivity 2d for d columns. A row more or less moves half as much. Entries
-are rounded to single precision first, which moves none by more than 2^−24 of its size, and is faster.
+A framed row falls into at most one cell of each column (into none if its cell there is missing), and the cell depends
+on that row alone. So replacing a row (or a pair of rows) takes at most one unit out of a cell and adds one to another
+in every column: ℓ2 sensitivity √(2d), ℓ1 sensitivity 2d for d columns. Adding or removing a row changes one cell per
+column: √d and d. For speed, entries are rounded to single precision first, a relative change of at most 2^−24.
 """
 
 from __future__ import annotations
@@ -22,28 +22,33 @@ from dpeigen.stats.moments import chunk_rows
 
 __all__ = ["CELLS", "OCTAVES", "REACH", "ColumnHistogram", "Octaves", "Sizes", "Stretch"]
 
-REACH = 200  # half octaves: sizes from 2^−100 to 2^100 have cells of their own
-OCTAVES = 64  # to either side of zero: places up to 2^64 units away
-CELLS = 256  # that a stretch of a column is divided into, at most
-_FRACTION, _BIAS = 23, 127  # of single precision: bits of the fraction, and what is added to the exponent
+REACH = 200  # half octaves: sizes from 2^−100 to 2^100 have their own cells
+OCTAVES = 64  # on either side of zero: positions up to 2^64 units away
+CELLS = 256  # the most cells of a `Stretch`
+_FRACTION, _BIAS = 23, 127  # single precision: bits of the fraction, and the bias of the exponent
 _UNSIGNED, _ONE = 2**31 - 1, 2**_FRACTION
 _ROOT = int(np.float32(math.sqrt(0.5)).view(np.int32)) % _ONE  # the fraction of √½, and of all numbers √½·2^j
 
-_EXPONENTS = np.clip(np.arange(256) - (_BIAS - 1), 0, OCTAVES)
-_OCTAVE_OF = np.concatenate([OCTAVES + _EXPONENTS, OCTAVES - _EXPONENTS])  # by sign and exponent
+_FEW = 8  # number of cells up to which comparing entries with each edge is faster than counting codes
+_SHORT = 255  # the most rows whose number fits in an unsigned byte
 
 Singles = NDArray[np.float32]
+Codes = NDArray[np.int32]
 
 
 class ColumnHistogram(Statistic):
-    """``counts`` (columns × cells) of framed rows, and how many rows there were."""
+    """``counts`` (columns × cells) of framed rows, and the number of rows.
+
+    Entries are counted by a code, computed from their bits with a few integer operations. A cell is a sum of codes.
+    """
 
     n_cells: int
+    n_codes: int
 
     def __init__(self, frame: Frame, columns: tuple[int, ...]) -> None:
         self.frame, self.columns, self.count = frame, columns, 0
         self.counts: Integers = np.zeros((len(columns), self.n_cells), dtype=np.int64)
-        self._repeated: Integers | None = None
+        self._repeated: Codes | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_repeated": None}
@@ -52,29 +57,33 @@ class ColumnHistogram(Statistic):
         return type(self)(self.frame, self.columns)
 
     def update(self, block: Any) -> Any:
-        size = chunk_rows(self.frame.n_columns) // 4 * 2  # an even number: cells are worked on beside the entries
+        size = chunk_rows(self.frame.n_columns) * self.frame.rows_per_term
         for start in range(0, len(block), size):
             self.tally(*self.frame.image_and_holes(block[start : start + size], single=True))
         return self
 
     def tally(self, rows: NDArray[Any], holes: NDArray[np.bool_] | None = None) -> None:
-        """Take in framed rows; an entry that is a hole falls into no cell."""
+        """Count framed rows; a missing entry falls into no cell."""
         self.count += len(rows)
-        slots = self.n_cells + 2  # the first and the last are for entries that have no cell
         entries = rows if len(self.columns) == rows.shape[1] else rows[:, list(self.columns)]
-        with np.errstate(over="ignore"):  # beyond the last cell
-            cells = self._cells(np.ascontiguousarray(entries, dtype=np.float32))
         if holes is not None:
             holes = holes if holes.shape[1] in (1, len(self.columns)) else holes[:, list(self.columns)]
-            cells = np.where(holes, self.n_cells, cells)
-        cells += self._places(len(cells))
-        found = np.bincount(cells.ravel(), minlength=len(self.columns) * slots)
-        self.counts += found.reshape(len(self.columns), slots)[:, 1:-1]
+        with np.errstate(over="ignore"):  # beyond the last cell
+            self.counts += self._counted(np.ascontiguousarray(entries, dtype=np.float32), holes)
 
-    def _places(self, rows: int) -> Integers:
-        """The slot of cell 0 of every column, repeated for so many rows: faster than row by row."""
+    def _counted(self, entries: Singles, holes: NDArray[np.bool_] | None) -> Integers:
+        codes, slots = self._codes(entries), self.n_codes + 1  # the last slot is for missing entries
+        if holes is not None:
+            codes = np.where(holes, np.int32(self.n_codes), codes)
+        codes += self._places(len(codes))
+        found = np.bincount(codes.ravel(), minlength=len(self.columns) * slots)
+        return self._in_cells(found.reshape(len(self.columns), slots)[:, :-1])
+
+    def _places(self, rows: int) -> Codes:
+        """The slot of code 0 of every column, repeated for this many rows: faster than row by row."""
         if self._repeated is None or len(self._repeated) < rows:
-            self._repeated = np.tile(np.arange(len(self.columns)) * (self.n_cells + 2) + 1, (rows, 1))
+            slots = np.arange(len(self.columns), dtype=np.int32) * np.int32(self.n_codes + 1)
+            self._repeated = np.tile(slots, (rows, 1))
         return self._repeated[:rows]
 
     def merge(self, other: Any) -> Any:
@@ -83,47 +92,83 @@ class ColumnHistogram(Statistic):
         return self
 
     @abstractmethod
-    def _cells(self, entries: Singles) -> Integers:
-        """The cell of every finite entry, a new array; −1 or `n_cells` for none."""
+    def _codes(self, entries: Singles) -> Codes:
+        """The code of every finite entry, a new array."""
+
+    @abstractmethod
+    def _in_cells(self, found: Integers) -> Integers:
+        """Counts by cell, from counts by code."""
 
 
 class Sizes(ColumnHistogram):
     """Sizes by half octaves: cell REACH + j holds entries of size 2^(j/2) up to 2^((j+1)/2); zeros have none."""
 
     n_cells = 2 * REACH + 1
+    n_codes = 512
 
-    def _cells(self, entries: Singles) -> Integers:
+    def _codes(self, entries: Singles) -> Codes:
         bits = entries.view(np.int32) & _UNSIGNED
-        cells = bits >> _FRACTION  # the exponent, and once more, one larger from √2 on: together half octaves
+        codes = bits >> _FRACTION  # the exponent twice, the second one larger from √2 on: their sum counts half octaves
         bits += _ONE - _ROOT
         bits >>= _FRACTION
-        cells += bits
-        cells += REACH - 2 * _BIAS
-        np.maximum(cells, -1, out=cells)  # both together are several times as fast as clip
-        return np.minimum(cells, self.n_cells - 1, out=cells).astype(np.int64)
+        codes += bits
+        return codes
+
+    def _in_cells(self, found: Integers) -> Integers:
+        first = 2 * _BIAS - REACH
+        cells = found[:, first : first + self.n_cells].copy()
+        cells[:, -1] += found[:, first + self.n_cells :].sum(axis=1)
+        return cells
 
 
 class Octaves(ColumnHistogram):
-    """Places by octaves: the middle cell holds entries between −1 and 1, the next ones up to 2, 4, 8 and so on."""
+    """Positions by octaves: the middle cell holds entries between −1 and 1, the next ones up to 2, 4, 8 and so on."""
 
     n_cells = 2 * OCTAVES + 1
+    n_codes = 512
 
-    def _cells(self, entries: Singles) -> Integers:
-        codes = (entries.view(np.uint32) >> np.uint32(_FRACTION)).astype(np.intp)  # sign and exponent, 9 bits
-        return np.take(_OCTAVE_OF, codes, mode="clip")
+    def _codes(self, entries: Singles) -> Codes:
+        return (entries.view(np.uint32) >> np.uint32(_FRACTION)).view(np.int32)  # sign and exponent, 9 bits
+
+    def _in_cells(self, found: Integers) -> Integers:
+        last = _BIAS - 1 + OCTAVES  # the exponent from which on entries are in the last cell
+        cells = np.zeros((len(found), self.n_cells), dtype=np.int64)
+        for sign, of_sign in ((1, found[:, :256]), (-1, found[:, 256:])):
+            side = cells[:, OCTAVES::sign]
+            side[:, 0] += of_sign[:, :_BIAS].sum(axis=1)
+            side[:, 1:-1] += of_sign[:, _BIAS:last]
+            side[:, -1] += of_sign[:, last:].sum(axis=1)
+        return cells
 
 
 class Stretch(ColumnHistogram):
-    """Places by equal cells: cell j holds entries from j up to j + 1; those outside 0 … ``n_cells`` have none."""
+    """Positions by equal cells: cell j holds entries from j up to j + 1; those outside 0 … ``n_cells`` have none."""
 
     def __init__(self, frame: Frame, columns: tuple[int, ...], n_cells: int = CELLS) -> None:
-        self.n_cells = n_cells
+        self.n_cells, self.n_codes = n_cells, n_cells + 2
         super().__init__(frame, columns)
 
     def fresh(self) -> Stretch:
         return Stretch(self.frame, self.columns, self.n_cells)
 
-    def _cells(self, entries: Singles) -> Integers:
+    def _counted(self, entries: Singles, holes: NDArray[np.bool_] | None) -> Integers:
+        if self.n_cells > _FEW:
+            return super()._counted(entries, holes)
+        if holes is not None:
+            entries = np.where(holes, np.float32(-1), entries)
+        above = np.zeros((self.n_cells + 1, entries.shape[1]), dtype=np.int64)  # entries at or above each edge
+        for start in range(0, len(entries), _SHORT):
+            part = entries[start : start + _SHORT]
+            for edge in range(self.n_cells + 1):
+                above[edge] += np.add.reduce((part >= np.float32(edge)).view(np.uint8), axis=0, dtype=np.uint8)
+        return (above[:-1] - above[1:]).T
+
+    def _codes(self, entries: Singles) -> Codes:
         inside = np.maximum(entries, np.float32(-1))
         np.minimum(inside, np.float32(self.n_cells), out=inside)
-        return np.floor(inside, out=inside).astype(np.int64)
+        codes = np.floor(inside, out=inside).astype(np.int32)
+        codes += 1  # the first code is for entries below, the last for those above
+        return codes
+
+    def _in_cells(self, found: Integers) -> Integers:
+        return found[:, 1:-1]

@@ -1,8 +1,8 @@
-"""What a method measured last, before anything was made of it: the ground that intervals stand on.
+"""The noisy second moment as it was measured, before post-processing. Intervals are computed from it.
 
-A noisy second moment is paid for as a whole. Shrinking and projecting it makes a better estimate, but what came out can
-no longer tell how wide the noise was. So a release keeps the moment as it was measured, the law of its noise, and the
-map back to the data's own units. All of it is released or public.
+Shrinking and projecting a noisy second moment makes a better estimate, but the result no longer shows how large the
+noise was. So a release keeps the moment as it was measured, the law of its noise, and the map back to the data's own
+units. All of it is released or public.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ _MOST = 1e300
 class Measured:
     """A noisy mean of zzᵀ over clipped rows z, or of (w, z)(w, z)ᵀ with a constant w = ``weight`` > 0.
 
-    Rows in the data's own units, from their centre, are ``back`` @ z. A column of which nothing is known has a row of 0
-    there.
+    Rows in the data's own units, relative to their centre, are ``back`` @ z. A column without a known scale has a row
+    of zeros there.
     """
 
     moment: Floats
     back: Floats
     law: str  # of the noise
-    deviation: float  # of an entry of the noise off the diagonal
-    terms: float  # rows, or pairs of rows
-    radius: float  # rows z are no longer than this
+    deviation: float  # of the noise on an off-diagonal entry
+    terms: float  # number of rows, or pairs of rows
+    radius: float  # to which rows z are clipped
     weight: float = 0.0
-    outside: float | None = None  # rows longer than the radius, about; None where it is public
-    outside_scale: float = 0.0  # of the Laplace noise that the radius was found with, in rows
-    outside_radius: float | None = None  # that they are longer than; None: the radius that rows are clipped to
+    outside: float | None = None  # approximate number of rows longer than the radius; None if the radius is public
+    outside_scale: float = 0.0  # scale of the Laplace noise of the measured radius, in rows
+    outside_radius: float | None = None  # the radius to which ``outside`` refers; None: ``radius``
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
-    center_deviation: float | None = None  # of a centre that was paid for apart, in the units of the data
-    deviations: Floats | None = None  # of the noise, entry by entry, where they differ
-    present: Floats | None = None  # released shares of rows with cells in both columns, where missing ones count as 0
+    center_deviation: float | None = None  # of a separately measured centre, in the units of the data
+    common: float = 0.0  # deviation of an uncertain factor that all entries share
+    deviations: Floats | None = None  # of the noise, entry by entry, if they differ
+    present: Floats | None = None  # released fractions of rows with cells in both columns, if missing cells count as 0
     present_deviations: Floats | None = None  # of their noise
     tails: Floats | None = (
-        None  # 6 × columns: what clipping took from long tails, in their units, and kurtosis (`stats.tails`)
+        None  # 6 × columns: effects of clipping on long tails, in the columns' units, and kurtosis (`stats.tails`)
     )
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Measured:
 
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
-        numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale]
+        numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale, self.common]
         numbers += [value for value in (self.outside, self.outside_radius, self.center_deviation) if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
         fits = (
@@ -84,9 +85,9 @@ class Measured:
 
     @property
     def clipped(self) -> float | None:
-        """The share of rows that may have been clipped; None where the radius is public.
+        """The fraction of rows that may have been clipped; None if the radius is public.
 
-        Where rows are clipped at less than the radius that was asked for, about as many as of normal rows.
+        If rows are clipped to less than the measured radius, it is estimated as for normal rows.
         """
         if self.outside is None:
             return None
@@ -96,20 +97,20 @@ class Measured:
         return share_beyond(share, self.radius / self.outside_radius)
 
     def scaled(self, factors: Floats) -> Measured:
-        """The same with columns in units that make their numbers this much smaller."""
+        """The same with each column divided by its factor."""
         powers = np.array([1, 1, 2, 2, 0, 0])[:, None]
         tails = None if self.tails is None else self.tails / factors**powers
         return replace(self, back=self.back / factors[:, None], tails=tails)
 
     def described(self) -> tuple[dict[str, Floats], dict[str, Any]]:
-        """Arrays, and everything else, for a file."""
+        """The arrays, and the other values, to be stored in a file."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         arrays = {f"measured_{name}": values.pop(name) for name in _ARRAYS}
         return {name: array for name, array in arrays.items() if array is not None}, values
 
     @classmethod
     def read(cls, arrays: Mapping[str, Floats], facts: Any) -> Measured:
-        """From what `described` gave."""
+        """The inverse of `described`."""
         if not isinstance(facts, Mapping) or not set(facts) <= {field.name for field in fields(cls)} - set(_ARRAYS):
             raise ValueError("its 'measured' is not what a release holds there")
         for name, value in facts.items():
@@ -121,7 +122,7 @@ class Measured:
 
 
 class MeasuredWhenAsked:
-    """A field that may be given as a function of released numbers, which is called when it is asked for first."""
+    """A field that may be given as a function of released numbers, which is called on first access."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._place = f"_{name}"

@@ -1,4 +1,4 @@
-"""Exact second moments of lattice rows: Σzzᵀ, and if wanted Σz, in integers.
+"""Exact second moments of lattice rows: Σzzᵀ, and optionally Σz, in integers.
 
 With ``center_weight`` c > 0 the statistic is the augmented moment Σ(c, z)(c, z)ᵀ, from which one release gives the
 count, the mean and the second moment together. Sensitivities, with L the lattice radius (proofs in
@@ -40,16 +40,17 @@ from dpeigen.stats.whole import WholeRows
 
 __all__ = ["FINER", "MOST_ROWS", "RowSums", "SecondMoment", "SquareSums", "chunk_rows", "second_moment"]
 
-FINER = 2**12  # steps in which sums of rows are given, for each of the grid
+_CHUNK = 2**18  # numbers that are processed at a time
+FINER = 2**12  # steps of the released sums of rows, for each grid step
 MOST_ROWS = 2**40  # Σz stays below 2^62; Σzzᵀ may need more than 64 bits, which `ExactSum` provides
 
 
 def chunk_rows(n_columns: int) -> int:
-    """Rows per chunk: an even number, so that pairs are never cut.
+    """Rows per chunk: an even number, so that pairs are never split.
 
-    About 1 MiB of doubles: what is worked on fits in the cache, and the allocator keeps the pages.
+    About 2 MiB of doubles: the working set fits in the cache, and the allocator keeps the pages.
     """
-    return min(max(2**17 // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
+    return min(max(_CHUNK // max(n_columns, 1), 512), EXACT_ROWS) // 2 * 2
 
 
 def _width(block: Any) -> int:
@@ -58,7 +59,7 @@ def _width(block: Any) -> int:
 
 
 def _order(block: Any) -> Literal["C", "F"]:
-    """Whether rows lie one after the other in memory, or columns do, as in files that are read by columns."""
+    """The memory order: "C" if rows are contiguous, "F" if columns are, as in files that are read by columns."""
     strides: tuple[int, ...] = getattr(block.rows if isinstance(block, UnitBlock) else block, "strides", ())
     return "F" if len(strides) == 2 and 0 < strides[0] < strides[1] else "C"
 
@@ -80,14 +81,14 @@ class _LatticeSum(Statistic):
     def update(self, block: Any) -> Any:
         size = chunk_rows(max(self.lattice.n_columns, _width(block)))  # a view may have fewer columns than the rows
         block = with_joint_lengths(block, self.joint_views) if self.joint_views else block
-        # One buffer, since fresh ones cost page faults; in the order of the rows, since turning them costs more.
+        # One buffer, since new ones cost page faults; in the memory order of the rows, since transposing costs more.
         room = np.empty((min(size, len(block)), self.lattice.n_columns), order=_order(block))
         for start in range(0, len(block), size):
             chunk = block[start : start + size]
             rows, squares = self.lattice.integers_and_squares(chunk, out=room)
             self._check_room(len(rows))
             self._take(rows, chunk, squares)
-            self.count += min(len(rows), terms_of(chunk))  # of pairs there are fewer
+            self.count += min(len(rows), terms_of(chunk))  # there are fewer pairs than rows
             self._seen += len(rows)
         return self
 
@@ -106,18 +107,18 @@ class _LatticeSum(Statistic):
 
     @abstractmethod
     def _take(self, rows: NDArray[np.float64], block: Any, squares: NDArray[np.float64] | None = None) -> None:
-        """Add the lattice rows of a block, which says whose they are; and their squared lengths, if they are known."""
+        """Add the lattice rows of a block, which knows to whom they belong; ``squares``: squared norms, if known."""
 
     @abstractmethod
     def _join(self, other: Any) -> None:
-        """Add another's sums."""
+        """Add the sums of another statistic."""
 
 
 class SecondMoment(_LatticeSum):
     """Σzzᵀ (``gram``) over lattice rows, and with ``center_weight`` c > 0 also c·Σz and c² for each row or person."""
 
-    levels = LEVELS  # that no row is longer than, in grid steps
-    mostly_whole: ClassVar[bool] = False  # whether few rows are clipped: the others are turned after they are summed
+    levels = LEVELS  # the largest norm of a row, in grid steps
+    mostly_whole: ClassVar[bool] = False  # whether few rows are clipped: the others are transformed after summation
 
     def __init__(self, lattice: Lattice, center_weight: int = 0) -> None:
         super().__init__(lattice)
@@ -161,7 +162,7 @@ class SecondMoment(_LatticeSum):
 
     @property
     def _whole_levels(self) -> int:
-        """The grid steps of rows that are summed before they are turned."""
+        """The limit in grid steps of rows that are summed before they are transformed."""
         return self.levels
 
     def _count_whole(self, rows: int) -> None:
@@ -205,17 +206,17 @@ class SecondMoment(_LatticeSum):
 
     @property
     def total(self) -> Integers:
-        """Σz of rows that belong to nobody else and are no `WholeRows`, where there is a centre weight."""
+        """Σz of rows that belong to nobody else and are no `WholeRows`, if there is a centre weight."""
         return np.zeros(self.lattice.n_columns, dtype=np.int64) if self._sums is None else self._sums.total
 
     @property
     def dimension(self) -> int:
-        """Rows of the released matrix."""
+        """The number of rows of the released matrix."""
         return self.lattice.n_columns + (1 if self.center_weight else 0)
 
     @property
     def augmented(self) -> NDArray[Any]:
-        """Σ(c, z)(c, z)ᵀ, or just Σzzᵀ without a centre weight, exact integers."""
+        """Σ(c, z)(c, z)ᵀ, or Σzzᵀ without a centre weight, exact integers."""
         gram, sums = self.gram, self._sums
         if sums is None:
             return gram
@@ -248,7 +249,7 @@ class SecondMoment(_LatticeSum):
         return self.squared_radius * (2.0 if self._two_sided(relation) else 1.0)
 
     def _two_sided(self, relation: Relation) -> bool:
-        """Whether a neighbour may take away in one direction and add in another; one square has only one direction."""
+        """Whether a neighbour may remove in one direction and add in another; one square has only one direction."""
         return relation is Relation.REPLACE and self.dimension > 1
 
     def upper_sensitivity(self, relation: Relation) -> float:
@@ -260,12 +261,12 @@ class SecondMoment(_LatticeSum):
         if relation is Relation.ADD_REMOVE:
             return one_row
         if d == 1 and not c:
-            return self.squared_radius  # both squares lie in [0, L²]
-        # Σ_{i≤j}|Δᵢⱼ| = tr(SΔ) for a symmetric S with diagonal ±1 and ±½ off it. For Δ = xxᵀ − yyᵀ in the ball that is
-        # at most max(λ_max, −λ_min, λ_max − λ_min) ≤ √2·‖S‖_F (the spread by Mirsky 1956, the others by ‖S‖_F). In the
-        # other bound the constant c² entries cancel. Of people with capped rows they may be c² and q·c², q < 1. With
-        # t = √q and c ≤ L that adds at most (1 − t)(1 + t − √d)·L², and the columns themselves have room for it: their
-        # part is at most √(d(d + 3)/2)·L² by the first bound, and (d + 1)·L² is counted for them.
+            return self.squared_radius  # both squares are in [0, L²]
+        # Σ_{i≤j}|Δᵢⱼ| = tr(SΔ) for a symmetric S with ±1 on the diagonal and ±½ off it. For Δ = xxᵀ − yyᵀ in the ball
+        # this is at most max(λ_max, −λ_min, λ_max − λ_min) ≤ √2·‖S‖_F (the spread by Mirsky 1956, the others by ‖S‖_F).
+        # In the other bound the constant c² entries cancel. For people with capped rows they may be c² and q·c², q < 1.
+        # With t = √q and c ≤ L that adds at most (1 − t)(1 + t − √d)·L². The columns themselves leave room for it:
+        # their part is at most √(d(d + 3)/2)·L² by the first bound, and (d + 1)·L² is counted for them.
         m = d + 1 if c else d
         return min(2 * (one_row - c * c), self.squared_radius * math.sqrt(m * (m + 3) / 2))
 

@@ -1,8 +1,9 @@
 """Counts of row norms on a fixed geometric grid, from which a private radius is chosen.
 
-The grid is public and does not depend on the data: radii 2^(j/4) from 2^−48 to 2^48. One row moves one unit of count,
-and moves every cumulative count in the same direction; that is the sensitivity `questions.radius` relies on. Where each
-row of a person counts alike, a person is counted once, by the joint length of their rows (`stats.together`).
+The grid is public and does not depend on the data: radii 2^(j/4), or finer, 2^(j/16), from 2^−48 to 2^48. One row
+moves one unit of count, and moves every cumulative count in the same direction; `questions.radius` relies on this
+sensitivity. If every row of a person has equal weight, a person is counted once, by the joint norm of their rows
+(`stats.together`).
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ from dpeigen.stats.stretch import WhitenedRows, is_near, lengths_of
 from dpeigen.stats.together import with_joint_lengths
 from dpeigen.stats.units import Together, UnitBlock
 
-__all__ = ["GRID", "NormHistogram", "NormHistograms", "told_lengths"]
+__all__ = ["FINE_GRID", "GRID", "NormHistogram", "NormHistograms", "told_lengths"]
 
-_WIDE = 24  # columns from which turning rows takes most of the time
+_WIDE = 24  # number of columns above which transforming rows takes most of the time
 GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 4, 48 * 4 + 1) / 4)
-_EDGES = np.concatenate([[-np.inf], GRID, [np.inf]])  # of cells; infinite lengths lie in none
+FINE_GRID: NDArray[np.float64] = np.exp2(np.arange(-48 * 16, 48 * 16 + 1) / 16)
+# Edges of cells; infinite norms are in none.
+_EDGES, _FINE_EDGES = (np.concatenate([[-np.inf], grid, [np.inf]]) for grid in (GRID, FINE_GRID))
 
 
 def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
-    """Lengths of rows in views along one basis, off by so little that each lies in the cell of the exact one.
+    """Norms of rows in views along one basis, so accurate that each is in the same cell as the exact norm.
 
-    Single precision tells the cell of most rows in half the time, and which rows it does not: those that lie so near
-    an edge that its error might matter. Their lengths are exact.
+    Single precision finds the cell of most rows in half the time. It also shows for which rows it cannot: those so near
+    an edge that its error might matter. Their norms are computed exactly.
     """
     first = views[0]
     if len(first.factors) < _WIDE or not is_near(first.frame) or not single_is_precise():
@@ -50,14 +53,14 @@ def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
     return found
 
 
-def _doubtful(lengths: Floats, off: float, part: float) -> NDArray[np.bool_]:
-    """Of lengths that may be off by so much and such a part of them: which may lie in another cell."""
-    away, cells = off + part * lengths, np.searchsorted(GRID, lengths)
-    return np.asarray(~((lengths - away > _EDGES[cells]) & (lengths + away < _EDGES[cells + 1])))  # NaN too
+def _doubtful(lengths: Floats, off: float, part: float, edges: Floats = _EDGES) -> NDArray[np.bool_]:
+    """Which norms may be in another cell, if their error is at most ``off`` plus the fraction ``part`` of the norm."""
+    away, cells = off + part * lengths, np.searchsorted(edges[1:-1], lengths)
+    return np.asarray(~((lengths - away > edges[cells]) & (lengths + away < edges[cells + 1])))  # NaN too
 
 
-def _told(view: RowView, block: Any) -> Floats:
-    """Lengths of framed rows; in the cell of the exact one where rows are in single precision, as above."""
+def _told(view: RowView, block: Any, edges: Floats) -> Floats:
+    """Norms of framed rows; for rows in single precision only accurate up to the cell, as above."""
     if not isinstance(view, Frame) or not is_near(view) or not isinstance(block, SingleRows) or not single_is_precise():
         return lengths_of(view, block)
     unit, d = bounded_unit(view.reach, view.n_columns), view.n_columns
@@ -67,24 +70,24 @@ def _told(view: RowView, block: Any) -> Floats:
         return bounded_norms(whole, unit)
     lengths = np.sqrt((whole * whole) @ np.ones(d, dtype=np.float32)).astype(np.float64)
     lengths /= unit
-    doubtful = _doubtful(lengths, 0.0, (d + 10) * 2.0**-24)  # of d squares, each rounded, in whatever order
+    doubtful = _doubtful(lengths, 0.0, (d + 10) * 2.0**-24, edges)  # error of d squares, each rounded, in any order
     if doubtful.any():
         lengths[doubtful] = bounded_norms(whole[doubtful].astype(np.float64), unit)
     return lengths
 
 
 class NormHistogram(Statistic):
-    """How many framed rows have their norm in each cell (GRID[j−1], GRID[j]]; the last cell is open above."""
+    """How many framed rows have their norm in each cell (grid[j−1], grid[j]]; the last cell is open above."""
 
     takes_capped = True
 
-    def __init__(self, frame: RowView) -> None:
-        self.frame = frame
+    def __init__(self, frame: RowView, *, fine: bool = False) -> None:
+        self.frame, self._fine, self._grid = frame, fine, FINE_GRID if fine else GRID
         self.count = 0  # terms: rows, or people as far as they count
-        self.counts: NDArray[np.int64] = np.zeros(len(GRID) + 1, dtype=np.int64)
+        self.counts: NDArray[np.int64] = np.zeros(len(self._grid) + 1, dtype=np.int64)
 
     def fresh(self) -> NormHistogram:
-        return NormHistogram(self.frame)
+        return NormHistogram(self.frame, fine=self._fine)
 
     @property
     def joint_views(self) -> tuple[RowView, ...]:
@@ -96,23 +99,23 @@ class NormHistogram(Statistic):
             return self.tally_people(block, block.together[0])
         size = chunk_rows(self.frame.n_columns)
         for start in range(0, len(block), size):
-            self.tally(_told(self.frame, block[start : start + size]))
+            self.tally(_told(self.frame, block[start : start + size], _FINE_EDGES if self._fine else _EDGES))
         return self
 
     def tally(self, lengths: Floats) -> None:
-        """Take in framed rows of these lengths."""
+        """Add framed rows of these norms."""
         self._count(lengths)
         self.count += len(lengths)
 
     def tally_people(self, block: UnitBlock, together: Together) -> NormHistogram:
-        """Take in people, once each."""
+        """Add people, once each."""
         self._count(together.lengths[together.firsts])
         self.count += block.people
         return self
 
     def _count(self, lengths: Floats) -> None:
-        cells = np.searchsorted(GRID, lengths, side="left")
-        self.counts += np.bincount(cells, minlength=len(GRID) + 1)
+        cells = np.searchsorted(self._grid, lengths, side="left")
+        self.counts += np.bincount(cells, minlength=len(self._grid) + 1)
 
     def merge(self, other: NormHistogram) -> NormHistogram:
         self.counts += other.counts
@@ -121,7 +124,7 @@ class NormHistogram(Statistic):
 
     @property
     def people(self) -> int:
-        """Whose lengths were counted: rows, or people."""
+        """The number of rows, or people, whose norms were counted."""
         return int(self.counts.sum())
 
     @property
@@ -131,7 +134,7 @@ class NormHistogram(Statistic):
 
 
 class NormHistograms(Statistic):
-    """Those of several views along one released basis, from one pass."""
+    """The histograms of several views along one released basis, from one pass."""
 
     takes_capped = True
 

@@ -1,15 +1,17 @@
-"""Second moments on a coarse lattice, exactly, in single precision: for rough looks whose noise hides the difference.
+"""Exact second moments on a coarse lattice, in single precision: for rough measurements whose noise hides the rounding.
 
-Rows are lattice rows (`stats.lattice`) whose entries are multiples of 2^12: z = 2^12·y, y an integer vector with
-‖y‖ ≤ 2^8, checked on the integers for every row. So sensitivities are those of `stats.moments`, word for word. What is
-gained is that all sums are exact in single precision, in a third of the time: of 2^8 rows no sum of products of entries
-of y, in whatever order, exceeds 2^24.
+Rows are lattice rows (`stats.lattice`) whose entries are multiples of 2^12: z = 2^12·y, with y an integer vector of
+‖y‖ ≤ 2^8, checked on the integers for every row. So the sensitivities are exactly those of `stats.moments`. The benefit
+is that all sums are exact in single precision, in a third of the time: over 2^8 rows no sum of products of entries of
+y, in any order, exceeds 2^24. Over more rows none does if no column has a larger sum of squares (Cauchy-Schwarz), which
+is checked for a few thousand rows at a time.
 
-A turned row is exact in the same way. Framed rows x are rounded to integers of about 10 bits, and so are the directions
-of the turn; sums of their products stay below 2^24. The factors of the turn are one multiplication for each entry. So
-y depends on its row alone. That directions were rounded is undone after noise was added (`RoughMap.undone`).
+A transformed row is exact in the same way. Framed rows x are rounded to integers of about 10 bits, and so are the
+directions of the map; sums of their products stay below 2^24. The factors of the map are one multiplication for each
+entry. So y depends on its row alone. The rounding of the directions is undone after noise was added
+(`RoughMap.undone`).
 
-Whether rounding is small beside the noise is a matter of public numbers (`RoughMap.error`).
+Whether the rounding is small compared with the noise is decided by public numbers (`RoughMap.error`).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from dpeigen._types import Floats
 from dpeigen.stats.frame import Frame, RowView
 from dpeigen.stats.lattice import LEVELS, Lattice
 from dpeigen.stats.moments import SecondMoment
-from dpeigen.stats.products import exact_in_single
+from dpeigen.stats.products import exact_in_single, single_is_exact
 from dpeigen.stats.sparse_rows import SparseRows
 from dpeigen.stats.stretch import WhitenedRows, is_near
 from dpeigen.stats.tiles import Tiles
@@ -35,25 +37,26 @@ from dpeigen.stats.units import UnitBlock
 __all__ = ["RoughMap", "RoughSum", "Singles", "rough_map"]
 
 Singles = NDArray[np.float32]
-_COARSE = 2**12  # grid steps that entries are multiples of
+_COARSE = 2**12  # entries are multiples of this many grid steps
 _LEVELS = LEVELS // _COARSE
 _EXACT = 2.0**24  # sums of integers up to this are exact in single precision
-_ROWS = int(_EXACT) // _LEVELS**2  # sums of products of entries of so many rows are
-_CHUNK = 5 * _ROWS  # rows that are worked on at a time
-_MOST = 2**20  # rows whose sums are moved to long integers at once
-_MOST_COLUMNS = 1024  # of more, sums would leave single precision
-_SKEW = 0.1  # that rounded directions may have, in the units of turned rows
+_ROWS = int(_EXACT) // _LEVELS**2  # sums of products of entries of this many rows are exact
+_CHUNK = 10 * _ROWS  # rows that are processed at a time
+_SURELY = 0.999 * _EXACT  # limit for sums of squares of this many rows, as computed in single precision in any order
+_MOST = 2**20  # rows whose sums are added to long integers at once
+_MOST_COLUMNS = 1024  # with more, sums would not be exact in single precision
+_SKEW = 0.1  # largest skew of rounded directions, in the units of transformed rows
 
 
 @dataclass(frozen=True, eq=False)
 class RoughMap:
-    """y = factors · (integers · z), z framed rows in steps of 1/``unit``; or y = z where there is no turn."""
+    """y = factors · (integers · z), with z framed rows in steps of 1/``unit``; or y = z without a map."""
 
     frame: Frame
     unit: float
     integers: Singles | None  # columns × directions
     factors: Singles | None
-    undo: Floats  # what makes the moment of the rows that were asked for of that of y
+    undo: Floats  # maps the moment of y to that of the rows asked for
     error: float  # the variance of what rounding adds to an entry, in framed units
 
     def undone(self, total: Floats) -> Floats:
@@ -65,7 +68,7 @@ class RoughMap:
         return undo @ total @ undo.T
 
     def rows(self, block: Any) -> Singles:
-        """Integers y, of any length, a new array."""
+        """Integers y, of any norm, a new array."""
         whole: Singles = self.frame.integer_image(block, self.unit).astype(np.float32, copy=False)
         if self.integers is None or self.factors is None:
             return whole
@@ -79,7 +82,7 @@ class RoughMap:
 
 
 def rough_map(view: RowView, step: float) -> RoughMap | None:
-    """The map of a view with this grid step to rows on the coarse lattice; None where it cannot be had."""
+    """The map of a view with this grid step to rows on the coarse lattice; None if there is none."""
     frame = view.frame if isinstance(view, WhitenedRows) else view
     if not isinstance(frame, Frame) or not is_near(frame) or frame.pairs or not frame.reach > 0:
         return None
@@ -108,7 +111,7 @@ def _single(numbers: Floats) -> Singles:
 
 
 class RoughSum(SecondMoment):
-    """Σzzᵀ and Σz over rows on the coarse lattice; rows of people, and sparse ones, on the fine lattice."""
+    """Σzzᵀ and Σz over rows on the coarse lattice; for rows of people and sparse rows, on the fine lattice."""
 
     def __init__(self, lattice: Lattice, center_weight: int = 0, used: RoughMap | None = None) -> None:
         super().__init__(lattice, center_weight)
@@ -132,9 +135,13 @@ class RoughSum(SecondMoment):
         d = self.lattice.n_columns
         gram, total = np.zeros((d, d)), np.zeros(d)
         for start in range(0, len(block), _CHUNK):
-            rows = self._shortened(self._map.rows(block[start : start + _CHUNK]))
-            for first in range(0, len(rows), _ROWS):
-                part = rows[first : first + _ROWS]
+            rows = self._map.rows(block[start : start + _CHUNK])
+            squares = rows * rows
+            # No entry grows when rows are shortened. Sums of products of columns are at most those of their squares.
+            few = single_is_exact() and (np.ones(len(rows), dtype=np.float32) @ squares).max(initial=0.0) <= _SURELY
+            rows, size = self._shortened(rows, squares), _CHUNK if few else _ROWS
+            for first in range(0, len(rows), size):
+                part = rows[first : first + size]
                 gram += exact_in_single(part.T, part)
             total += exact_in_single(np.ones(len(rows), dtype=np.float32), rows)
         self._gram.add(gram.astype(np.int64) * _COARSE**2)  # below 2^60
@@ -143,27 +150,25 @@ class RoughSum(SecondMoment):
         self.count += len(block)
         self._seen += len(block)
 
-    def _shortened(self, rows: Singles) -> Singles:
-        """Integer rows no longer than `_LEVELS`, in place."""
-        squares = _squares(rows)
-        outside = ~(squares <= _LEVELS**2)
-        if not outside.any():
+    def _shortened(self, rows: Singles, entries: Singles | None = None) -> Singles:
+        """Integer rows of norm at most `_LEVELS`, in place; ``entries``: their squared entries, if they are known."""
+        squares = _sums(rows * rows if entries is None else entries)
+        outside = np.flatnonzero(~(squares <= _LEVELS**2))
+        if not len(outside):
             return rows
         inner = _LEVELS - math.sqrt(rows.shape[1]) / 2 - 1
-        lengths = np.sqrt(squares.astype(np.float64))
-        far = np.flatnonzero(squares >= _EXACT)  # their sums of squares are not exact in single precision
+        long, lengths = rows[outside], np.sqrt(squares[outside].astype(np.float64))
+        far = np.flatnonzero(squares[outside] >= _EXACT)  # their sums of squares are not exact in single precision
         if len(far):
-            long = rows[far].astype(np.float64)
-            lengths[far] = np.sqrt(np.einsum("ij,ij->i", long, long))
-        factors = np.where(outside, inner / np.maximum(lengths, 1.0), 1.0).astype(np.float32)
-        rows *= factors[:, None]
-        np.rint(rows, out=rows)
-        outside = ~(_squares(rows) <= _LEVELS**2)  # none is; the proof rests on this check
-        if outside.any():
-            rows[outside] = 0.0
+            further = long[far].astype(np.float64)
+            lengths[far] = np.sqrt(np.einsum("ij,ij->i", further, further))
+        long *= (inner / np.maximum(lengths, 1.0)).astype(np.float32)[:, None]
+        np.rint(long, out=long)
+        long[~(_sums(long * long) <= _LEVELS**2)] = 0.0  # none is longer; the proof rests on this check
+        rows[outside] = long
         return rows
 
 
-def _squares(rows: Singles) -> Singles:
-    """Sums of squares of integers, exact below 2^24; others are no less than that."""
-    return exact_in_single(rows * rows, np.ones(rows.shape[1], dtype=np.float32))
+def _sums(squares: Singles) -> Singles:
+    """Sums of squares of integers, row by row, exact below 2^24; other results are at least 2^24."""
+    return exact_in_single(squares, np.ones(squares.shape[1], dtype=np.float32))
