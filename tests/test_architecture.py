@@ -28,7 +28,7 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"clipped", "columns", "errors", "exchange", "intervals", "noise_floor", "notebook"}
+    {"clipped", "columns", "computed", "errors", "exchange", "intervals", "noise_floor", "notebook"}
     | {"regression", "release", "ridge", "score_map"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},

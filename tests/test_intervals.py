@@ -27,7 +27,7 @@ METHODS = {
     "spatial-sign": {"random_state": 2},
     "refined": {},
     "kendall": {},
-    "eigenvector-sampling": {"bound": 12.0},
+    "eigenvector-sampling": {"bound": 12.0, "epsilon": 3.0},
 }
 
 

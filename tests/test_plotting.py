@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -103,12 +104,55 @@ def test_scree_shows_the_released_variances(fitted):
     low, high = release.intervals().eigenvalues
     whiskers = axes.collections[0].get_segments()
     np.testing.assert_allclose([[s[0][1], s[1][1]] for s in whiskers[:5]], np.column_stack([low, high]), rtol=1e-9)
-    (floor,) = [line for line in axes.lines if line.get_label().startswith("noise floor")]
-    assert floor.get_ydata()[0] == release.noise_floor.value
     (right,) = axes.child_axes
     axes.figure.canvas.draw()
     share = right.get_ylim()[1] / axes.get_ylim()[1]
     assert share == pytest.approx(100 / np.trace(release.covariance), rel=1e-6)
+
+
+def drawn_floors(axes):
+    """The height of every short line, and of every circle."""
+    (lines,) = [found for found in axes.collections if str(found.get_label()).startswith("noise floor")]
+    (circles,) = [found for found in axes.lines if str(found.get_label()).startswith("as measured")]
+    return np.array([line[0][1] for line in lines.get_segments()]), np.array(circles.get_ydata(), dtype=float)
+
+
+@pytest.mark.parametrize("scale", [None, "private"])
+@pytest.mark.parametrize("epsilon", [0.8, 20.0])
+def test_a_circle_lies_above_its_line_exactly_if_the_bar_is_drawn_as_a_result(epsilon, scale):
+    """Released components and the axes after them follow one rule, whatever was shrunk."""
+    rows = np.random.default_rng(5).normal(size=(3000, 6)) * [2.5, 1.6, 1.2, 1, 1, 0.8]
+    release = PrivatePCA(2, epsilon=epsilon, delta=1e-6, scale=scale, random_state=3).fit(rows).release_
+    axes = ScreeDisplay.from_release(release).ax_
+    axes.figure.canvas.draw()
+    floors, measured = drawn_floors(axes)
+    empty = [bar.get_facecolor()[3] == 0 for bar in axes.patches[:6]]
+    assert len(measured) == 6
+    assert [not value > floor for value, floor in zip(measured, floors, strict=False)] == empty[: len(floors)]
+    assert len(floors) == 6 or not any(empty)  # only the last of all has no floor, where all others are clear
+    np.testing.assert_allclose(measured[:2], release.measured_variances)
+    assert (np.append(measured, floors) <= axes.get_ylim()[1]).all()
+    assert any("the circle lies above the line" in text for text in texts(axes))
+
+
+def test_a_scree_plot_has_no_axes_of_unknown_columns():
+    """Seven columns of which one is constant have six principal axes that were measured."""
+    rows = np.random.default_rng(5).normal(size=(3000, 7)) * [2.5, 1.6, 1.2, 1, 1, 0.8, 0]
+    release = PrivatePCA(2, epsilon=4.0, delta=1e-6, scale="private", random_state=3).fit(rows).release_
+    assert release.unknown_columns
+    axes = ScreeDisplay.from_release(release).ax_
+    assert len([bar for bar in axes.patches if bar.get_x() > 0]) == 6
+    assert np.isfinite(list(axes.collections[0].get_segments())).all()
+
+
+def test_a_release_that_holds_no_moment_has_one_dashed_floor(source):
+    """As files of older versions."""
+    gaussian = PrivatePCA(2, method="gaussian", bound=12.0, epsilon=2.0, delta=1e-6).fit(source)
+    release = replace(gaussian.release_, measured=None)
+    axes = ScreeDisplay.from_release(release).ax_
+    (floor,) = [line for line in axes.lines if line.get_label().startswith("noise floor")]
+    assert floor.get_ydata()[0] == release.noise_floor.value
+    assert not any(str(line.get_label()).startswith("as measured") for line in axes.lines)
 
 
 def test_a_scree_plot_has_no_bars_for_what_was_never_measured(source):

@@ -14,12 +14,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 _tables = pytest.importorskip("_tables", reason="benchmarks/ comes with the source checkout")
 pandas = pytest.importorskip("pandas")
+from _oracle import Oracle, noise_of  # noqa: E402
 from _table_errors import (  # noqa: E402
     captured,
     correlation_error,
     explained_error,
+    frobenius_error,
     mahalanobis_error,
     variance_error,
+    with_variances,
 )
 
 START = np.random.default_rng(0)
@@ -149,3 +152,39 @@ def test_a_released_column_without_variance_correlates_with_none() -> None:
     only = R.copy()
     only[0, 1:] = only[1:, 0] = 0
     assert correlation_error(flat, R) == pytest.approx(correlation_error(only, R))
+
+
+def test_exact_variances_leave_correlations_as_they_are() -> None:
+    units = np.array([0.5, 1, 2, 3, 0.1])
+    assert frobenius_error(with_variances(C * np.outer(units, units), C), C) < 1e-9
+    unknown = C.copy()
+    unknown[0], unknown[:, 0] = 0.0, 0.0
+    found = with_variances(unknown, C)
+    assert found is not None
+    np.testing.assert_allclose(np.diag(found), np.diag(C))
+    assert np.all(found[0, 1:] == 0)
+    assert with_variances(None, C) is None
+
+
+def one_long_row() -> Oracle:
+    """Two correlated columns, whose variance lies in one row by half, and four others."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(2_000, 6)) * [1, 1, 1.3, 1.2, 1, 1]
+    rows[:, 1] = 0.6 * rows[:, 0] + 0.8 * rows[:, 1]
+    rows[0, :2] = 45.0
+    rows = (rows - rows.mean(axis=0)) / [*rows[:, :2].std(axis=0), 1, 1, 1, 1]
+    return Oracle(rows, np.cov(rows.T, bias=True))
+
+
+def test_hindsight_knows_that_one_row_makes_the_variance_of_two_columns() -> None:
+    oracle = one_long_row()
+    assert oracle.by_powers(40.0)[0] > oracle.by_powers(40.0, (0.0,))[0] + 0.005
+    assert oracle.by_powers(1e6)[0] == pytest.approx(1, abs=1e-6)
+    clipped = oracle.without_noise(exact=False)
+    assert clipped < 0.97 < oracle.by_powers(40.0)[0]  # twin: clipping that row alone, without any noise
+
+
+def test_noise_in_hindsight_is_that_of_matrix_laplace() -> None:
+    """Its mean square is known; of 4,000 draws six standard errors are below 10%."""
+    found = noise_of(4, 2.0, 4_000, 0)
+    assert np.mean(found[:, 0, 1] ** 2) == pytest.approx(2 * 5 / 2.0**2, rel=0.1)

@@ -1,14 +1,14 @@
-"""How far what a release was made of may be off: draws of the error of its covariance and of its mean.
+"""The error of the covariance and the mean of a release: random draws from the distribution of each.
 
-Post-processing: a function of the release, so it costs nothing, and the same every time for the same release.
+Post-processing: a function of the release, so it costs nothing and gives the same draws for the same release.
 
-- The law of the *noise* is known exactly and is drawn anew.
-- *Clipping*: what it took away under elliptical rows with the tails that the paid radius makes likely
-  (`stats.clipping`), and a doubt about that, since rows need not be elliptical.
-- *Sampling error* is that of elliptical rows with these tails, and of principal components that each have a kurtosis
-  of their own beside, since no release shows it.
-- *Missing cells*: entries of rows with holes are divided by the released shares of rows that have both cells, whose
-  noise is drawn too.
+- *Noise*: its distribution is known exactly and is drawn anew.
+- *Clipping*: its effect is estimated for elliptical rows with tails that agree with the paid radius (`stats.clipping`).
+  An uncertainty is added, since rows need not be elliptical.
+- *Sampling error*: that of elliptical rows with these tails, and in addition of principal components that each have
+  their own kurtosis, since no release shows it.
+- *Missing cells*: entries are divided by the released shares of rows that have both cells. The noise on these shares
+  is drawn too.
 """
 
 from __future__ import annotations
@@ -22,59 +22,68 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.methods.auto import stands_in
+from dpeigen.methods.signs.kendall import Kendall
+from dpeigen.methods.standardised import PREFIX
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
-from dpeigen.stats.intervals import Spectrum, gaussian_errors, sampling_errors
+from dpeigen.stats.intervals import gaussian_errors, sampling_errors
 from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
+from dpeigen.stats.sign_errors import inflation, model_errors
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
     from dpeigen.release import Release
     from dpeigen.stats.measured import Measured
 
-__all__ = ["CLEAR", "DECOMPOSED", "DRAWS", "Errors", "errors_of", "generator_of", "is_correlated", "most_draws"]
+__all__ = [
+    "DRAWS",
+    "Errors",
+    "errors_of",
+    "generator_of",
+    "is_correlated",
+    "most_draws",
+    "relative_to_paid_units",
+]
 
-DRAWS = 400  # of errors; a fraction of them for what takes a decomposition each
-DECOMPOSED = 160
-_MANY, _FEWEST = 60, 64  # columns from which on fewer draws are made, and so many at least
-CLEAR = 0.98  # level of the tests that tell a component from noise
-_DOUBT = 0.4  # of what is added for clipping, in each direction
-_DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row takes from both sides of a regression
-_DOUBT_OF_MEAN = 1.0  # of how much clipping shortens rows, which moves the mean of skewed rows
-_INFLATED = 1.25  # noise of signs, whose model has a flat rest
-_DOUBT_OF_SIGNS = 0.1  # of a covariance: no rows are quite elliptical
-_DOUBT_ABOUT_ZERO = 0.2  # the same where no centre was subtracted: then they are less so
-_DOUBT_OF_REST = 0.6  # of the level of what signs cannot tell from noise
-_DOUBT_OF_NOISE = 2.5  # of the noise on it, at most
-_DOUBT_OF_CENTER = 0.08  # deviations of a column: a centre from clipped rows that no moment corrects
-_LEAST_DOUBT = 0.25  # of that, where the paid radius shows that rows have no long tails
-_FULL = 0.8  # of the squared radius: rows with a larger mean square were nearly all clipped, and their size is unknown
-_TOLD = 3.0  # deviations of its error that a variance has to be larger than
+DRAWS = 400  # of errors
+_MANY, _FEWEST = 60, 64  # columns above which fewer draws are made, and the least number of draws
+_DOUBT = 0.4  # uncertainty of the correction for clipping, relative to it, in each direction
+_DOUBT_ON_PURPOSE = 0.2  # the same if more rows were clipped on purpose: a larger paid radius bounds most of them
+_DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row reduces both sides of a regression
+_DOUBT_OF_MEAN = 1.0  # relative to how much clipping shortens rows, which shifts the mean of skewed rows
+_DOUBT_OF_MEAN_ON_PURPOSE = 0.7  # the same if more rows were clipped on purpose, most of which are not long
+# In deviations of a column: a centre from clipped rows that no moment corrects; the second number is for signs.
+_DOUBT_OF_CENTER, _DOUBT_OF_SIGN_CENTER = 0.08, 0.06
+_LEAST_DOUBT = 0.25  # of that, if the paid radius shows that rows have no long tails
+_FULL = 0.8  # of the squared radius: with a larger mean square nearly all rows were clipped, and their size is unknown
+_NEARLY = 0.92  # the same if a larger radius was paid for, which few rows exceed: it shows how long they are
+_TOLD = 3.0  # deviations of its error that a variance must exceed
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """The covariance in the data's own units as it was measured, draws of its error, and of the error of the mean."""
+    """The measured covariance in the data's own units, draws of its error, and draws of the error of the mean."""
 
     seen: Floats  # d × d, symmetric, not always positive
-    covariance: Floats  # the same, made positive
+    covariance: Floats  # the same, made positive semidefinite
     draws: Floats  # draws × d × d
     mean: Floats | None  # draws × d
-    known: NDArray[np.bool_]  # columns of which anything is known
-    sized: bool = True  # whether the size of rows is known: not where nearly all of them were clipped
+    known: NDArray[np.bool_]  # columns about which anything is known
+    sized: bool = True  # whether the size of rows is known: not if nearly all of them were clipped
 
     @property
     def told(self) -> NDArray[np.bool_]:
-        """Columns whose variance can be told from noise: only those have correlations."""
+        """Columns whose variance can be distinguished from noise: only these have correlations."""
         errors = np.einsum("mii->mi", self.draws)
-        above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # below: what clipping took, which hides nothing
+        above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # those below come from clipping, which hides none
         spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
 
     def correlation(self) -> tuple[Floats, Floats]:
-        """The correlation matrix as it was measured, and draws of its error, to first order."""
+        """The measured correlation matrix, and draws of its error, to first order."""
         deviations = np.sqrt(np.diag(self.covariance))
         inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
         area = np.outer(inverse, inverse)
@@ -90,7 +99,7 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class _Noisy:
-    """A moment about the mean, draws of the noise on it, the mean, and draws of the noise on that."""
+    """A moment about the mean, draws of its noise, the mean, and draws of the noise on the mean."""
 
     second: Floats
     noise: Floats
@@ -101,30 +110,34 @@ class _Noisy:
 def errors_of(
     release: Release, measured: Measured, of: str, draws: int = DRAWS, *, tails: float = 1.0, standard: bool = False
 ) -> Errors:
-    """Draws of the error of what was measured; ``of`` is "population" or "table".
+    """Draws of the error of the measured quantities; ``of`` is "population" or "table".
 
-    ``tails`` is how much of the kurtosis enters sampling error: all of it for moments. Coefficients of a regression
-    whose residuals do not depend on the features have the error of normal rows, whatever their tails. ``standard``: the
-    components that have a kurtosis of their own are those of columns divided by their deviations, so that errors do not
-    depend on units of measure; and what single columns lost by clipping is left out, since shortening a whole row takes
-    from both sides of a linear relation.
+    ``tails``: the fraction of the kurtosis that enters sampling error; 1 for moments. Coefficients of a regression
+    whose residuals do not depend on the features have the same error as for normal rows, whatever the tails.
+    ``standard``: the components with their own kurtosis are those of columns divided by their deviations, so that
+    errors do not depend on units. What single columns lost by clipping is then left out, since shortening a whole row
+    reduces both sides of a linear relation.
     """
     rng, draws = generator_of(measured), min(draws, most_draws(len(measured.back)))
     found = _noise(measured, release, draws, rng)
-    # Eigenvalues of what was seen are too far apart, but their sum is right.
+    # Noise spreads the measured eigenvalues too far apart, but their sum is unbiased.
     values, vectors = np.linalg.eigh(found.second)
     signs, area = measured.kind == "signs", measured.radius**2
     total = max(float(values.sum()), 1e-6 * area / len(values))
-    sized = signs or measured.outside is None or total < _FULL * area
+    sized = signs or measured.outside is None or _is_sized(measured, total)
     values = project_eigenvalues(values, trace=total if signs else min(total, area))
     cut = whole_rows(len(values), draws) if signs else _clipped(measured, values, draws, rng)
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
-    noise = gain @ found.noise @ gain * (_INFLATED if signs else 1.0)
-    of_signs = (_DOUBT_OF_SIGNS if release.facts.get("center") else _DOUBT_ABOUT_ZERO) if signs else None
-    doubt = _doubt(vectors, values * cut.gains, cut, of_signs, draws, rng)
-    doubt = doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
-    noise = noise + doubt + (_doubt_of_rest(found.second, noise, rng) if signs else 0.0)
+    noise = gain @ found.noise @ gain
+    if signs:
+        ground = _ground(release)
+        noise = noise * inflation(ground, alone=has_relative_variances(release))
+        noise = noise + measured.common * rng.normal(size=(draws, 1, 1)) * found.second
+        noise = noise + model_errors(found.second, values, vectors, noise, ground, rng)
+    else:
+        doubt = _doubt(vectors, values * cut.gains, cut, draws, rng)
+        noise = noise + doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
     back = measured.back
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
@@ -141,17 +154,26 @@ def errors_of(
         if mean is not None and moved is not None:
             present = 1.0 if measured.present is None else np.diag(measured.present)
             mean = mean - moved * _sides(release, rng, draws) / present
-    return Errors(errors.seen, errors.covariance, errors.draws + sampled, mean, errors.known, sized)
+    drawn = errors.draws + sampled
+    if signs and has_relative_variances(release):  # their sum is 1 by definition
+        drawn = drawn - errors.seen * (np.einsum("mii->m", drawn) / np.trace(errors.seen))[:, None, None]
+    return Errors(errors.seen, errors.covariance, drawn, mean, errors.known, sized)
+
+
+def _is_sized(measured: Measured, total: float) -> bool:
+    """Whether not all rows with this mean square were clipped; few rows exceed a paid radius."""
+    area, furthest = measured.radius**2, max(measured.radius, measured.outside_radius or 0.0) ** 2
+    return total < _FULL * area or (total < _NEARLY * area and total < _FULL * furthest)
 
 
 def _lost(
     measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
 ) -> tuple[Lost | None, Floats | None]:
-    """What clipping took from single columns, as far as anything shows it; and from their means in all."""
+    """What clipping took from single columns, as far as the release shows it; and the total taken from their means."""
     if measured.outside is None or measured.kind == "signs":
         return None, None
     tails, second = measured.tails, (vectors * values) @ vectors.T
-    if measured.present is not None:  # rows with holes are shorter, so that others seem long
+    if measured.present is not None:  # rows with missing cells are shorter, so others seem long
         cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
     if tails is None:
         return None, far_rows(measured.back, second, measured.radius, cut, None, rng)[0].mean
@@ -162,7 +184,7 @@ def _lost(
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:
-    """To which side of each column the tail lies: known for shares, which are near 0 or near 1."""
+    """On which side of each column the tail is: known for shares of rows, which are near 0 or near 1."""
     sides = np.where(rng.random(size=(draws, release.n_features)) < 0.5, -1.0, 1.0)
     if release.mean is None:
         return sides
@@ -171,7 +193,7 @@ def _sides(release: Release, rng: Generator, draws: int) -> Floats:
 
 
 def most_draws(d: int) -> int:
-    """Of errors of d × d matrices: as many as take seconds and fit in memory. Large matrices need fewer."""
+    """The number of draws of d × d errors that takes seconds and fits in memory: fewer for large matrices."""
     return max(_FEWEST, int(DRAWS * min(1.0, (_MANY / max(d, 1)) ** 2)))
 
 
@@ -186,7 +208,7 @@ def _sampled(
     rng: Generator,
     standard: bool,
 ) -> Floats:
-    """Draws of the sampling error, in the data's own units; 0 where there is none."""
+    """Draws of the sampling error, in the data's own units; 0 if there is none."""
     factor = _sampling_factor(measured, of, pairs=release.facts.get("center") == "pairs")
     if not np.any(factor):
         return np.zeros_like(errors.seen)
@@ -199,7 +221,7 @@ def _sampled(
 
 
 def _tailed(covariance: Floats, kurtosis: Floats, measured: Measured, rng: Generator, draws: int) -> Floats:
-    """Further sampling error of columns with long tails: of their variances, and of what depends on them."""
+    """Additional sampling error of columns with long tails: of their variances, and of entries that depend on them."""
     sizes = rng.normal(size=(draws, len(covariance))) * np.sqrt(kurtosis / measured.terms)
     variances = np.diag(covariance)
     along = np.divide(covariance, variances, out=np.zeros_like(covariance), where=variances > 0)  # column j: Ce_j/C_jj
@@ -207,16 +229,16 @@ def _tailed(covariance: Floats, kurtosis: Floats, measured: Measured, rng: Gener
 
 
 def _sampling_factor(measured: Measured, of: str, *, pairs: bool = False) -> Floats:
-    """Of the variance of sampling error, entry by entry, relative to that of complete rows."""
+    """The variance of sampling error, entry by entry, relative to that of complete rows."""
     present = np.ones_like(measured.back[:1, :1]) if measured.present is None else measured.present
     if of == "population":
         return np.asarray(1 / present)
-    # These rows as they would be without holes; pairs of the same rows vary half as much as pairs of others.
+    # The table as it would be without missing cells; pairs of the same rows vary half as much as pairs of others.
     return np.asarray(1 / present - (0.5 if pairs else 1.0))
 
 
 def _without_holes(errors: Errors, measured: Measured, mean: Floats | None, draws: int, rng: Generator) -> Errors:
-    """Moments of rows with 0 for missing cells, divided by the shares of rows that have both (`methods.holes`)."""
+    """Moments with 0 for missing cells, divided by the shares of rows that have both cells (`methods.holes`)."""
     both, deviations = measured.present, measured.present_deviations
     if both is None or deviations is None:
         raise AssertionError("shares come with their deviations")
@@ -230,7 +252,7 @@ def _without_holes(errors: Errors, measured: Measured, mean: Floats | None, draw
 
 
 def _positive(matrix: Floats) -> Floats:
-    """The nearest covariance, with columns in units in which variances are 1."""
+    """The nearest covariance matrix, in units in which variances are 1."""
     deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     safe = np.where(deviations > 0, deviations, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(safe, safe) * np.outer(deviations > 0, deviations > 0))
@@ -238,30 +260,43 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def is_correlated(release: Release) -> bool:
-    """Whether columns were divided by released deviations: then variances are 1 by definition."""
+    """Whether columns were divided by released deviations, so that variances are 1 by definition."""
     own = np.diag(release.covariance)
     return release.scale is not None and bool(np.allclose(own[own > 0], 1.0, rtol=1e-9))
 
 
+def has_relative_variances(release: Release) -> bool:
+    """Whether variances are only known up to a common factor."""
+    return (release.facts.get("details") or {}).get("variances") == "relative"
+
+
+def relative_to_paid_units(release: Release) -> bool:
+    """Whether directions are those of columns in rough paid units, with variances up to a common factor.
+
+    They approximate the components of the correlation matrix; the signs show how far off the units are.
+    """
+    paid = any(spend.purpose.startswith(PREFIX) for spend in release.guarantee.split)
+    return paid and has_relative_variances(release)
+
+
 def _units_of_components(release: Release, covariance: Floats) -> Floats:
-    """What columns are divided by before components are taken."""
+    """The units by which columns are divided before components are computed."""
     if release.scale is None:
         return np.ones(len(covariance))
     return _deviations(covariance) if is_correlated(release) else np.where(release.scale > 0, release.scale, 1.0)
 
 
 def _deviations(covariance: Floats) -> Floats:
-    """Of the columns; 1 for those without any."""
+    """The deviations of the columns; 1 for columns without variance."""
     deviations = np.sqrt(np.diag(covariance))
     return np.where(deviations > 0, deviations, 1.0)
 
 
-def _doubt(
-    vectors: Floats, levels: Floats, cut: Clipping, of_signs: float | None, draws: int, rng: Generator
-) -> Floats:
-    """Errors of what was added for clipping, or of a covariance that was made of signs, which rest on a model."""
+def _doubt(vectors: Floats, levels: Floats, cut: Clipping, draws: int, rng: Generator) -> Floats:
+    """Errors of the correction for clipping, which rests on a model."""
     roots = np.sqrt(np.maximum(levels, 0.0))
-    lost = _DOUBT * np.maximum(1 - 1 / cut.gains, 0.0) if of_signs is None else np.full(len(levels), of_signs)
+    part = _DOUBT_ON_PURPOSE if cut.on_purpose else _DOUBT
+    lost = part * np.maximum(1 - 1 / cut.gains, 0.0)
     scale = roots * np.sqrt(lost)
     errors = gaussian_errors(len(levels), draws, 1.0, rng) * np.outer(scale, scale)
     index = np.arange(len(levels))
@@ -269,14 +304,14 @@ def _doubt(
     return np.asarray(vectors @ errors @ vectors.T)
 
 
-def _doubt_of_rest(second: Floats, noise: Floats, rng: Generator) -> Floats:
-    """Errors of the variances along directions that signs cannot tell from noise: the model takes them to be equal."""
-    spectrum, draws = Spectrum.of(second, noise[:DECOMPOSED]), len(noise)
-    told = min(spectrum.resolved(CLEAR, len(second)), len(second) - 1)
-    level = max(float(np.abs(spectrum.values[told:]).mean()), 0.0)
-    rest, own = spectrum.vectors[:, told:], float(spectrum.errors[:, told:, told:].std())
-    errors = gaussian_errors(rest.shape[1], draws, min(_DOUBT_OF_REST * level, _DOUBT_OF_NOISE * own), rng)
-    return np.asarray(rest @ errors @ rest.T)
+def _ground(release: Release) -> str:
+    """What is known about the rows whose signs were used (`stats.sign_errors`)."""
+    if stands_in(release.choice):
+        return "any"
+    center = release.facts.get("center")
+    if center == "pairs" or release.facts.get("method") == Kendall.name:
+        return "pairs"
+    return "zero" if center == "public" and release.mean is not None and not release.mean.any() else "rows"
 
 
 def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> Clipping:
@@ -287,7 +322,7 @@ def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> 
 
 
 def generator_of(measured: Measured) -> Generator:
-    """The same for the same release."""
+    """A generator that is the same for the same release."""
     digest = hashlib.sha256(measured.moment.tobytes() + measured.back.tobytes()).digest()
     return made_up_generator(*np.frombuffer(digest[:16], dtype=np.uint32).tolist())
 
@@ -304,7 +339,7 @@ def _noise(measured: Measured, release: Release, draws: int, rng: Generator) -> 
     second = (whole[1:, 1:] + whole[1:, 1:].T) / 2 - np.outer(mean, mean)
     cross = shift[:, :, None] * mean
     noise = drawn[:, 1:, 1:] - cross - np.swapaxes(cross, 1, 2) + shift[:, :, None] * shift[:, None, :]
-    if release.guarantee.relation is Relation.ADD_REMOVE:  # the number of rows is measured by the constant
+    if release.guarantee.relation is Relation.ADD_REMOVE:  # the number of rows is measured by the constant entry
         noise -= second * (drawn[:, 0, 0] / weight**2)[:, None, None]
     return _Noisy(second, noise, mean, shift)
 
@@ -317,16 +352,18 @@ def _mean_errors(
         return None
     if shift is None:
         errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
-        doubt = _DOUBT_OF_CENTER * (1.0 if measured.kind == "signs" else max(cut.heavy, _LEAST_DOUBT))
+        signs, heavy = measured.kind == "signs", max(cut.heavy, _LEAST_DOUBT)
+        doubt = _DOUBT_OF_SIGN_CENTER if signs else _DOUBT_OF_CENTER * heavy
         errors = errors + rng.normal(size=(draws, d)) * doubt * np.sqrt(np.diag(covariance))
     else:
         errors = shift @ measured.back.T
-        moved = _DOUBT_OF_MEAN * cut.shortened * measured.radius / math.sqrt(measured.back.shape[1])
+        part = _DOUBT_OF_MEAN_ON_PURPOSE if cut.on_purpose else _DOUBT_OF_MEAN
+        moved = part * cut.shortened * measured.radius / math.sqrt(measured.back.shape[1])
         errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
     factor = np.diag(_sampling_factor(measured, of))
     if factor.any():
         units = _deviations(covariance)
         values, vectors = np.linalg.eigh(covariance / np.outer(units, units) / measured.terms)
         drawn = (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
-        errors = errors + drawn * np.sqrt(factor) * present  # divided by the share below
+        errors = errors + drawn * np.sqrt(factor) * present  # to be divided by the share below
     return np.asarray(errors / present)

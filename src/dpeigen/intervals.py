@@ -1,7 +1,7 @@
 """Intervals for the numbers of a release: privacy noise, clipping as far as it is known, and sampling error.
 
-Post-processing: a function of the release, so it costs nothing, and the same every time for the same release. Where the
-errors come from is in `dpeigen.errors`, the mathematics of intervals in `stats.intervals`.
+Post-processing: a function of the release, so it costs nothing and gives the same result for the same release. The
+errors are modelled in `dpeigen.errors`; the mathematics of intervals is in `stats.intervals`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from scipy.special import ndtri
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.clipped import clipped_warning, long_columns
-from dpeigen.errors import CLEAR, DECOMPOSED, DRAWS, Errors, errors_of, is_correlated
+from dpeigen.errors import DRAWS, Errors, errors_of, is_correlated, relative_to_paid_units
+from dpeigen.methods.auto import stands_in
 from dpeigen.privacy.guarantee import MIXED
-from dpeigen.stats.intervals import Interval, Spectrum, entry_intervals, quantiles
+from dpeigen.stats.intervals import CLEAR, DECOMPOSED, Interval, Spectrum, entry_intervals, quantiles
 from dpeigen.stats.mixed import divided_errors
 
 if TYPE_CHECKING:
@@ -29,42 +30,49 @@ if TYPE_CHECKING:
 
 __all__ = ["Intervals", "check_level", "intervals", "measured_in"]
 
-_LONG = 0.8  # a loading from which on its own square takes part in its error
-_OF_ONE_COLUMN, _MOST = 0.9, 0.5  # squared loading, and share of the variance, of a component that is one long column
-_DETERMINED = 0.75  # mean squared cosine to draws of a direction: less, and it may as well be another one
+_LONG = 0.8  # a loading above which its own square matters for its error
+_OF_ONE_COLUMN, _MOST = 0.9, 0.5  # squared loading and variance share of a component that is one long-tailed column
+_DETERMINED = 0.75  # mean squared cosine to draws of a direction; below it, the direction may be another one
 _ROUNDING = 1e-10  # of a variance that is 1 by definition
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Intervals for the numbers of a release, each a pair (low, high) of arrays. Computed when they are asked for.
+    """Intervals for the numbers of a release, each a pair (low, high) of arrays. Computed when they are accessed.
 
-    Each holds the released number beside which it is shown.
+    Each interval contains the released number beside which it is shown.
 
     Attributes
     ----------
-    level : the probability that an interval holds the number it is for.
+    level : the probability that an interval contains the true number.
     of : "population" or "table".
-    components : (k, d) of the loadings. The sign of the truth is the one that makes its product with the released
-        component positive.
-    eigenvalues, shares : (k,) of the variances along components, and of their share of the whole variance.
-    covariance, correlation : (d, d), of every entry. A column of which nothing is known has infinite ones.
-    mean : (d,), in the data's units; None where no mean was measured. Those of indicators and truth values are shares
-        of rows, between 0 and 1.
-    missing_shares : (d,), of the released shares of missing cells; None where none were paid for.
-    known : (d,) which columns anything is known of. Where it is not all of them, components, eigenvalues and shares are
-        those of the known columns alone; a loading of another column is between −1 and 1.
-    resolved : how many components, from the first on, can be told from noise; 0 where less than half of the columns are
-        known.
-    unresolved : why there are no more: "noise", "equal variances" or "unknown columns"; None where all are resolved.
-    clipped : the share of rows that may have been clipped to a paid radius; 0 for a public one and for signs. What that
-        took is estimated from what was released (`dpeigen.errors`). A tail of fewer rows than these, in a column where
-        noise hides it, is not covered.
-    cut_column : whether clipping may have made the variance of the first component much too small. That component has
-        most of the variance, nearly all of it from one column, of which released counts show that a few rows lie far
-        out. Nothing shows how far. Its share has no upper end then (1), and those of the others no lower one (0).
-    determined : (k,) whether the direction of a component is determined. Two equal variances can both stand out of the
-        noise: then the plane of both is known, and not which direction in it comes first.
+    components : (k, d) of the loadings. The true component has the sign for which its product with the released one is
+        positive.
+    eigenvalues, shares : (k,) of the variances along components, and of their shares of the total variance.
+    covariance, correlation : (d, d), of every entry. A column about which nothing is known has infinite intervals.
+    mean : (d,), in the data's units; None if no mean was measured. Means of indicators and truth values are shares of
+        rows, between 0 and 1.
+    missing_shares : (d,), of the released shares of missing cells; None if none were paid for.
+    known : (d,) the columns about which anything is known. If there are others, components, eigenvalues and shares are
+        those of the known columns alone, and the loadings of the others are between −1 and 1.
+    resolved : how many components, counted from the first, can be distinguished from noise; 0 if fewer than half of the
+        columns are known.
+    unresolved : why there are no more: "noise", "equal variances" or "unknown columns"; None if all are resolved.
+    measured_variances : (k,) variances along the principal axes as they were measured, before shrinking, decreasing.
+        Noise can make the last ones negative. NaN if unknown columns leave fewer axes.
+    noise_floors : (k,) the value that the measured variance of each component must exceed. If all remaining variances
+        were equal, after the components that exceed their floors, privacy noise and sampling error would stay below it
+        in 98% of releases. So a component is resolved exactly if its measured variance is above its floor. −∞ for the
+        last of all d components if all others are resolved, because its direction follows from theirs; ∞ if too few
+        columns are known.
+    clipped : the share of rows that may have been clipped to a paid radius; 0 for a public radius and for signs. The
+        effect is estimated from the release (`dpeigen.errors`). It does not cover a tail of fewer rows than these in a
+        column where noise hides it.
+    cut_column : whether clipping may have made the variance of the first component much too small. This component has
+        most of the variance, nearly all of it from one column, and released counts show that a few rows of that column
+        are far out. Nothing shows how far. Then its share has no upper limit (1), and the others have no lower one (0).
+    determined : (k,) whether the direction of a component is determined. Two equal variances can both exceed the noise:
+        then the plane of both directions is known, but not which direction in it comes first.
     """
 
     release: Release
@@ -74,17 +82,21 @@ class Intervals:
 
     @cached_property
     def errors(self) -> Errors:
-        """What was measured, and draws of its error."""
+        """The measured covariance and mean, and draws of their errors."""
         return errors_of(self.release, measured_in(self.release), self.of, self.draws)
 
     @cached_property
     def _in_units(self) -> tuple[Floats, Floats]:
-        """The matrix that the components are those of, and draws of its error."""
+        """The matrix whose components are released, and draws of its error."""
         release, errors = self.release, self.errors
         if self._correlated:
             return errors.correlation()
         if release.scale is None:
             return errors.seen, errors.draws
+        if relative_to_paid_units(release):
+            unit = float(np.trace(release.covariance)) / release.n_features
+            seen, draws = errors.correlation()
+            return seen * unit, draws * unit
         if release.estimand == MIXED:
             sizes = np.sqrt(np.diag(errors.covariance))
             return divided_errors(errors.seen, sizes, errors.draws, errors.mean, release.scale, release.indicators)
@@ -93,7 +105,7 @@ class Intervals:
 
     @property
     def _sized(self) -> bool:
-        """Whether the size of rows is known, or does not matter."""
+        """Whether the size of rows is known, or is not needed."""
         return self.errors.sized or self._correlated
 
     @property
@@ -102,7 +114,7 @@ class Intervals:
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Columns that the components can be told of."""
+        """Columns for which components can be given."""
         return self.errors.told if self._correlated else self.errors.known
 
     @cached_property
@@ -118,7 +130,7 @@ class Intervals:
 
     @property
     def _count(self) -> int:
-        """Components that anything is known of."""
+        """The number of components about which anything is known."""
         return min(len(self.release.components), int(self.known.sum()))
 
     @cached_property
@@ -130,7 +142,7 @@ class Intervals:
         low[diagonal, diagonal] *= 1 - _ROUNDING
         known = self.known if self._sized else np.zeros_like(self.known)
         low, high = _where(known, low, high, 1.0 if self._correlated else math.inf)
-        if not self._correlated:  # a variance is no more than a quarter of the squared range
+        if not self._correlated:  # a variance is at most a quarter of the squared range
             ends, units = self.release.limits, 1.0 if self.release.scale is None else self.release.scale
             most = ((ends[1] - ends[0]) / (2 * units)) ** 2
             bounded = np.isfinite(most) & ((self.release.estimand != MIXED) | ~self.release.is_share)
@@ -171,11 +183,11 @@ class Intervals:
 
     @cached_property
     def missing_shares(self) -> Interval | None:
-        """Of the shares of missing cells: the noise that they were released with, and sampling error."""
+        """Of the shares of missing cells: from the noise with which they were released, and sampling error."""
         shares, measured = self.release.missing_shares, measured_in(self.release)
         if shares is None or measured.present_deviations is None:
             return None
-        pairs = self.release.facts.get("center") == "pairs"  # a pair has a hole where one of its rows has one
+        pairs = self.release.facts.get("center") == "pairs"  # a pair has a missing cell if one of its rows has one
         variances = np.diag(measured.present_deviations) ** 2 * (0.25 / np.maximum(1 - shares, 0.05) if pairs else 1.0)
         if self.of == "population":
             variances = variances + shares * (1 - shares) / measured.terms
@@ -187,12 +199,14 @@ class Intervals:
         if not self._count:
             return np.zeros(len(self.release.components)), np.full(len(self.release.components), math.inf)
         low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
-        if self._from_signs:
+        if self._to_first_order:
             low, high = self._wide_where_unresolved(low, high)
+        # An eigenvalue is at most each of those before it, and so at most their upper limits.
+        low, high = np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
         missing = len(self.release.components) - self._count
         most = float(self.known.sum()) if self._correlated else math.inf
         high = np.minimum(high, most) if self._sized else np.full_like(high, math.inf)
-        low, high = low * (1 - _ROUNDING), high * (1 + _ROUNDING)  # of one column it is 1 by definition
+        low, high = low * (1 - _ROUNDING), high * (1 + _ROUNDING)  # the eigenvalue of one column is 1 by definition
         ends = np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
         return _with(ends, self.release.eigenvalues, self._released)
 
@@ -200,25 +214,30 @@ class Intervals:
     def _from_signs(self) -> bool:
         return self.release.measured is not None and self.release.measured.kind == "signs"
 
-    def _wide_where_unresolved(self, low: Floats, high: Floats) -> Interval:
-        """Signs say little of variances that they cannot tell from noise.
+    @property
+    def _to_first_order(self) -> bool:
+        """Whether the moment was built from signs or drawn directions, whose noise is known to first order."""
+        return self.release.measured is not None and self.release.measured.deviations is not None
 
-        A moment shows such a variance with the noise that is known; signs show it through a model of the others. The
-        j-th of those left is no larger than their sum over j. Where it is not noise that hides them, they are nearly
-        equal, and the model of the others holds.
+    def _wide_where_unresolved(self, low: Floats, high: Floats) -> Interval:
+        """Widen the intervals of variances that cannot be distinguished from noise: each may be any of them.
+
+        If signs are used in place of the covariance, little more than the sum of these variances is known: the j-th of
+        them is at most the sum divided by j.
         """
-        if self.unresolved != "noise":
+        unclear = np.arange(len(low)) >= self.resolved
+        if self.unresolved != "noise" or not unclear.any():
             return low, high
-        traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
-        left = float(self._debiased[self.resolved :].sum()) + 2 * float(traces.std())
-        index = np.arange(len(low))
-        most = left / np.maximum(index - self.resolved + 1, 1)
-        unclear = index >= self.resolved
-        return np.where(unclear, 0.0, low), np.where(unclear, np.maximum(high, most), high)
+        least, most = float(low[unclear].min()), np.full(len(low), high[unclear].max())
+        if stands_in(self.release.choice):
+            traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
+            left = float(self._debiased[self.resolved :].sum()) + 2 * float(traces.std())
+            least, most = 0.0, np.maximum(most, left / np.maximum(np.arange(len(low)) - self.resolved + 1, 1))
+        return np.where(unclear, least, low), np.where(unclear, most, high)
 
     @property
     def _released(self) -> NDArray[np.bool_]:
-        """Of which components the released numbers are shown: where columns are unknown, they are of other columns."""
+        """Which released numbers are shown: none if columns are unknown, since the release is about all columns."""
         return np.full(len(self.release.components), bool(self.known.all())) & self._sized
 
     @cached_property
@@ -250,12 +269,12 @@ class Intervals:
         traces = np.einsum("mii->m", self._spectrum.errors)
         part = self._debiased[:count] / total
         moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
-        if self._from_signs:
+        if self._from_signs and self.unresolved == "noise":
             ends = np.clip([low / total, high / total], 0.0, 1.0)
             return ends[0], ends[1]
         below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
         ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
-        # A share that is known less well by the whole than by the variance itself follows the errors of the whole.
+        # If the total is less certain than the variance itself, the error of the share follows that of the total.
         whole = np.maximum(total - (traces - traces.mean()), 1e-9 * total)
         by_whole = quantiles((self._debiased[:count] - (drawn - drawn.mean(axis=0))) / whole[:, None], self.level)
         loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
@@ -265,7 +284,7 @@ class Intervals:
 
     @cached_property
     def _directions(self) -> tuple[Floats, Floats]:
-        """Draws × components × known columns, with the signs of the released components; and these."""
+        """Draws × components × known columns, with the signs of the released ones; and the released components."""
         released = self.release.components[: self._count, self.known]
         drawn = self._spectrum.directions(self._debiased, self._count)
         along = np.einsum("mkd,kd->mk", drawn, released)
@@ -300,22 +319,40 @@ class Intervals:
 
     @cached_property
     def resolved(self) -> int:
-        if self.draws != DECOMPOSED or self.of != "population":  # one answer for one release, and a quick one
-            return Intervals(self.release, draws=DECOMPOSED).resolved
+        return int(np.sum(self.measured_variances > self.noise_floors))
+
+    @cached_property
+    def noise_floors(self) -> Floats:
+        if self.draws != DECOMPOSED or self.of != "population":  # one answer for each release, and a quick one
+            return self._quick.noise_floors
         if not self._enough_known:
-            return 0
-        return self._spectrum.resolved(CLEAR, self._count)
+            return np.full(len(self.release.components), math.inf)
+        floors = self._spectrum.floors(CLEAR, self._count)
+        return np.append(floors, np.full(len(self.release.components) - self._count, math.inf))
+
+    @cached_property
+    def measured_variances(self) -> Floats:
+        if self.draws != DECOMPOSED or self.of != "population":
+            return self._quick.measured_variances
+        found = np.full(len(self.release.components), math.nan)
+        if self._count:
+            found[: self._count] = self._spectrum.values[: self._count]
+        return found
+
+    @cached_property
+    def _quick(self) -> Intervals:
+        return Intervals(self.release, draws=DECOMPOSED)
 
     @property
     def _enough_known(self) -> bool:
-        """Whether components of the known columns say anything of the table."""
+        """Whether the components of the known columns say anything about the table."""
         known, d = int(self.known.sum()), len(self.known)
         return 2 * known >= d and known >= min(2, d)
 
     @cached_property
     def unresolved(self) -> str | None:
         if self.draws != DECOMPOSED or self.of != "population":
-            return Intervals(self.release, draws=DECOMPOSED).unresolved
+            return self._quick.unresolved
         if self.resolved >= len(self.release.components):
             return None
         if not self._enough_known or self.resolved >= self._count:
@@ -349,23 +386,23 @@ class Intervals:
 
 
 def _with(ends: Interval, released: Floats, shown: NDArray[np.bool_]) -> Interval:
-    """Intervals that hold the numbers beside which they are shown.
+    """Extend intervals so that they contain the numbers beside which they are shown.
 
-    A released number is shrunk, or of a robust method that weighs rows in another way; the interval is about what was
-    measured. Where both differ by more than the error, the interval reaches to the released number.
+    A released number is shrunk, or from a robust method that weights rows differently; the interval is about the
+    measured number. If the two differ by more than the error, the interval is extended to the released number.
     """
     low, high = ends
     return np.where(shown, np.minimum(low, released), low), np.where(shown, np.maximum(high, released), high)
 
 
 def _where(known: NDArray[np.bool_], low: Floats, high: Floats, widest: float) -> Interval:
-    """Intervals of entries between columns that are known, and the widest for others."""
+    """Intervals for entries between known columns, and the widest possible for other entries."""
     both = np.outer(known, known) | np.diag(np.full(len(known), widest == 1.0))
     return np.where(both, low, -widest), np.where(both, high, widest)
 
 
 def check_level(level: float, of: str, owner: str) -> tuple[float, str]:
-    """Check the level and the kind of truth.
+    """Check the level and whether intervals are for the population or the table.
 
     Parameters
     ----------
@@ -374,7 +411,7 @@ def check_level(level: float, of: str, owner: str) -> tuple[float, str]:
     of : str
         "population" or "table".
     owner : str
-        Whose parameters they are, for the message.
+        The name of the caller, for the message.
 
     Returns
     -------
@@ -393,23 +430,23 @@ def intervals(release: Release, level: float, of: str) -> Intervals:
     Parameters
     ----------
     release : Release
-        One that holds what was measured.
+        A release that holds the measured moment.
     level : float
-        The probability that an interval covers.
+        The probability that an interval contains the true number.
     of : str
         "population" or "table".
 
     Returns
     -------
     Intervals
-        Computed when they are asked for.
+        Computed when they are accessed.
     """
     measured_in(release)
     return Intervals(release, *check_level(level, of, "Release.intervals"))
 
 
 def measured_in(release: Release) -> Measured:
-    """Return what errors are computed from; says plainly where there is nothing.
+    """Return the measured quantities from which errors are computed; raise an error if there are none.
 
     Parameters
     ----------

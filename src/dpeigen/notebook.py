@@ -1,6 +1,6 @@
-"""What notebooks show of releases, intervals and regressions: small tables, escaped, that load nothing.
+"""Releases, intervals and regressions in notebooks: small escaped HTML tables without external resources.
 
-What cannot be distinguished from noise is marked, as on the card (`dpeigen.report`).
+Results that cannot be distinguished from noise are marked, as on the card (`dpeigen.report`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from dpeigen import _html
 from dpeigen.clipped import clipped_warning
+from dpeigen.noise_floor import compared, floor_notes
 
 if TYPE_CHECKING:
     from dpeigen.intervals import Intervals
@@ -23,23 +24,23 @@ __all__ = ["NOISE", "intervals_html", "loadings_unknown", "regression_html", "re
 
 NOISE = "not distinguishable from noise"
 _COMPONENTS, _LOADINGS, _COEFFICIENTS = 20, 3, 60
-_MOST_COLUMNS = 60  # up to which intervals of variances take seconds; those of loadings are quick anyway
+_MOST_COLUMNS = 60  # up to this number, intervals of variances take seconds; those of loadings are always quick
 _KINDS = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}
 
 
 def variance_intervals(release: Release) -> tuple[Interval, Interval] | None:
-    """Intervals of the variances along components and of their shares, where they are there within seconds."""
+    """Intervals of the variances along components and of their shares, if they take only seconds; otherwise None."""
     found = release.usual_intervals
     if found is None or release.n_features > _MOST_COLUMNS:
         return None
     try:
         return found.eigenvalues, found.shares
-    except (ArithmeticError, ValueError):  # of a file that nobody measured
+    except (ArithmeticError, ValueError):  # a file whose numbers are not from a measurement
         return None
 
 
 def loadings_unknown(found: Intervals) -> bool:
-    """Whether intervals say of every loading no more than that it is between −1 and 1."""
+    """Whether the interval of every loading is −1 to 1."""
     low, high = found.components
     return bool((high - low >= 2).all())
 
@@ -104,14 +105,19 @@ def _components(release: Release, found: Intervals | None, variances: tuple[Inte
                 variance += f" ({variances[0][0][i]:.4g} to {variances[0][1][i]:.4g})"
             ends = [f" ({low[i, j]:+.2f} to {high[i, j]:+.2f})" for j in largest]
             parts = [part + end for part, end in zip(parts, ends, strict=True)]
-        told = found is None or i < found.resolved
-        if not told:
+        if not release.is_resolved(i):
             parts = [NOISE]
             if variances is not None:
                 variance = f"{variances[0][0][i]:.4g} to {variances[0][1][i]:.4g}"
         elif found is not None and loadings_unknown(found):
             parts = ["not known"]
-        rows.append([f"{i + 1}", variance, "; ".join(parts)])
+        floor = compared(release, i)
+        floors = [] if floor is None else [f"{floor[0]} ({floor[1]})" if floor[1] else floor[0]]
+        rows.append([f"{i + 1}", variance, *floors, "; ".join(parts)])
     level = "" if found is None else f" ({100 * found.level:g}% interval)"
-    table = _html.table("Principal components", ["component", f"variance{level}", f"largest loadings{level}"], rows)
+    headings = ["component", f"variance{level}", f"largest loadings{level}"]
+    if release.noise_floors is not None:
+        headings.insert(2, "noise floor")
+    table = _html.table("Principal components", headings, rows)
+    table += "".join(map(_html.paragraph, floor_notes(release, len(rows))))
     return table if found is not None else table + _html.paragraph("This release has no intervals.")

@@ -68,7 +68,7 @@ def test_it_is_the_slow_version_of_itself(k, constants, tools):
     spent = PureCost(0.5 if constants == "published" else 1.0)  # printed for 1.0, and worth half of it
     costs = {Purpose.EIGENVALUES: spent, Purpose.EIGENVECTORS: spent}
     curator = DataCurator(ArraySource(rows), task.relation, costs, Budget(2.0), tools.seeded(8))
-    components, values, left, _ = method.ask(curator, lattice, 48.0, costs, task)
+    components, values, left, *_ = method.ask(curator, lattice, 48.0, costs, task)
     rng, rebuilt = tools.seeded(8), np.zeros((4, 4))
     c, reach = (0.25, 2.0) if constants == "published" else (0.5, 1.0)
     for _ in range(k):

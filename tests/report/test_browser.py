@@ -207,6 +207,19 @@ def test_tables_of_four_columns_fit_a_phone(browser, cards):
         assert set(words) == {"normal"}  # no heading is broken inside a word
 
 
+@pytest.mark.parametrize("epsilon", [0.6, 4.0])
+def test_a_phone_shows_which_components_are_clear_of_noise(browser, tmp_path, epsilon):
+    """The mark is the last of five columns: the table must not be wider than the screen."""
+    rows = np.random.default_rng(0).normal(size=(4_000, 8)) * np.linspace(3, 1, 8)
+    path = write_card(PrivatePCA(4, epsilon=epsilon, delta=1e-6).fit(rows).release_, tmp_path / "card")
+    with Opened(browser, path, PHONE) as opened:
+        (width,) = opened.page.evaluate(
+            "[...document.querySelectorAll('table.wide')].map(t => [t.scrollWidth, t.parentElement.clientWidth])"
+        )
+        assert width[0] <= width[1]
+        assert "noise floor" in opened.page.locator("table.wide thead").inner_text()
+
+
 @pytest.fixture
 def served(tmp_path):
     """A web server of a folder, and what it was asked for."""

@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, load_release
+from dpeigen.noise_floor import compared
 from dpeigen.plotting import ScreeDisplay
 from dpeigen.report import html, markdown, matrices, results, write_card
 from dpeigen.report.content import make_card
@@ -30,7 +33,7 @@ def figures_of(release):
         return {"scree"}
     if release.kind == "pca":
         told = [i for i in range(len(release.components)) if release.is_resolved(i)]
-        both = told[:2] == [0, 1] and not {0, 1} & set(results._without_signs(release))
+        both = told[:2] == [0, 1] and not {0, 1} & set(results.undetermined(release))
         return {f"loadings-{i + 1}" for i in told[:3]} | {"scree"} | ({"biplot"} if both else set())
     strongest = {"strongest"} if release.usual_intervals is not None and matrices.strongest(release) else set()
     return {"correlations", "scree" if release.kind == "covariance" else "coefficients"} | strongest
@@ -347,7 +350,7 @@ ABOUT = {
 @pytest.mark.parametrize("categories", [False, True])
 @pytest.mark.parametrize("scale", [None, "private"])
 def test_what_is_1_by_definition_has_no_interval(categories, scale):
-    """Deviations that columns were divided by, and the diagonal; twin: columns that were not divided have intervals."""
+    """The diagonal of divided columns. Their deviations were measured, so they have one; and so has the twin."""
     pd, rng, n = pytest.importorskip("pandas"), np.random.default_rng(0), 3000
     columns = {"age": {"lower": 0, "upper": 100}, "income": {"lower": 0, "upper": 1e5}}
     frame = pd.DataFrame({"age": rng.uniform(20, 60, n), "income": rng.uniform(2e4, 6e4, n)})
@@ -355,12 +358,27 @@ def test_what_is_1_by_definition_has_no_interval(categories, scale):
         columns["sex"], frame["sex"] = {"categories": ["f", "m"]}, rng.choice(["f", "m"], size=n)
     release = PrivateCovariance(epsilon=5.0, delta=1e-6, scale=scale, columns=columns).fit(frame).release_
     blocks = covariance_blocks(release)
-    assert [isinstance(row[2], tuple) for row in blocks[1].rows] == [scale is None] * release.n_features
+    assert all(isinstance(row[2], tuple) for row in blocks[1].rows)
     matrix = blocks[-1].blocks[0].rows
     shown = [isinstance(matrix[j][j + 1], tuple) for j in range(release.n_features)]
     assert shown == [scale is None, scale is None, *([True, True] if categories else [])]
     assert isinstance(matrix[0][2], tuple)
     assert "its 95% interval" in blocks[1].note
+
+
+def test_deviations_that_columns_were_divided_by_have_intervals_that_hold_the_truth():
+    """60 of them at 95%: fewer than 50 hold with probability 1e-4; intervals a third as wide would hold about 30."""
+    held, third = 0, 0
+    for seed in range(12):
+        rows = np.random.default_rng(seed).normal(size=(3000, 5)) * [0.01, 1.0, 5.0, 300.0, 1.0]
+        pca = PrivateCovariance(epsilon=2.0, delta=1e-6, scale="private", random_state=seed).fit(rows)
+        low, high = matrices._deviations(pca.release_)
+        truth = np.array([0.01, 1.0, 5.0, 300.0, 1.0])
+        assert ((low <= pca.release_.scale) & (pca.release_.scale <= high)).all()
+        held += int(((low <= truth) & (truth <= high)).sum())
+        middle, reach = (low + high) / 2, (high - low) / 6
+        third += int((np.abs(truth - middle) <= reach).sum())
+    assert held >= 50 > third
 
 
 def data_of(folder):
@@ -408,19 +426,53 @@ def test_every_number_stands_with_its_interval(cards):
         assert f"{release.eigenvalues[i]:.4g} {low[i]:.4g} to {high[i]:.4g}" in text
         for j in range(9):
             assert f"{release.components[i, j]:+.3f} {least[i, j]:+.2f} to {most[i, j]:+.2f}" in text
-    assert f"Noise floor {release.noise_floor.value:.3g}" in text
+        floor, measured = compared(release, i)
+        assert f"{floor} {measured} yes" in text
+    assert f"variances up to {release.noise_floor.value:.3g} in 95% of releases" in text
     release, folder = cards("covariance")
     text, (low, high) = page_of(folder).text(), release.intervals().mean
     assert f"{release.mean[2]:.4g} {low[2]:.4g} to {high[2]:.4g}" in text
 
 
-def test_a_clear_component_below_the_noise_floor_is_explained(tmp_path):
+def test_each_component_has_a_floor_of_its_own(tmp_path):
+    """The noise on the first column hides nothing of the second, which one floor for all would have said."""
     rows = np.random.default_rng(3).normal(size=(20_000, 4)) * [1000, 1, 0.1, 0.1]
-    release = PrivatePCA(2, epsilon=4.0, delta=1e-6, random_state=0).fit(rows).release_
+    release = PrivatePCA(4, epsilon=4.0, delta=1e-6, random_state=0).fit(rows).release_
     assert release.resolved == 2
     assert release.eigenvalues[1] < release.noise_floor.value < release.eigenvalues[0]
     write_card(release, tmp_path)
-    assert "A component with a smaller variance can still be clear of noise" in page_of(tmp_path).text()
+    text = page_of(tmp_path).text()
+    marks = ["yes", "yes", "not distinguishable from noise", "not distinguishable from noise"]
+    for i, mark in enumerate(marks):
+        floor, measured = compared(release, i)
+        assert (float(measured.removeprefix("measured ")) > float(floor)) == (mark == "yes")
+        assert f"{floor} {measured} {mark}" in text
+    assert "It is compared with the variance as measured, before shrinking." in text
+    assert "2 of 4 measured variances lie above their noise floor" in (tmp_path / "card.html").read_text()
+
+
+def test_a_release_without_what_was_measured_has_one_floor():
+    rows = np.random.default_rng(3).normal(size=(2_000, 4)) * [3, 2, 1, 1]
+    pca = PrivatePCA(2, method="gaussian", bound=9.0, epsilon=1.0, delta=1e-6).fit(rows)
+    release = replace(pca.release_, measured=None)
+    text = markdown.render(make_card(release, {"release.json": "0" * 64}))
+    assert f"Noise floor {release.noise_floor.value:.3g}:" in text
+    assert "Dashed: noise floor" in text
+    assert "before shrinking" not in text
+
+
+def test_floors_are_written_with_as_many_digits_as_it_takes_to_compare(cards):
+    release = cards("pca")[0]
+    for floor, value, said in (
+        (1.23456, 1.23459, ("1.23456", "measured 1.23459")),
+        (-math.inf, 0.5, ("none", "measured 0.5")),
+        (math.inf, 0.5, ("not known", "")),
+        (1.0, math.nan, ("not known", "")),
+    ):
+        fake = SimpleNamespace(noise_floors=np.array([floor]), measured_variances=np.array([value]))
+        assert compared(fake, 0) == said
+    assert compared(SimpleNamespace(noise_floors=None, measured_variances=None), 0) is None
+    assert compared(release, 0) is not None
 
 
 def test_noise_is_no_result(tmp_path):
@@ -434,6 +486,32 @@ def test_noise_is_no_result(tmp_path):
     assert text.count("not distinguishable from noise") >= 2
     assert "Loadings of" not in text
     assert f"{release.components[0, 0]:+.3f}" not in text
+
+
+def test_clear_correlations_are_a_result_without_components():
+    """One clear pair among several columns: no component stands out, and the card does not say "no result"."""
+    rows = np.random.default_rng(1).normal(size=(3000, 6))
+    rows[:, 1] = 0.1 * rows[:, 0] + np.sqrt(1 - 0.1**2) * rows[:, 1]
+    release = PrivateCovariance(epsilon=4.0, delta=1e-6, scale="private", random_state=1).fit(rows).release_
+    text = markdown.render(make_card(release, {"release.json": "0" * 64}))
+    found = results.clear_correlations(release)
+    assert found > 0
+    assert release.resolved == 0
+    assert "No result" not in text
+    assert "but one correlation can, corrected for the number of pairs of columns" in text
+    assert results.clear_correlations(replace(release, kind="pca")) == 0
+
+
+def test_a_covariance_of_independent_columns_is_no_result():
+    """In at most 2% of releases; 2 or more of 12 have a probability of 2%. Twin: without correction, most do."""
+    shown = single = 0
+    for seed in range(12):
+        rows = np.random.default_rng(seed).normal(size=(3000, 12))
+        release = PrivateCovariance(epsilon=2.0, delta=1e-6, random_state=seed).fit(rows).release_
+        shown += results.clear_correlations(release) > 0
+        single += len(matrices.strongest(release)) > 0
+    assert shown < 2
+    assert single > 6
 
 
 def test_links_lead_to_the_papers_of_the_method(cards):

@@ -1,4 +1,4 @@
-"""A release in the terminal: the guarantee, what the budget went to, the components and their variances."""
+"""A release in the terminal: the guarantee, how the budget was spent, the components and their variances."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from rich.text import Text
 
 from dpeigen._text import clean
 from dpeigen.clipped import clipped_warning
-from dpeigen.notebook import NOISE, variance_intervals
+from dpeigen.noise_floor import compared, floor_notes
+from dpeigen.notebook import NOISE
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report import blocks, matrices, regressions
 from dpeigen.report.regressions import asked_regression, regression_errors
-from dpeigen.report.results import interval, loadings_unknown, named_remarks, share_interval, unknown_columns
+from dpeigen.report.results import interval, loadings_unknown, named_remarks, unknown_columns, variance_cells
 
 __all__ = [
     "as_json",
@@ -39,13 +40,13 @@ _MOST_ROWS = 20
 
 
 def console() -> Console:
-    """Plain text of a steady width where the output is not a terminal."""
+    """The console: plain text of a fixed width if the output is not a terminal."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=110)
 
 
 def error_console() -> Console:
-    """For progress, which is not part of the output."""
+    """The console for progress, which is not part of the output."""
     return Console(stderr=True)
 
 
@@ -59,7 +60,7 @@ def show_release(out: Console, release: Release, title: str) -> None:
 
 
 def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What the budget was spent on") -> None:
-    """A guarantee, given or planned, and what its budget goes to."""
+    """A guarantee, given or planned, and how its budget is spent."""
     out.rule(f"[bold]{title}", align="left")
     g = visible(g)
     text = str(replace(g, split=(), notes=())) if not g.split else str(g).split("\nspent on", 1)[0]
@@ -69,7 +70,7 @@ def show_guarantee(out: Console, g: Guarantee, title: str, split: str = "What th
 
 
 def visible(g: Guarantee) -> Guarantee:
-    """The same guarantee with texts that may be printed: those of a release from elsewhere could hold anything."""
+    """The same guarantee with printable texts: those of a release from elsewhere could contain anything."""
     return replace(
         g,
         mechanism=clean(g.mechanism),
@@ -92,26 +93,23 @@ def _split_table(g: Guarantee, title: str) -> Table:
 
 def components_table(release: Release) -> Table:
     """Each component with its variance and its largest loadings by column name, with their 95% intervals."""
-    found, variances = release.usual_intervals, variance_intervals(release)
+    found = release.usual_intervals
     level = "" if found is None else " (95% interval)"
     table = Table(title=f"Components{level}", title_justify="left", title_style="bold", show_lines=True)
     table.add_column("component", justify="right")
     table.add_column("private variance", justify="right")
     table.add_column("share", justify="right")
+    if (floors := release.noise_floors) is not None:
+        table.add_column("noise floor", justify="right")
     table.add_column("largest loadings")
-    total, complete = float(np.trace(release.covariance)), not unknown_columns(release)
-    for i, value in enumerate(release.eigenvalues):
-        told = release.is_resolved(i)
-        variance, share = f"{value:.4g}", f"{100 * value / total:.1f}%" if total > 0 else ""
-        if variances is not None:
-            (low, high), (least, most) = variances
-            ends = interval(low[i], high[i])
-            part = share_interval(least[i], most[i]) if i < len(least) else "not known"
-            known = told and complete  # else they are those of the other columns
-            variance, share = (f"{variance}\n{ends}", f"{share}\n{part}") if known else (ends, part)
-        table.add_row(str(i + 1), variance, share, _largest_loadings(release, i) if told else NOISE)
-    if found is None:
-        table.caption, table.caption_justify = _no_intervals(release), "left"
+    for i in range(len(release.eigenvalues)):
+        variance, share = ("\n".join(cell) if isinstance(cell, tuple) else cell for cell in variance_cells(release, i))
+        loadings = _largest_loadings(release, i) if release.is_resolved(i) else NOISE
+        floor = [] if floors is None else ["\n".join(filter(None, compared(release, i) or ()))]
+        table.add_row(str(i + 1), variance, share, *floor, loadings)
+    notes = floor_notes(release, len(release.eigenvalues)) + ([_no_intervals(release)] if found is None else [])
+    if notes:
+        table.caption, table.caption_justify = " ".join(notes), "left"
     return table
 
 
@@ -135,7 +133,7 @@ def _largest_loadings(release: Release, i: int) -> str:
 
 
 def contents_tables(release: Release) -> list[RenderableType]:
-    """What a release of this kind is about: the tables of its card."""
+    """The tables on the card of a release of this kind."""
     if release.kind not in ("ridge", "covariance"):
         return [components_table(release)]
     blocks = regressions.ridge_tables(release) if release.kind == "ridge" else matrices.covariance_tables(release)
@@ -154,17 +152,19 @@ def _rich(block: blocks.Table) -> Group:
 
 
 def _scales_table(release: Release) -> Table:
-    """Where columns lie, and what they were divided by."""
+    """Centres and scales of the columns, and the paid shares of missing cells."""
     table = Table(title="Scale of the columns", title_justify="left", title_style="bold")
+    missing = release.missing_shares
     table.add_column("column")
-    table.add_column("centre", justify="right")
-    table.add_column("divided by", justify="right")
+    for heading in ("centre", "divided by", *(["missing cells"] if missing is not None else [])):
+        table.add_column(heading, justify="right")
     unknown = unknown_columns(release)
     for j, scale in enumerate(np.ones(0) if release.scale is None else release.scale[:_MOST_ROWS]):
         center = "" if j in unknown else _plain(release.center_text(j))
-        table.add_row(_plain(release.labels[j]), center, "unknown" if j in unknown else f"{scale:.4g}")
+        share = [] if missing is None else [f"{100 * missing[j]:.1f}%"]
+        table.add_row(_plain(release.labels[j]), center, "unknown" if j in unknown else f"{scale:.4g}", *share)
     if release.n_features > _MOST_ROWS:
-        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)", "", "")
+        table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)")
     return table
 
 
@@ -208,19 +208,26 @@ def as_json(release: Release, folder: str) -> dict[str, Any]:
         "estimand": release.estimand,
         "noise_variance": release.noise_variance,
         "resolved": release.resolved,
+        "measured_variances": _finite(release.measured_variances),
+        "noise_floors": _finite(release.noise_floors),
         "warnings": [warning] if (warning := clipped_warning(release)) else [],
         "components_intervals": None if found is None else np.stack(found.components, axis=-1).tolist(),
         **extra,
     }
 
 
+def _finite(values: NDArray[Any] | None) -> list[float | None] | None:
+    """Numbers for JSON: None if a number is not finite, as the noise floor of the last of all components may be."""
+    return None if values is None else [float(value) if np.isfinite(value) else None for value in values]
+
+
 def _ends(pairs: NDArray[Any]) -> list[list[float] | None]:
-    """Pairs for JSON, which has no infinity: None where nothing is known."""
+    """Pairs for JSON, which has no infinity: None if an end is not finite."""
     return [pair.tolist() if np.isfinite(pair).all() else None for pair in pairs]
 
 
 def left_out(refused: Mapping[str, str]) -> list[str]:
-    """Methods that the facts do not allow, those for one reason in one line."""
+    """Methods that the facts do not allow, in one line for each reason."""
     reasons: dict[str, list[str]] = {}
     for name, why in refused.items():
         reason = "need --bound" if "'bound' parameter" in why and "must be given" in why else _first_sentence(why)

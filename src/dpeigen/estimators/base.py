@@ -1,8 +1,8 @@
-"""The one path from a call of ``fit`` to a release, shared by all estimators.
+"""The steps from a call of ``fit`` to a release, shared by all estimators.
 
-Order matters: the source is opened, parameters are checked, the method is chosen and checks the task, the ledger
-reserves, and only then is a value looked at. (Where the number of rows is public and a file does not tell it, the file
-is read once before, to count them.) A refusal up to the end of the first pass over the rows spends nothing.
+The order matters: the source is opened, parameters are checked, the method is chosen and checks the task, the ledger
+reserves the cost, and only then is a value read. (If the number of rows is public but a file does not state it, the
+file is read once before, to count them.) A refusal before the end of the first pass over the rows spends nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dpeigen.estimators.counted import counted
 from dpeigen.estimators.course import PaidCourse, refusal
 from dpeigen.estimators.missing import MissingCells
 from dpeigen.estimators.mixed import MixedColumns, columns_fact, warn_of_ids
+from dpeigen.estimators.possible import within_limits
 from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
 from dpeigen.estimators.surroundings import look_around
 from dpeigen.facts import made_now
@@ -56,16 +57,16 @@ Finish = Callable[[Release, Method], Release]
 
 
 class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
-    """What the estimators share."""
+    """The base class of the estimators."""
 
     def _ledger(self) -> Ledger | None:
-        """The ledger of this estimator; refuses where there must be one. Asked before a row is read."""
+        """The ledger of this estimator; refuses if one is mandatory and missing. Called before any row is read."""
         return ledger_for(self.ledger, type(self).__name__)
 
     def _open(self, X: Any, unit: Any = None) -> Source:
-        """A source for whatever X is; sets ``n_features_in_`` and ``feature_names_in_``.
+        """A source for X; sets ``n_features_in_`` and ``feature_names_in_``.
 
-        ``unit`` is that of a call of ``fit``, and comes before the parameter.
+        ``unit`` is the argument of ``fit``, which overrides the parameter.
         """
         owner, unit = type(self).__name__, getattr(self, "unit", None) if unit is None else unit
         max_rows = getattr(self, "max_rows", None)
@@ -90,17 +91,17 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         return found
 
     def _said(self) -> str | None:
-        """What the unit is called by the parameter, where ids are given to a call of ``fit``."""
+        """The name of the unit from the parameter, if ids are given to ``fit``."""
         unit = getattr(self, "unit", None)
         return unit if isinstance(unit, str) and unit.strip() else None
 
     def _open_rows(self, X: Any) -> Source:
-        """A source for rows by themselves."""
+        """A source for rows without ids."""
         self._refuse_unknown_width(X)
         source = self._open_declared(X)
         if source is None:
-            # Finiteness is checked by the statistics, always; scikit-learn's own check can be switched off.
-            # Where the number of rows is private, "too few" would be an answer about it.
+            # The statistics always check that entries are finite; scikit-learn's own check can be switched off.
+            # If the number of rows is private, an error "too few rows" would reveal something about it.
             return self._array_source(X, ensure_min_samples=0 if self.relation == Relation.ADD_REMOVE else 2)
         source.check_width()
         self._take_names(source)
@@ -114,7 +115,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             del self.feature_names_in_
 
     def _array_source(self, X: Any, **options: Any) -> Source:
-        """A source for what scikit-learn reads as a table; cells of lists and of objects are read one by one."""
+        """A source for anything that scikit-learn reads as a table; cells of lists and objects are read one by one."""
         known = None if options.get("reset", True) else self.n_features_in_
         table, misfits = as_table(X, known)
         array = self._table(table, dtype="numeric", ensure_all_finite=False, **options)
@@ -125,13 +126,13 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         return kind(array, None if names is None else list(names), typed=isinstance(X, np.ndarray))
 
     def _refuse_unknown_width(self, X: Any) -> None:
-        """Under add/remove refuse, whatever is in it, what tells its number of columns by its rows only.
+        """Under add/remove, always refuse data whose number of columns is known from the rows only.
 
         A table without rows and one with a single row are neighbours there, and an error must not distinguish them.
         """
         if isinstance(X, Source):
             by_rows = not X.width_declared
-        else:  # asked of the type, because a lazy table would compute its answer
+        else:  # by the type, because a lazy table would run a computation to answer
             told = any(hasattr(type(X), name) for name in ("__array__", "shape", "columns", "schema"))
             by_rows = not told and not isinstance(X, (str, Path))
         if by_rows and self.relation == Relation.ADD_REMOVE:
@@ -143,9 +144,9 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             raise ValueError(complain("X", type(self).__name__, must, f"a {type(X).__name__}", remedy))
 
     def _table(self, X: Any, **options: Any) -> Any:
-        """X as scikit-learn reads tables, but with errors that quote no entry of X.
+        """X as scikit-learn reads tables, but with errors that contain no entry of X.
 
-        A column of ids is not used as a feature, and is skipped.
+        A column of ids is not a feature, and is skipped.
         """
         unit, names = getattr(self, "unit", None), getattr(X, "columns", ())
         if isinstance(unit, str) and type(X).__module__.split(".")[0] in ("pandas", "polars") and unit in names:
@@ -154,7 +155,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             return validate_data(self, X, **options)
         except (TypeError, ValueError) as error:
             message, kind = _discreet(str(error)), TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(message)  # outside the handler: the new error does not carry the old one as its context
+        raise kind(message)  # outside the handler, so that the old error is not attached as context
 
     def _bound_and_center(self, d: int, owner: str) -> tuple[float | Box | str | None, Floats | str | None]:
         """The checked parameters, for rows of d columns."""
@@ -171,7 +172,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         check_method(self.method, owner, budget.delta)
         bound, center = self._bound_and_center(d, owner)
         if self.ledger is not None:
-            # Before a file is read to count its rows.
+            # Checked before a file is read to count its rows.
             Ledger.at(self.ledger).require(Budget(budget.epsilon), split_unknown=True)
         n_rows = self._count(source) if relation is Relation.REPLACE and count else None
         if n_rows is not None and n_rows < 2:
@@ -201,7 +202,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         )
 
     def _count(self, source: Source) -> int:
-        """The number of rows, which is public here; that they could not be counted is written down."""
+        """The number of rows, which is public here; a failure to count them is recorded."""
         try:
             return source.count_rows()
         except BadRowsError as error:
@@ -210,7 +211,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             raise
 
     def _release(self, source: Source, task: Task, kind: str, finish: Finish) -> Release:
-        """Reserve, draw, keep, commit. ``finish`` puts the release in its last form and on the estimator."""
+        """Reserve, draw, keep, commit. ``finish`` completes the release and stores it on the estimator."""
         method, choice = resolve_with_reasons(self.method, task)
         check_robust(method, task)
         _refuse_second_passes(source, method, task)
@@ -243,7 +244,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             )
 
     def _plan(self, source: Source, task: Task) -> FitPlan:
-        """What a fit would do; reads and spends nothing (but see `_task` for rows that must be counted)."""
+        """The plan of a fit; reads and spends nothing (but see `_task` for rows that must be counted)."""
         counting = task.relation is Relation.REPLACE and source.n_rows is None
         method = resolve(self.method, task)
         check_robust(method, task)
@@ -254,7 +255,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
 
 
 def check_robust(method: Method, task: Task) -> None:
-    """Refuse a method by name whose directions are not the robust ones that are asked for."""
+    """Refuse a named method whose directions are not robust if robust ones are asked for."""
     if task.robust and not itself(method).robust:
         must = f"False for method={method.name!r}, whose directions are those of the covariance"
         remedy = "Use method='auto', or 'spatial-sign', 'refined' or 'kendall'."
@@ -262,9 +263,9 @@ def check_robust(method: Method, task: Task) -> None:
 
 
 def _refuse_second_passes(source: Source, method: Method, task: Task) -> None:
-    """Refuse, before anything is spent, a method that reads rows more than once where they come only once."""
+    """Refuse, before anything is spent, a method that reads rows more than once if they can be read only once."""
     passes = 0 if method.holds_rows or not source.read_once else rehearse(method, task, counting=False).passes
-    if passes + (task.max_rows is not None) > 1:  # one more where lengths of all rows of a unit must be known first
+    if passes + (task.max_rows is not None) > 1:  # one more to find the joint lengths of units first
         raise UnreadableRowsError(
             f"The blocks come from a generator, which can be read only once, and method={method.name!r} takes more "
             "passes. Give BlockSource a function that makes it, or a method that reads once, such as 'gaussian' with a "
@@ -273,10 +274,10 @@ def _refuse_second_passes(source: Source, method: Method, task: Task) -> None:
 
 
 def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
-    """The most that a fit will pay for each share; None where only its price is known beforehand, which is enough.
+    """The most that a fit will pay for each share; None if only the total is known beforehand, which is enough.
 
-    How much of a share is used, and what goes to another one instead, may follow from what was released on the way.
-    Gaussian shares cost the same together however they are divided; pure ones cost less the more evenly.
+    How much of a share is used, and how much is moved to another one, may depend on earlier releases of the fit. The
+    total cost of Gaussian shares does not depend on how they are divided; pure shares cost less if divided more evenly.
     """
     if method.basis != "worst-case" or task.max_rows is not None or not method.split_is_known(task):
         return None
@@ -293,13 +294,13 @@ def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any
 
 
 def unit_of(source: Source) -> str:
-    """Whom a guarantee for these rows protects; a column may be called "row" too."""
+    """Whom a guarantee for these rows protects; a column of ids may be called "row" too."""
     name = source.name if isinstance(source, UnitSource) else "row"
     return "row id" if isinstance(source, UnitSource) and name == "row" else name
 
 
 def unit_fact(unit: str) -> dict[str, str]:
-    """For the ledger's record, where the unit is not a row."""
+    """The unit for the ledger's record, if it is not a row."""
     return {} if unit == "row" else {"unit": unit}
 
 
@@ -326,7 +327,7 @@ _WITHOUT_VALUES = (
 
 
 def _discreet(message: str) -> str:
-    """scikit-learn's message if it is known to hold no entry of the table, else one of ours."""
+    """scikit-learn's message if it is known to contain no entry of the table, else our own."""
     if message.startswith(_WITHOUT_VALUES):
         return message
     if "omplex data" in message:
@@ -346,7 +347,7 @@ def _discreet(message: str) -> str:
 
 @own_error_state
 def _measured(make: Callable[[], Measured]) -> Measured | None:
-    """What intervals are computed from. A release that was paid for is not lost where there is no such thing."""
+    """The moment for intervals, or None if it cannot be computed: a release that was paid for must not be lost."""
     try:
         return make()
     except (ArithmeticError, IndexError, ValueError):
@@ -391,7 +392,7 @@ def _describe(
         **made_now(),
         **ticket,
     }
-    return Release(
+    release = Release(
         kind=kind,
         components=estimate.components,
         eigenvalues=estimate.eigenvalues,
@@ -401,5 +402,6 @@ def _describe(
         guarantee=guarantee,
         facts=facts,  # type: ignore[arg-type]
         scale=estimate.scale,
-        measured=estimate.measured and partial(_measured, estimate.measured),  # takes longer than many a fit
+        measured=estimate.measured and partial(_measured, estimate.measured),  # deferred: slower than many fits
     )
+    return within_limits(release) if method.whole else release

@@ -1,27 +1,28 @@
 """``method="auto"``: the choice among worst-case methods, from public facts only.
 
-What is estimated is the caller's choice; "auto" chooses a mechanism for it.
+The caller chooses what is estimated; "auto" chooses a mechanism for it.
 
-The covariance or the correlation matrix, and their principal components: ``whitened`` where rows suffice for it. Its
-answer has an error for every column in that column's own unit, and the error goes to 0 as rows × ε grow, whatever the
-rows are like. Where rows are too few for that: with a bound, whichever of ``gaussian`` (δ > 0), ``matrix-laplace`` and
-``laplace`` adds the least noise to an off-diagonal entry of the second moment. Without one, components come from signs
-of rows, which may have other directions, and the release says so; a covariance is refused.
+The covariance or the correlation matrix, and their principal components: ``whitened`` if there are enough rows. Its
+error for every column is relative to that column's own unit, and goes to 0 as rows × ε grow, whatever the rows are
+like. If there are too few rows for that: with a bound, whichever of ``gaussian`` (δ > 0), ``matrix-laplace`` and
+``laplace`` adds the least noise to an off-diagonal entry of the second moment. Without a bound, components come from
+signs of rows, which may have other directions, and the release says so; a covariance is refused.
 
-Robust directions (``robust=True``): of `spatial-sign`, `refined` (δ > 0; also on differences, which need no centre) and
-`kendall` (replacement, and rows that fit in memory), as far as the public facts allow, the one whose predicted error
-(`methods.prediction`) is least in regret over a fixed family of assumptions, since nothing is known of the spectrum:
-leading variances from 3 to 1000 times the others, normal and heavy tails. The regret of a method in a world is its
-predicted error relative to the best there; what counts is the mean of its square. They are also tried for directions
-alone, with relative variances and no private centre, and then have to promise more. All of them redescend: rows (or
-differences) far beyond a paid median length count next to nothing, so that a cluster of outliers does not turn the
-directions. Where rows are too few for that median they are taken as they are.
+Robust directions (``robust=True``): the candidates are `spatial-sign`, `refined` (δ > 0; also on differences, which
+need no centre) and `kendall` (replacement, and rows that fit in memory), as far as the public facts allow. Nothing is
+known about the spectrum, so errors are predicted (`methods.prediction`) over a fixed family of assumptions: leading
+variances from 3 to 1000 times the others, normal and heavy tails. The regret of a method in a world is its predicted
+error relative to the best there; the method with the least mean squared regret is chosen. Methods are also considered
+for directions alone, with relative variances and no private centre; they must then have a lower predicted error to be
+chosen. All candidates redescend: rows (or differences) far beyond a paid median norm have almost no weight, so that a
+cluster of outliers does not rotate the directions. If there are too few rows for that median, or a cutoff is
+predicted to make the error more than 1.2 times as large, rows are used without a cutoff.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +63,7 @@ __all__ = [
     "explain",
     "resolve",
     "resolve_with_reasons",
+    "stands_in",
     "too_little",
 ]
 
@@ -84,19 +86,20 @@ METHODS: dict[str, type[Method]] = {
 METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 
 ASSUMED_LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
-_SIZES = [1000, 10_000, 100_000]  # where the number of rows is private
-_MOSTLY_NOISE = 0.6  # noise on a correlation from which on nothing is said
-_MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # from which on a public box, or radius, is the better ground
-_WRONG_ANGLE = 0.3  # sinΘ from which on directions of signs stand in for those of the covariance
-_WRONG_SCALED_ANGLE = 0.6  # where signs, too, have to pay for units
+_SIZES = [1000, 10_000, 100_000]  # used if the number of rows is private
+_MOSTLY_NOISE = 0.6  # noise on a correlation above which nothing is released
+_MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # above which a public box, or radius, is better
+_WRONG_ANGLE = 0.3  # sinΘ above which directions of signs replace those of the covariance
+_WRONG_SCALED_ANGLE = 0.6  # the same if signs must pay for units too
 _STANDS_IN = (
     "rows × ε is too small for the components of the covariance, so these are directions of signs, which are the same "
     "for elliptical rows and differ for skewed ones"
 )
 _REFUSED = ValueError, ArithmeticError  # the latter for budgets of 1e-200, 1e300 and the like
-_MOST_COLUMNS = 400  # of `refined`, whose decompositions take minutes beyond
+_MOST_COLUMNS = 400  # for `refined`, whose decompositions take minutes beyond
 _BAND = 64  # partners of a row in Kendall's tau beyond _ALL_PAIRS rows
 _ALL_PAIRS, _PAIRED_ENTRIES = 4000, 2 * 10**7
+_CUTOFF_WORTH = 1.2  # the largest predicted factor on the error that a cutoff may cost
 REDESCENDING_SIGNS = SpatialSign("redescending", "private")
 
 
@@ -108,6 +111,12 @@ class Choice:
     errors: dict[str, float]  # predicted sinΘ (geometric mean over the assumed worlds), or noise on an entry
     measure: str
     reason: str
+    stands_in: bool = False  # whether directions of signs replace the components of the covariance
+
+    @property
+    def promised(self) -> float:
+        """The error that is predicted for the method."""
+        return self.errors[self.method.label]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a release."""
@@ -117,7 +126,13 @@ class Choice:
             "predicted": self.errors,
             "measure": self.measure,
             "reason": self.reason,
+            **({"stands_in": True} if self.stands_in else {}),
         }
+
+
+def stands_in(choice: Mapping[str, Any] | None) -> bool:
+    """Whether directions of signs replace the components of the covariance, by the choice recorded in a release."""
+    return choice is not None and (choice.get("stands_in") is True or str(choice.get("reason")).startswith(_STANDS_IN))
 
 
 def choose(task: Task) -> Method:
@@ -133,14 +148,14 @@ def explain(task: Task) -> Choice:
         return _for_directions(task, k, robust=True) if directions and k else _robust_covariance(task)
     if _pays(Whitened(), task):
         return Choice(Whitened(), {}, "", "any unit, any origin, and its error goes to 0 as rows and ε grow")
-    signs = task.missing != "correct"  # they are not corrected for missing cells
+    signs = task.missing != "correct"  # signs are not corrected for missing cells
     if directions and k and signs and (task.n_terms is not None or task.bound is None):
         found = _for_directions(task, k)
-        return replace(found, reason=f"{_STANDS_IN}; {found.reason}")
+        return replace(found, reason=f"{_STANDS_IN}; {found.reason}", stands_in=True)
     if task.bound is not None:
         return _noisy_moment(task)
     if task.n_rows is None:
-        return Choice(Whitened(), {}, "", "")  # whose check says what is missing
+        return Choice(Whitened(), {}, "", "")  # its check says what is missing
     raise ValueError(too_little(task))
 
 
@@ -148,13 +163,20 @@ def explain(task: Task) -> Choice:
 
 
 def _for_directions(task: Task, k: int, *, robust: bool = False) -> Choice:
+    plain = _least_regret(task, k)
+    found = _least_regret(task, k, robust=True) if robust else plain
+    if found is None or (plain is not None and found.promised > _CUTOFF_WORTH * plain.promised):
+        found = plain  # too few rows for a cutoff, or barely enough
+    return found or _robust_covariance(task)  # its check says what is missing
+
+
+def _least_regret(task: Task, k: int, *, robust: bool = False) -> Choice | None:
+    """The choice among the methods that the facts allow; None if they allow none."""
     d = task.n_features
     sizes = [task.n_rows] if task.n_rows is not None else _SIZES
     outlines = [(m, found) for m in _candidates(task, robust) if (found := _outlines(m, task, sizes))]
-    if robust and not outlines:  # too few rows for a cutoff
-        outlines = [(m, found) for m in _candidates(task) if (found := _outlines(m, task, sizes))]
     if not outlines:
-        return _robust_covariance(task)  # whose check says what is missing
+        return None
     worlds = _worlds()
     allowed = [method for method, _ in outlines]
     table = [[expected_error(each, d, k, world) for each in found for world in worlds] for _, found in outlines]
@@ -174,13 +196,13 @@ def _for_directions(task: Task, k: int, *, robust: bool = False) -> Choice:
 
 
 def _candidates(task: Task, robust: bool = False) -> Iterator[Method]:
-    """Those for directions; ``robust``: with a cutoff that is paid for."""
+    """Methods for directions; ``robust``: with a paid cutoff."""
     cutoff = "private" if robust else None
     signs = REDESCENDING_SIGNS if robust else SpatialSign()
     yield signs
     if not task.budget.is_pure and task.n_features <= _MOST_COLUMNS:
         yield Refined(cutoff=cutoff)
-        few = task.n_rows is not None and not task.private_rank  # whose eigenvalues are paid for, about a centre
+        few = task.n_rows is not None and not task.private_rank  # a private rank pays for eigenvalues about a centre
         if few and task.private_center:
             yield Refined(differences=True, cutoff=cutoff)
         if few:
@@ -195,7 +217,7 @@ def _candidates(task: Task, robust: bool = False) -> Iterator[Method]:
 
 
 def _outlines(method: Method, task: Task, sizes: list[int]) -> list[Outline]:
-    """Of the method with so many rows; none where the facts do not allow it."""
+    """The outlines of a method for these numbers of rows; empty if the facts do not allow the method."""
     try:
         method.check(task)
         return [found for n in sizes if (found := method.outline(task, n))]
@@ -220,18 +242,18 @@ def _robust_covariance(task: Task) -> Choice:
 
 
 def _pays(method: Whitened, task: Task) -> bool:
-    """Whether the public facts promise an answer that is not mostly noise.
+    """Whether the answer is predicted not to be mostly noise, from public facts.
 
-    For the whole covariance inside a public radius it has to promise little noise: who knows a radius has rows in one
-    unit, and the noise of plain moments follows the radius. Where the number of rows is private, a bound is the safer
-    ground.
+    For the whole covariance inside a public radius the predicted noise must be small: if a radius is known, rows are in
+    one unit, and the noise of plain moments is proportional to the squared radius. If the number of rows is private, a
+    method that uses the bound is safer.
     """
     if not _allows(method, task) or (task.regression and isinstance(task.bound, (tuple, float))):
         return False  # regressions inside bounds have columns in the units of the bounds already
     if task.n_terms is None:
         return task.bound is None
     if task.regression and not shows_columns(task):
-        return False  # a target of which nothing is known has no regression
+        return False  # without information about the target there is no regression
     k = task.n_components
     if k is not None and k < task.n_features and task.missing != "correct":
         return _angle(method, task, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE)
@@ -241,7 +263,7 @@ def _pays(method: Whitened, task: Task) -> bool:
 
 
 def _angle(method: Whitened, task: Task, k: int) -> float:
-    """sinΘ that is to be expected where the leading variances stand out no more than in most standardised tables."""
+    """The expected sinΘ if the leading variances exceed the others as in most standardised tables."""
     return usual_error(method.outline(task, task.n_rows or 1), task.n_features, k)
 
 
@@ -254,7 +276,7 @@ def _worlds() -> list[World]:
 
 
 def too_little(task: Task) -> str:
-    """Why nothing can be said of a covariance, and what would do."""
+    """Why nothing can be released about a covariance, and what would help."""
     n, budget = task.n_rows or 0, task.budget
 
     def pays(asked: Task) -> bool:
@@ -294,7 +316,7 @@ def _worth_tightening(task: Task) -> bool:
 
 
 def check_method(method: Any, owner: str, delta: float = 0.0) -> None:
-    """A name or an instance, that can keep this δ; looked at before anything is read."""
+    """Check that a method is a name or an instance, and can satisfy this δ, before any data is read."""
     if isinstance(method, str):
         check_choice("method", method, ["auto", *METHODS], owner)
         if method != "auto":
@@ -311,7 +333,7 @@ def resolve(method: str | Method, task: Task) -> Method:
 
 
 def resolve_with_reasons(method: str | Method, task: Task) -> tuple[Method, Choice | None]:
-    """The same, and why, if it was "auto" that chose."""
+    """The same, and the reasons if "auto" chose it."""
     check_method(method, task.owner)
     choice = None if method != "auto" else explain(task)
     chosen = choice.method if choice else method if isinstance(method, Method) else METHODS[method]()

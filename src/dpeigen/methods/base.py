@@ -1,7 +1,7 @@
-"""What every method is: public facts in, a paid estimate out.
+"""The base class of methods. A method takes public facts and returns an estimate that was paid for.
 
 A `Task` (`methods.task`) holds the public facts of a fit. A `Method` is ordinary code between questions: it asks a
-curator, computes with the noisy answers, asks again, and returns an `Estimate`, of which every number is either public
+curator, computes with the noisy answers, asks again, and returns an `Estimate`. Every number of the estimate is public
 or paid for.
 """
 
@@ -27,7 +27,7 @@ from dpeigen.privacy.guarantee import MIXED, Basis, Numerics
 from dpeigen.sources import Source
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.measured import Measured
-from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.spectrum import leading_components
 
 __all__ = [
     "LEAST_DELTA",
@@ -45,38 +45,38 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=Curator)
-# Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`): what lies beyond has probability
-# 5.4e-20 for each, and a δ below this would not cover the few draws of a release.
+# Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`). A true Gaussian exceeds that with
+# probability 5.4e-20, so a δ below the following would not cover the few draws of a release.
 LEAST_DELTA = 1e-18
-_LONGEST = 1e50  # what columns without a public bound are clipped to is shorter
+_LONGEST = 1e50  # above the clipping bounds of columns without a public bound
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Private (or public) numbers only."""
+    """The result of a method: numbers that are public or paid for."""
 
     components: Floats  # k × d, orthonormal rows, by decreasing eigenvalue
     eigenvalues: Floats  # k
-    noise_variance: float  # mean eigenvalue of what the components leave out
+    noise_variance: float  # mean of the eigenvalues after the components
     covariance: Floats  # d × d
-    mean: Floats | None  # None when no centre was paid for (pairs)
+    mean: Floats | None  # None if no centre was paid for (pairs)
     n_rows: float | None  # public, released, or None
-    radius: float | None  # public or paid for: rows were clipped to it; None where columns were weighted first
+    radius: float | None  # to which rows were clipped, public or paid for; None if columns were weighted first
     numerics: Numerics
     split: tuple[Spend, ...] = ()  # what was spent; the curator's record
     notes: tuple[str, ...] = ()
     noise_deviation: float | None = None  # of an off-diagonal entry of the covariance, at most; public
-    covariance_error: float | None = None  # ‖Ĉ − C‖₂ is at most this with probability 95% over the noise; see `moment`
-    details: Mapping[str, Any] = field(default_factory=dict)  # what the method itself released or was told; JSON values
+    covariance_error: float | None = None  # bounds ‖Ĉ − C‖₂ with probability 95% over the noise; see `moment`
+    details: Mapping[str, Any] = field(default_factory=dict)  # further released numbers and options; JSON values
     radius_released: bool | None = None  # whether a radius was paid for; None: it was unless the bound is public
-    noise_map: Floats | None = None  # B: on a subspace P the covariance carries noise of norm ‖PB‖·‖PB‖_F/√d; public
-    holes: Floats | None = None  # released shares of missing cells, column by column, where they were corrected for
-    scale: Floats | None = None  # what columns were divided by; the numbers above, but for the mean, are in its units
-    measured: Callable[[], Measured] | None = None  # the noisy moment behind it, in the data's own units: for intervals
-    rows_that_count: int | None = None  # of one unit, at most, where each row counts alike; released
+    noise_map: Floats | None = None  # B: the covariance on a subspace P has noise of norm ‖PB‖·‖PB‖_F/√d; public
+    holes: Floats | None = None  # released fractions of missing cells by column, if they were corrected for
+    scale: Floats | None = None  # divisors of the columns; all numbers above except the mean are in these units
+    measured: Callable[[], Measured] | None = None  # the noisy moment in the data's own units, for intervals
+    rows_that_count: int | None = None  # the most rows of a unit that count, if rows have equal weight; released
 
     def __post_init__(self) -> None:
-        # Products in floating point differ in the last bit across the diagonal.
+        # In floating point, products above and below the diagonal can differ in the last bit.
         object.__setattr__(self, "covariance", (self.covariance + self.covariance.T) / 2)
 
 
@@ -88,68 +88,68 @@ class Method(ABC):
     needs_bound: ClassVar[bool] = True
     needs_delta: ClassVar[bool] = False
     uses_delta: ClassVar[bool] = True
-    continuous_noise: ClassVar[bool] = False  # whether noise is drawn in floating point where δ > 0 too
+    continuous_noise: ClassVar[bool] = False  # whether noise is drawn in floating point also if δ > 0
     basis: ClassVar[Basis] = "worst-case"
-    estimand: ClassVar[str] = "covariance"  # what the directions are those of, as rows grow in number
+    estimand: ClassVar[str] = "covariance"  # the matrix whose directions are estimated, in the limit of many rows
     robust: ClassVar[bool] = False  # whether that is a robust estimand: signs, or Kendall's tau
-    whole: ClassVar[bool] = False  # releases a whole covariance with noise of known size, which its `noise_map` tells
-    shrinks: ClassVar[bool] = False  # whether variances are corrected for what noise does to them
-    page: ClassVar[str] = ""  # of the documentation, where it is not that of the name
-    needs_replace: ClassVar[str] = ""  # what to do under add/remove, where only replacement will do
+    whole: ClassVar[bool] = False  # whether it releases a whole covariance with noise of known size (`noise_map`)
+    shrinks: ClassVar[bool] = False  # whether variances are corrected for the effect of noise
+    page: ClassVar[str] = ""  # of the documentation, if it is not called like the method
+    needs_replace: ClassVar[str] = ""  # advice under add/remove, if the method supports replacement only
     corrects_holes: ClassVar[bool] = False  # whether it takes missing="correct"
-    holds_rows: ClassVar[bool] = False  # asks for the rows themselves: baselines that are not private
-    weighs_columns: ClassVar[bool] = False  # by their public bounds
-    planned: ClassVar[Planned | None] = Planned()  # how plans run it; None: they cannot
+    holds_rows: ClassVar[bool] = False  # whether it gets the rows themselves: baselines that are not private
+    weighs_columns: ClassVar[bool] = False  # whether columns are weighted by their public bounds
+    planned: ClassVar[Planned | None] = Planned()  # how plans run it; None if they cannot
     constants: str = "sharp"  # "published": those of a paper
     emphasis: Mapping[str, float] = MappingProxyType({})  # factors on default shares of the budget, by purpose; public
 
     @property
     def label(self) -> str:
-        """The name with what sets this instance apart, for tables of predictions."""
+        """The name of this instance in tables of predictions, with the options that distinguish it."""
         return self.name
 
     def reluctance(self, task: Task) -> float:  # noqa: ARG002
-        """By what factor its predicted error must be lower for "auto" to choose it.
+        """The factor by which its predicted error must be lower for "auto" to choose it.
 
-        More than 1 where it answers less than was asked for (differences measure about the mean, whatever public centre
-        was given; directions alone leave out variances and centre), or where its noise follows a public bound, which
-        may be far too wide.
+        It is above 1 if the method answers less than was asked for: differences are centred at the mean even if a
+        public centre is given, and directions alone have no variances and no centre. It is also above 1 if the noise
+        scales with a public bound, which may be far too wide.
         """
         return 1.0
 
     def read_as(self, task: Task) -> Task:
-        """The task with rows as they enter the moments of directions: themselves, unless a method says otherwise."""
+        """The task for the rows that enter the moments of directions; by default the task itself."""
         return task
 
     def outline(self, task: Task, rows: int) -> Outline | None:  # noqa: ARG002
-        """What the error of its directions follows from with so many rows, for "auto"; None: it is not in the choice.
+        """What determines the error of its directions, for "auto"; None if "auto" does not consider it.
 
-        A function of public facts, for a task that the method has been checked against.
+        A function of public facts, for a task that `check` has accepted.
         """
         return None
 
     def split_is_known(self, task: Task) -> bool:  # noqa: ARG002
-        """Whether the shares are the same whatever the data are, so that a rehearsal tells them."""
+        """Whether the shares do not depend on the data, so that a rehearsal shows them."""
         return not self.holds_rows
 
     def declared(self, task: Task) -> dict[str, Cost]:
-        """The most that may be spent, by the purposes in the record; how much of it is may follow from releases."""
+        """The most that may be spent, by purpose. How much of it is spent may depend on releases."""
         return {purpose.value: cost for purpose, cost in self.shares(task).items()}
 
     def assumptions(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002
-        """What the guarantee rests on where its basis is not "worst-case", or why there is none."""
+        """The assumptions of the guarantee if its basis is not "worst-case", or why there is no guarantee."""
         return ()
 
     def budget(self, task: Task) -> Budget:
-        """What the method may spend: the task's budget, without a δ that it has no use for."""
+        """The budget that the method may spend: the task's budget, without δ if the method does not use it."""
         return task.budget if self.uses_delta else Budget(task.budget.epsilon)
 
     def price(self, task: Task) -> Budget:
-        """What the method really costs, which published constants may get wrong; known before anything is read."""
+        """The actual cost of the method, known before anything is read. With published constants it may be larger."""
         return self.budget(task)
 
     def check(self, task: Task) -> None:
-        """Refuse what this method cannot do, before anything is read or spent."""
+        """Refuse tasks that this method cannot do, before anything is read or spent."""
         owner = type(self).__name__
         if not isinstance(self.emphasis, Mapping):
             raise TypeError(complain("emphasis", owner, "a dictionary of factors by purpose", self.emphasis))
@@ -184,25 +184,25 @@ class Method(ABC):
             raise ValueError(complain("relation", task.owner, must, task.relation.value, self.needs_replace))
 
     def emphasised(self, shares: Mapping[Purpose, float]) -> dict[Purpose, float]:
-        """Default shares of a budget, times what the caller has put on some of them."""
+        """Default shares of a budget, multiplied by the caller's factors."""
         return {purpose: share * float(self.emphasis.get(purpose.value, 1.0)) for purpose, share in shares.items()}
 
     def check_emphasis(self, purposes: Collection[Purpose]) -> None:
-        """Refuse emphasis on what is not paid for."""
+        """Refuse factors for purposes that are not paid for."""
         for name in self.emphasis:
             check_choice("emphasis", name, [purpose.value for purpose in purposes], type(self).__name__)
 
     @abstractmethod
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """What each purpose may cost; known before anything is read."""
+        """The share of each purpose; known before anything is read."""
 
     @abstractmethod
     def estimate(self, curator: Curator, task: Task) -> Estimate:
-        """Ask, post-process, ask again, and put an estimate together from paid answers and public facts."""
+        """Ask the curator, post-process, ask again, and compute an estimate from paid answers and public facts."""
 
 
 def _check_units(task: Task) -> None:
-    """Refuse public deviations so small that variances in these units might be no numbers."""
+    """Refuse public deviations so small that variances in these units could overflow."""
     if not isinstance(task.scale, np.ndarray):
         return
     reach: Any = max(_LONGEST, task.bound) if isinstance(task.bound, float) else _LONGEST
@@ -214,7 +214,7 @@ def _check_units(task: Task) -> None:
 
 
 def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
-    """Refuse a δ > 0 that is smaller than the part of continuous noise that floating point cannot draw."""
+    """Refuse a δ > 0 below the probability of the tails of continuous noise that floating point cannot draw."""
     if method.continuous_noise and 0 < delta < LEAST_DELTA:
         must = f"0 or at least {LEAST_DELTA:g} for method={method.name!r}, whose noise is drawn in floating point"
         remedy = "Give a larger delta, or use a method with exact discrete noise, such as 'gaussian' or 'spatial-sign'."
@@ -222,7 +222,7 @@ def check_tail(method: Method | type[Method], delta: float, owner: str) -> None:
 
 
 def unprotected(curator: Curator) -> tuple[Source, Randomness]:
-    """The rows themselves: for baselines that are not private."""
+    """The rows themselves, for baselines that are not private."""
     if not isinstance(curator, DataCurator):
         raise TypeError("this method looks at rows, so it needs a curator that has some")
     return curator.unprotected()
@@ -244,22 +244,21 @@ def run_method(method: Method, source: Source, task: Task, rng: Randomness) -> E
 
 
 def standardised(found: Estimate, task: Task) -> Estimate:
-    """The same estimate for columns divided by public deviations, or by the released ones. Costs nothing.
+    """The same estimate for columns divided by public or released standard deviations. Costs nothing.
 
-    Indicators of categories are divided by the root of their released frequency, as in factor analysis of mixed data
-    (Pagès 2004). A column without a released variance keeps its unit, and has no part in any component.
+    Indicators of categories are divided by the square root of their released frequency, as in factor analysis of mixed
+    data (Pagès 2004). A column without a released variance keeps its unit, and has loading 0 in every component.
     """
     deviations = np.sqrt(np.maximum(np.diag(found.covariance), 0.0))
     deviations = np.where(deviations > 0, _by_frequency(found, deviations, task), 1.0)
     scale = task.scale if isinstance(task.scale, np.ndarray) else deviations
     covariance = found.covariance / np.outer(scale, scale)
-    values, components = symmetric_eigh(covariance)
-    values, k = np.maximum(values, 0.0), len(found.components)
+    components, values, rest = leading_components(covariance, len(found.components))
     return replace(
         found,
-        components=components[:k],
-        eigenvalues=values[:k],
-        noise_variance=float(values[k:].mean()) if k < len(values) else 0.0,
+        components=components,
+        eigenvalues=values,
+        noise_variance=rest,
         covariance=covariance,
         radius=None,
         noise_deviation=None,
@@ -270,9 +269,9 @@ def standardised(found: Estimate, task: Task) -> Estimate:
 
 
 def _by_frequency(found: Estimate, deviations: Floats, task: Task) -> Floats:
-    """The deviations; for indicators √p in their place, p their frequency, which the released centre tells.
+    """The deviations, with √p for indicators, where p is their frequency according to the released centre.
 
-    With mean p the variance is p(1 − p), so the variables with k categories have a total of Σ(1 − p) = k − 1 then.
+    An indicator has variance p(1 − p), so after division a variable with k categories has total Σ(1 − p) = k − 1.
     """
     scale = deviations.copy()
     for column, one in task.indicators:
@@ -288,7 +287,7 @@ def _by_frequency(found: Estimate, deviations: Floats, task: Task) -> Floats:
 
 
 def estimand_of(method: Method, task: Task) -> str:
-    """What the released directions are those of, in words."""
+    """What the released directions estimate, in words."""
     if method.estimand != "covariance":
         return method.estimand if task.scale is None else f"{method.estimand} of standardised columns"
     if task.scale is None:
@@ -299,7 +298,7 @@ def estimand_of(method: Method, task: Task) -> str:
 
 
 def check_scale_of_columns(value: Any, n_features: int, owner: str) -> Floats | str | None:
-    """None, "private", or public deviations of the columns."""
+    """Check a scale: None, "private", or public standard deviations of the columns."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -318,7 +317,7 @@ def check_scale_of_columns(value: Any, n_features: int, owner: str) -> Floats | 
 
 
 def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | None:
-    """A radius, a box of public column bounds, "private", or None."""
+    """Check a bound: a radius, a box of public column bounds, "private", or None."""
     if value is None or isinstance(value, str):
         if value is not None:
             check_choice("bound", value, ["private"], owner)
@@ -340,7 +339,7 @@ def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | 
 
 
 def check_center(value: Any, n_features: int, owner: str) -> Floats | str | None:
-    """None or 0, a public vector, "private" or "pairs"."""
+    """Check a centre: None or 0, a public vector, "private" or "pairs"."""
     if isinstance(value, str):
         return check_choice("center", value, ["private", "pairs"], owner)
     if value is None:

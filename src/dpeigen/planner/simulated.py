@@ -1,8 +1,8 @@
 """A curator over assumed rows: the methods themselves run on it, unmodified, and nothing is read or spent.
 
-Each question knows how it is answered for a population (`Question.simulated`). `Assumed` is that population: it looks
-at assumed rows in their eigenbasis (`planner.population`), and translates the frames that methods look through into
-maps of that basis. A run costs a few products and decompositions of d × d matrices, whatever the number of rows is.
+Each question knows how it is answered for a population (`Question.simulated`). `Assumed` is that population: it has the
+assumed rows in their eigenbasis (`planner.population`), and translates the frames of methods into linear maps of that
+basis. A run costs a few products and decompositions of d × d matrices, whatever the number of rows is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dpeigen._types import Floats
 from dpeigen.curator import Curator, Purpose
@@ -28,14 +29,14 @@ from dpeigen.questions import People, Question
 from dpeigen.stats import Frame, ScoreFrame
 from dpeigen.stats.columns import ColumnHistogram
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.generalised import SignFrame
+from dpeigen.stats.generalised import SignFrame, SplitSigns
 from dpeigen.stats.stretch import Stretched, WhitenedRows
 
 __all__ = ["Answer", "Assumed", "SimulatedCurator", "origin_of", "simulate"]
 
 Answer = TypeVar("Answer")
-# Every look at pairs pairs the rows anew. Errors of two pairings have about a third in common; four looks at two
-# independent samples have as much of them left as four looks at such pairings.
+# Every measurement with pairs draws a new pairing. The errors of two pairings have a correlation of about a third. Four
+# measurements on two independent samples average out as much error as four such pairings.
 _OTHER_PAIRS = 1000
 
 
@@ -48,7 +49,7 @@ class _Map:
     scale: float
 
     def turned(self, moment: Floats) -> Floats:
-        """A moment of images as one of z."""
+        """The moment of z, from that of the images."""
         moment = moment * self.scale**2
         return moment if self.outer is None else self.outer @ moment @ self.outer.T
 
@@ -59,9 +60,10 @@ class _Map:
 
 
 class Assumed:
-    """A sample of assumed rows, as the questions see them.
+    """A sample of assumed rows, as questions use it.
 
-    Coordinates are the columns of the table: as public bounds suggest, or, ``turned``, any; else the eigenbasis.
+    Coordinates are the columns of the table: oriented by public bounds or, ``turned``, arbitrarily; otherwise they are
+    the eigenbasis.
     """
 
     def __init__(
@@ -82,15 +84,21 @@ class Assumed:
         return self._of(view).n
 
     def moment(self, view: RowView, radius: float | None) -> Floats:
-        seen, repetition = self._map(view), self._repetition
-        if isinstance(view, SignFrame):
-            radius = None  # they have none but 1, and no scale
+        repetition = self._repetition
         if view.rows_per_term == 2:
             self._looks += 1
             repetition += _OTHER_PAIRS * (self._looks % 2 == 0)
+        if isinstance(view, SplitSigns):  # of its blocks only those on the diagonal are looked at
+            near = self._moment(SignFrame(view.frame, view.transform), None, repetition)
+            return np.asarray(block_diag(near, self._moment(view.frame, None, repetition) - near))
+        return self._moment(view, None if isinstance(view, SignFrame) else radius, repetition)
+
+    def _moment(self, view: RowView, radius: float | None, repetition: int) -> Floats:
+        """``radius`` None: of signs, which have none but 1, and no scale."""
+        seen = self._map(view)
         found = self._of(view).moment(repetition, seen.of_radius(radius))
         if radius is None:
-            return found if seen.outer is None else seen.outer @ found @ seen.outer.T  # signs have no scale
+            return found if seen.outer is None else seen.outer @ found @ seen.outer.T
         return seen.turned(found)
 
     def mean(self, view: RowView, radius: float) -> Floats:
@@ -102,11 +110,11 @@ class Assumed:
 
     def squares(self, view: RowView, radius: float) -> Floats:
         if isinstance(view, SignFrame) and isinstance(view.frame, ScoreFrame):
-            scores = view.frame  # the transform of a length is that of the row's
+            scores = view.frame  # the transform depends on the norm of the whole row
             view = ScoreFrame(SignFrame(scores.frame, view.transform), scores.directions, scores.residual)
         if not isinstance(view, ScoreFrame):
             return np.diag(self.moment(view, radius)).copy()
-        # Scores and what they leave over are as long together as the row, so that clipping them is clipping the row.
+        # Scores and residual together have the norm of the row, so clipping them is clipping the row.
         moment = self.moment(view.frame, radius)
         along = np.einsum("ij,jk,ik->i", view.directions, moment, view.directions)
         return np.append(along, max(float(np.trace(moment) - along.sum()), 0.0)) if view.residual else along
@@ -126,7 +134,7 @@ class Assumed:
         return self._seen(view, np.resize(rows, (count, rows.shape[1])))
 
     def _seen(self, view: RowView, rows: Floats) -> Floats:
-        """Rows of the eigenbasis as they are looked at."""
+        """Rows of the eigenbasis in the view."""
         seen = self._map(view)
         images = seen.of_radius(math.inf).image(rows) * seen.scale
         return images if seen.outer is None else images @ seen.outer.T
@@ -150,14 +158,14 @@ class Assumed:
         return seen.turned(self._of(view).mean(seen.of_radius(radius)))
 
     def batch(self, rows: int) -> Assumed:
-        """So many of the rows. Streams look at rows or at pairs of them, never at both."""
+        """A batch of this many rows. Streams use rows or pairs of them, never both."""
         pairs = self._task.pairs
         part = self._populations[pairs].part(max(1, rows // (1 + pairs)))
         return Assumed(part, part, self._task, self._repetition, turned=self._turned)
 
     @property
     def n_rows(self) -> int:
-        """How many there are, for those that look at them in batches."""
+        """The number of rows, for streams that use batches."""
         pairs = self._task.pairs
         return self._populations[pairs].n * (1 + pairs)
 
@@ -165,7 +173,7 @@ class Assumed:
         return self._populations[view.rows_per_term - 1]
 
     def _map(self, view: RowView) -> _Map:
-        """How a frame looks at rows in the eigenbasis."""
+        """The map of the eigenbasis that corresponds to a frame."""
         if isinstance(view, Frame):
             return self._framed(view)
         if isinstance(view, SignFrame):
@@ -192,7 +200,7 @@ class Assumed:
             center = np.zeros(frame.n_features) if frame.center is None else frame.center
             away = center - self.origin
             shift = self.in_eigenbasis(away) if away.any() else None
-        scale = math.sqrt(0.5) if frame.pairs else 1.0  # half differences, of which a population has (x − y)/√2
+        scale = math.sqrt(0.5) if frame.pairs else 1.0  # frames use (x − y)/2, a population (x − y)/√2
         if self._turn is None:
             return _Map(View(None, None, shift), None, scale)
         if frame.weights is None:
@@ -202,12 +210,12 @@ class Assumed:
 
 @lru_cache(maxsize=16)
 def _any_turn(d: int) -> Floats:
-    """How the principal directions lie in the columns where nothing is known of that: anyhow, the same every time."""
+    """A fixed arbitrary orientation of the principal directions, used if nothing is known about it."""
     return np.linalg.qr(made_up_generator(d).normal(size=(d, d)))[0]
 
 
 def origin_of(task: Task) -> Floats:
-    """Where the rows lie: about the public centre, in the middle of column bounds, or about 0."""
+    """The centre of the rows: the public centre, the middle of column bounds, or 0."""
     if isinstance(task.center, np.ndarray):
         return task.center
     if isinstance(task.bound, tuple) and isinstance(task.center, str):
@@ -216,7 +224,7 @@ def origin_of(task: Task) -> Floats:
 
 
 class SimulatedCurator(Curator):
-    """A curator over assumed rows, for predictions: nothing is read, and nothing it answers is private."""
+    """A curator over assumed rows, for predictions: no data are read, and its answers are not private."""
 
     def __init__(self, shares: Mapping[Purpose, Cost], task: Task, people: People, rng: Generator) -> None:
         super().__init__(task.relation, shares, task.budget)

@@ -39,7 +39,9 @@ R = TypeVar("R", bound="ReleaseDisplay")
 _MOST_BARS = 30
 _MOST_AXES = 12  # beyond the components: their intervals take time
 _MOST_LOADINGS = 15
-_NAMES = 0.5  # of the width, at most, for names of columns
+_NAMES = 0.5  # the largest fraction of the width for names of columns
+_LINE = 0.09  # the fraction of the height for a line of the legend
+_FLOOR = 0.44  # half the width of a noise floor, wider than a bar
 _CAP = 0.13  # half the width of a whisker's end
 NO_INTERVALS = "no intervals: the release does not hold what they need"
 
@@ -75,7 +77,7 @@ class ReleaseDisplay(Display):
 
 
 def unit_of_variances(release: Release) -> str:
-    """What one unit of a variance along a component is."""
+    """The unit of a variance along a component."""
     if (release.facts.get("details") or {}).get("variances") == "relative":
         return "share of the variance"
     if release.facts.get("rescaled"):
@@ -91,30 +93,47 @@ class ScreeBars:
 
     values: Floats
     interval: Interval | None
-    told: NDArray[np.bool_]  # from noise; all where nothing is known of that
+    told: NDArray[np.bool_]  # whether each differs from noise; all True if that is not known
+    measured: Floats | None = None  # the same before they were shrunk: what is compared with the floors
+    floors: Floats | None = None  # `Release.noise_floors`
 
 
 def spectrum(release: Release) -> ScreeBars:
-    """The released components and, where a whole moment was measured, the axes after them: they cost nothing more.
+    """The released components and, if a whole moment was measured, the axes after them, which cost nothing more.
 
-    A component is told from noise as `Release.resolved` says. The variance along a further axis is, where its interval
-    lies above the noise floor.
+    `Release.resolved` decides whether a component or a further axis can be distinguished from noise.
     """
     k = len(release.eigenvalues)
-    if release.usual_intervals is None:  # nothing tells whether the axes after them were measured
-        values = release.eigenvalues[:_MOST_BARS]
-        return ScreeBars(values, None, np.array([release.is_resolved(i) for i in range(len(values))]))
+    if release.usual_intervals is None:  # it is not known whether the axes after them were measured
+        return _bars(release, None, min(k, _MOST_BARS))
     wanted = min(_MOST_BARS, max(k, min(release.n_features, _MOST_AXES)))
     whole = _with_axes(release, wanted) if k < wanted else release
     found = variance_intervals(whole)
     if found is None:
-        whole, found = release, variance_intervals(release)
-    values = whole.eigenvalues[:wanted]
-    told = np.array([release.is_resolved(i) for i in range(len(values))])
-    interval = None if found is None else (found[0][0][:wanted], found[0][1][:wanted])
-    if interval is not None and release.noise_floor is not None:
-        told[k:] = interval[0][k:] > release.noise_floor.value
-    return ScreeBars(values, interval, told)
+        return _bars(release, None, min(k, _MOST_BARS))
+    measured = np.isfinite(found[0][1]) if whole.measured_variances is None else np.isfinite(whole.measured_variances)
+    return _bars(whole, found[0], max(1, int(measured[:wanted].sum())))  # no bars for what was never measured
+
+
+def _bars(release: Release, interval: Interval | None, shown: int) -> ScreeBars:
+    told = np.array([release.is_resolved(i) for i in range(shown)], dtype=bool)
+    interval = None if interval is None else (interval[0][:shown], interval[1][:shown])
+    if release.measured_variances is None or release.noise_floors is None:
+        return ScreeBars(release.eigenvalues[:shown], interval, told)
+    measured, floors = release.measured_variances[:shown], release.noise_floors[:shown]
+    return ScreeBars(release.eigenvalues[:shown], interval, told, measured, floors)
+
+
+def _compared(found: ScreeBars) -> list[Floats]:
+    """The heights of noise floors and of what is compared with them, as far as they are known."""
+    return [side[np.isfinite(side)] for side in (found.measured, found.floors) if side is not None]
+
+
+def _right_half(found: ScreeBars) -> float:
+    """The height of the drawing in its right half, where the legend is."""
+    sides = [found.values, found.measured, found.floors, None if found.interval is None else found.interval[1]]
+    halves = [side[len(side) // 2 :] for side in sides if side is not None]
+    return max(float(half[np.isfinite(half)].max(initial=0.0)) for half in halves)
 
 
 def _with_axes(release: Release, wanted: int) -> Release:
@@ -129,12 +148,14 @@ def _with_axes(release: Release, wanted: int) -> Release:
 
 
 class ScreeDisplay(ReleaseDisplay):
-    """Variances along the principal axes with their 95% intervals, and the noise floor.
+    """Variances along the principal axes with their 95% intervals, and the noise floor of each.
 
     Dark bars are the released components. Light ones follow from the same measurement and cost nothing more; they are
-    drawn only where it holds them. Dashed, empty bars cannot be distinguished from noise. The dashed line is the
-    largest variance that privacy noise alone would show (`dpeigen.noise_floor`). The axis on the right is the share of
-    the whole variance.
+    drawn only if they were measured. Dashed, empty bars cannot be distinguished from noise. A circle is the variance as
+    measured, before it was shrunk (one below 0 is drawn at 0), and the short line beside it is its noise floor: a
+    component is clear of noise exactly if its circle is above its line (`Release.noise_floors`). If only the size of
+    the noise is known, a dashed line is the largest variance that noise alone would show (`Release.noise_floor`). The
+    axis on the right is the share of the whole variance.
 
     Parameters
     ----------
@@ -152,27 +173,53 @@ class ScreeDisplay(ReleaseDisplay):
             if not told:
                 style = {"facecolor": "none", "edgecolor": palette.grey, "linestyle": (0, (2, 2))}
             ax.bar(x, value, width=0.72, linewidth=0.8, **style)
-        top = float(found.values.max(initial=0.0))
+        top = max([float(side.max(initial=0.0)) for side in (found.values, *_compared(found))])
         if found.interval is not None:
             finite = found.interval[1][np.isfinite(found.interval[1])]
             top = max(top, min(float(finite.max(initial=0.0)), 4 * top)) if top > 0 else float(finite.max(initial=1.0))
             whiskers(ax, place, *found.interval, upright=True, most=1.06 * top)
-        floor = self.release.noise_floor
-        if floor is not None:
-            inside = floor.value <= 1.5 * top
-            words = f"noise floor {floor.value:.3g}" + ("" if inside else " (above the picture)")
-            ax.axhline(floor.value, color=ink(ax), linestyle=(0, (5, 3)), linewidth=1.2, zorder=3, label=words)
-            top = max(top, 1.04 * floor.value) if inside else top
+        top = self._floors(ax, found, top)
         if not found.told.all():
             ax.bar(0, 0, facecolor="none", edgecolor=palette.grey, linestyle=(0, (2, 2)), label=NOISE)
-        ax.set(xlabel="component", xlim=(0.3, len(place) + 0.7), ylim=(0, 1.06 * top or 1.0))
+        words = len(ax.get_legend_handles_labels()[0])
+        room = _LINE * words if words and _right_half(found) > (1 - _LINE * words) * top else 0.0
+        ax.set(xlabel="component", xlim=(0.3, len(place) + 0.7), ylim=(0, (1.06 + room) * top or 1.0))
         ax.set_ylabel(unit_of_variances(self.release))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        if ax.get_legend_handles_labels()[0]:
+        if words:
             ax.legend(loc="upper right", frameon=False, fontsize=9)
         rest = k < len(place)
         ax.set_title("Scree plot" + self._of_columns() + (" (strong colour: released)" if rest else ""), loc="left")
         self._share_axis(ax)
+
+    def _caption(self) -> str:
+        floors = self.release.noise_floors
+        if floors is None or not np.isfinite(floors).any():
+            return super()._caption()
+        return f"{super()._caption()}\nclear of noise: the circle lies above the line of its noise floor"
+
+    def _floors(self, ax: Axes, found: ScreeBars, top: float) -> float:
+        """Draw noise floors and what is compared with them; returns how high the picture is."""
+        if found.measured is not None and found.floors is not None:
+            place, palette = np.arange(1, len(found.values) + 1), colours(ax)
+            there = np.isfinite(found.floors) & np.isfinite(found.measured)
+            ends = place[there] - _FLOOR, place[there] + _FLOOR
+            if there.any():
+                style: dict[str, Any] = {"color": palette.vermillion, "linewidth": 2.0, "zorder": 5}
+                ax.hlines(found.floors[there], *ends, **style, label="noise floor of the component")
+            seen = np.isfinite(found.measured)
+            if seen.any():
+                style = {"markerfacecolor": palette.light, "markeredgecolor": ink(ax), "zorder": 6, "clip_on": False}
+                height = np.maximum(found.measured[seen], 0.0)
+                ax.plot(place[seen], height, "o", markersize=5.5, **style, label="as measured, before shrinking")
+            return top
+        floor = self.release.noise_floor
+        if floor is None:
+            return top
+        inside = floor.value <= 1.5 * top
+        words = f"noise floor {floor.value:.3g}" + ("" if inside else " (above the picture)")
+        ax.axhline(floor.value, color=ink(ax), linestyle=(0, (5, 3)), linewidth=1.2, zorder=3, label=words)
+        return max(top, 1.04 * floor.value) if inside else top
 
     def _share_axis(self, ax: Axes) -> None:
         total = float(np.trace(self.release.covariance))
@@ -190,8 +237,8 @@ class ScreeDisplay(ReleaseDisplay):
 class LoadingsDisplay(ReleaseDisplay):
     """The loadings of one component with their 95% intervals: bars, the largest first.
 
-    A loading whose interval holds 0 has no bar, only its whisker. A component that cannot be distinguished from noise
-    is not drawn: the picture says so.
+    A loading whose interval contains 0 has no bar, only a whisker. A component that cannot be distinguished from noise
+    is not drawn; the picture says so.
 
     Parameters
     ----------
@@ -214,7 +261,7 @@ class LoadingsDisplay(ReleaseDisplay):
 
 
 def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_LOADINGS) -> None:
-    """Bars and whiskers of the largest loadings, or the words that there is nothing to draw."""
+    """Bars and whiskers of the largest loadings, or a text that there is nothing to draw."""
     if not release.is_resolved(component):
         say(ax, f"Component {component + 1} is {NOISE}.")
         return
@@ -248,7 +295,7 @@ def whiskers(
 
 
 def say(ax: Axes, words: str) -> None:
-    """Words in place of a picture."""
+    """Write a text in place of a picture."""
     ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", wrap=True)
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():

@@ -1,4 +1,4 @@
-"""What a card is: title and authors, the facts in short, the results, and what may be concluded from them.
+"""The content of a card: title and authors, a summary of the facts, the results, and valid conclusions.
 
 Everything is read from the release. The parts are in `results`, `matrices`, `effects`, `promise` and `files`.
 """
@@ -18,6 +18,7 @@ from dpeigen.report.metadata import authors, dataset
 from dpeigen.report.promise import budget, notices, privacy_unit, promise
 from dpeigen.report.results import (
     KIND_TITLES,
+    clear_correlations,
     loadings_unknown,
     named_remarks,
     result_blocks,
@@ -63,7 +64,7 @@ def make_card(release: Release, digests: Mapping[str, str]) -> Card:
 
 
 def _warnings(release: Release) -> list[Notice]:
-    """That there is no result, that nothing tells how good it is, or that many rows were clipped."""
+    """Warnings that there is no result, that errors are unknown, or that many rows were clipped."""
     clipped = clipped_warning(release)
     return _no_result(release) + ([Notice("warning", "Many rows were clipped", clipped)] if clipped else [])
 
@@ -74,7 +75,8 @@ def _no_result(release: Release) -> list[Notice]:
     if release.kind == "ridge" or release.resolved:
         return []
     if release.resolved == 0:
-        return [Notice("warning", "No result", " ".join(standing(release)))]
+        title = "No components" if clear_correlations(release) else "No result"
+        return [Notice("warning", title, " ".join(standing(release)))]
     said = "This page cannot say how large the errors of its numbers are, or which of them are only noise."
     return [Notice("warning", "No intervals", said)]
 

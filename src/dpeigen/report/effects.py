@@ -13,7 +13,7 @@ _ELLIPTICAL = "rows are distributed like a normal distribution, perhaps with lon
 
 
 def effects(release: Release) -> list[Block]:
-    """What noise did, what clipping did, and what the intervals know of it."""
+    """The effects of noise and of clipping, and how far intervals account for them."""
     said = [*_noise(release), *_clipping(release)]
     if release.usual_intervals is not None:
         said.append(
@@ -34,7 +34,7 @@ def effects(release: Release) -> list[Block]:
 
 
 def _tails(release: Release) -> str:
-    """What intervals know of tails, where rows were clipped to a paid radius; what signs of rows do not show."""
+    """How far intervals account for tails if rows were clipped to a paid radius; limits of methods of signs."""
     if release.measured is not None and release.measured.kind == "signs":
         return (
             " Directions of rows do not show whether that holds. For columns with few distinct values, or with rare "
@@ -49,7 +49,7 @@ def _tails(release: Release) -> str:
 
 
 def _cut(release: Release) -> str:
-    """That shares have one end only, where clipping may have taken any part of the largest variance."""
+    """A remark that shares have one end only, if clipping may have removed any part of the largest variance."""
     found = release.usual_intervals
     if found is None or not found.cut_column:
         return ""
@@ -61,13 +61,16 @@ def _cut(release: Release) -> str:
 
 
 def _noise(release: Release) -> list[str]:
-    floor = release.noise_floor
-    size = (
-        "This method does not state how large its noise is."
-        if floor is None
-        else f"The noise floor is {floor.value:.3g}: {floor.words}. The largest released variance is "
-        f"{float(release.eigenvalues.max(initial=0.0)):.3g}."
-    )
+    floor, largest = release.noise_floor, f"{float(release.eigenvalues.max(initial=0.0)):.3g}"
+    if floor is None:
+        size = "This method does not state how large its noise is."
+    elif release.noise_floors is not None:  # here "noise floor" means that of a component
+        size = (
+            f"Privacy noise alone would show variances up to {floor.value:.3g} in 95% of releases. The largest "
+            f"released variance is {largest}."
+        )
+    else:
+        size = f"The noise floor is {floor.value:.3g}: {floor.words}. The largest released variance is {largest}."
     bias = "Noise rotates components, makes large variances larger and small ones smaller, and weakens correlations."
     method = clean(release.facts.get("method") or release.guarantee.mechanism)
     if method.startswith("local") or (method in METHODS and METHODS[method].shrinks):

@@ -1,8 +1,8 @@
-"""A card as one HTML page: it asks for nothing from anywhere, and says so to the browser.
+"""A card as one HTML page that loads nothing from elsewhere, which its content policy enforces.
 
-No script runs in it; what stands in the head for machines is data. Every text is escaped. Tables that are wider than a
-phone scroll by themselves, colours follow the reader's choice of light or dark, and everything can be reached by
-keyboard. On paper the words stand in two columns.
+It runs no script; the metadata in its head are data. Every text is escaped. Tables that are wider than a phone scroll
+separately, colours follow the reader's choice of light or dark mode, and everything can be reached by keyboard. In
+print the text has two columns.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from dpeigen.report.style import CSS
 
 __all__ = ["render", "text"]
 
-_MANY = 6  # columns of a table beside whose numbers no interval fits on paper
+_WIDE = 5  # from this number of columns on, a phone shows a table of text in a small font
+_MANY = 6  # with more columns, intervals do not fit beside numbers in print
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def render(card: Card, pictures: Mapping[str, str]) -> str:
-    """The whole page; ``pictures`` holds the SVG of each picture by its name."""
+    """The whole page; ``pictures`` has the SVG of each picture by its name."""
     page = _Page(pictures)
     links = "".join(f'<li><a href="#{s.key}">{text(s.title)}</a></li>' for s in card.sections)
     tiles = "".join(f"<div><dt>{text(what)}</dt><dd>{text(much)}</dd></div>" for what, much in card.tiles)
@@ -80,18 +81,18 @@ def render(card: Card, pictures: Mapping[str, str]) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    """JSON that no text inside can end: every character that means something to HTML is written by its number."""
+    """JSON in which every character that is special in HTML is escaped, so that no text can end the element."""
     raw = json_text(value)
     return re.sub(r"[<>&'\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", raw)
 
 
 def text(raw: str) -> str:
-    """Text that HTML shows as it is."""
+    """Text escaped for HTML."""
     return escape(clean(raw))
 
 
 class _Page:
-    """Renders blocks; numbers what needs a name of its own."""
+    """Renders blocks, and numbers the elements that need an id."""
 
     def __init__(self, pictures: Mapping[str, str]) -> None:
         self._pictures = pictures
@@ -143,7 +144,8 @@ class _Page:
         )
         note = f'<p class="hint">{text(table.note)}</p>' if table.note else ""
         many = " many" if len(table.headings) > _MANY else ""
-        kind = f' class="numbers{many}"' if table.numbers else ' class="facts"' if not table.headings else ""
+        wide = ' class="wide"' if len(table.headings) >= _WIDE else ""
+        kind = f' class="numbers{many}"' if table.numbers else ' class="facts"' if not table.headings else wide
         head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
         return (
             f'<p class="label" id="{name}">{text(table.title)}</p>'

@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpeigen._types import Floats
 from dpeigen.errors import is_correlated
@@ -18,7 +20,10 @@ from dpeigen.release import Release
 from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
 from dpeigen.report.missing import SHOWN_ROWS
-from dpeigen.stats.intervals import Interval
+from dpeigen.stats.intervals import Interval, quantiles
+
+if TYPE_CHECKING:
+    from dpeigen.intervals import Intervals
 
 __all__ = [
     "UNKNOWN",
@@ -30,12 +35,13 @@ __all__ = [
     "strongest",
 ]
 
-_MATRIX = 12  # columns up to which a whole matrix is a readable table
+_MATRIX = 12  # most columns for which the whole matrix is shown as a table
 _STRONGEST = 10
+_BY_CHANCE = 0.02  # probability that any of all correlations of independent columns is called clear
 UNKNOWN = "not known"
 _UNIT = re.compile(r"[-+.\de]*\d(?P<unit>%|[ ].+)")
 _FACTOR = "a factor of "
-_INTERVALS = 200  # columns up to which intervals of all correlations are computed
+_INTERVALS = 200  # most columns for which intervals of all correlations are computed
 
 
 def covariance_blocks(release: Release) -> list[Block]:
@@ -78,16 +84,14 @@ def _centers(release: Release) -> Table:
     elif mean is not None and release.mean is not None:
         notes.append("Beside or below each centre: its 95% interval. All are in the columns' own units.")
     if spread is None and release.usual_intervals is not None:
-        notes.append(
-            "The standard deviations are the numbers that columns were divided by; their errors are not known."
-        )
+        notes.append("The errors of the standard deviations are not known: nearly all rows were clipped.")
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
 
 
 def _digits(release: Release, column: int, low: float, high: float) -> int:
-    """As many as tell the ends of an interval apart: 1996.8 to 1997.4 and not 1997 to 1997."""
+    """As many digits as distinguish the ends of an interval: 1996.8 to 1997.4, not 1997 to 1997."""
     place, width = release.rescaled(column)
     first, last = place + width * low, place + width * high
     if not (math.isfinite(first) and math.isfinite(last) and last > first):
@@ -96,7 +100,7 @@ def _digits(release: Release, column: int, low: float, high: float) -> int:
 
 
 def _ends(words: Callable[[float], str], low: float, high: float) -> str:
-    """An interval in the unit of its column, which is named once; ends that are not finite have none.
+    """An interval in the unit of its column, which is written once; infinite ends have no unit.
 
     >>> _ends("{:.3g} cm".format, 168, 172), _ends("a factor of {:.2f}".format, 1.5, 2)
     ('168 to 172 cm', 'a factor of 1.50 to 2.00')
@@ -111,17 +115,38 @@ def _ends(words: Callable[[float], str], low: float, high: float) -> str:
 
 
 def _deviations(release: Release) -> Interval | None:
-    """Intervals of the standard deviations of columns, in their own units; none where they were divided by them."""
+    """Intervals of the standard deviations of columns, in their own units."""
     found = release.usual_intervals
-    if found is None or release.estimand == MIXED or _divided(release).any():
+    if found is None:
         return None
+    if release.estimand == MIXED or _divided(release).any():
+        return _measured_deviations(release, found)
     unit = np.ones(release.n_features) if release.scale is None else release.scale
     low, high = (np.sqrt(np.maximum(np.diag(side), 0.0)) * unit for side in found.covariance)
     return low, high
 
 
+def _measured_deviations(release: Release, found: Intervals) -> Interval | None:
+    """The same for columns that were divided by released deviations: from the moment that was measured afterwards.
+
+    The intervals always contain the deviations that columns were divided by, which are shown.
+    """
+    errors = found.errors
+    if not errors.sized:
+        return None
+    drawn = np.diag(errors.seen) - np.einsum("mii->mi", errors.draws)
+    low, high = quantiles(np.sqrt(np.maximum(drawn, 0.0)), found.level)
+    least, most = release.limits
+    high = np.minimum(high, (most - least) / 2)
+    shown = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    return (
+        np.where(errors.known, np.minimum(low, shown), 0.0),
+        np.where(errors.known, np.maximum(high, shown), math.inf),
+    )
+
+
 def _divided(release: Release) -> NDArray[np.bool_]:
-    """Columns that were divided by their released deviations: 1 on the diagonal by definition, which is no estimate."""
+    """Columns that were divided by their released deviations: the diagonal is 1 by definition, not an estimate."""
     if release.scale is not None and (release.estimand == "correlation" or is_correlated(release)):
         return np.ones(release.n_features, dtype=bool)
     return ~release.indicators if release.estimand == MIXED else np.zeros(release.n_features, dtype=bool)
@@ -133,7 +158,7 @@ def _means(release: Release) -> Interval | None:
 
 
 def correlation_intervals(release: Release) -> Interval | None:
-    """Of every correlation; None where there are none, or too many columns."""
+    """Intervals of every correlation; None if there are none, or too many columns."""
     found = release.usual_intervals
     return None if found is None or release.n_features > _INTERVALS else found.correlation
 
@@ -141,7 +166,7 @@ def correlation_intervals(release: Release) -> Interval | None:
 def strongest(release: Release) -> list[tuple[int, int]]:
     """The pairs of columns with the largest correlations among those that can be distinguished from noise.
 
-    Levels of one category exclude each other: their correlations are negative by definition, and no finding.
+    Levels of one category exclude each other, so their correlations are negative by definition and are left out.
     """
     matrix, d, found = results.correlations(release), release.n_features, correlation_intervals(release)
     if d > 2000:
@@ -157,19 +182,35 @@ def strongest(release: Release) -> list[tuple[int, int]]:
 
 
 def _one_category(release: Release) -> NDArray[np.bool_]:
-    """Which pairs of columns say nothing new: indicators of one category, and any with the second of two levels."""
+    """Which pairs of columns are redundant: indicators of one category, and any pair with the second of two levels."""
     found, indicators = np.zeros((release.n_features, release.n_features), dtype=bool), release.indicators
     for _, members in release.variables():
         if indicators[members].all():
             found[np.ix_(members, members)] = True
-            if len(members) == 2:  # it is 1 less the first
+            if len(members) == 2:  # it is 1 minus the first
                 found[members[1]], found[:, members[1]] = True, True
     return found
 
 
 def clear(found: Interval) -> NDArray[np.bool_]:
-    """Which intervals do not hold 0."""
+    """Which intervals do not contain 0."""
     return np.asarray((found[0] > 0) | (found[1] < 0))
+
+
+def clear_of_all(release: Release) -> int:
+    """How many correlations differ from 0 in a joint test of all pairs (Bonferroni).
+
+    Of independent columns, a few in a hundred pairs have 95% intervals without 0. Intervals are widened about their
+    middle, as for normal errors, so that with a probability of 98% or more none of them is without 0 there.
+    """
+    found = correlation_intervals(release)
+    if found is None:
+        return 0
+    pairs = np.tril(~_one_category(release), -1)
+    low, high = found[0][pairs], found[1][pairs]
+    wider = float(ndtri(_BY_CHANCE / (2 * max(len(low), 1))) / ndtri(0.025))
+    reach = wider * (high - low) / 2
+    return int((np.abs(low + high) / 2 > reach).sum())
 
 
 def covariance_tables(release: Release) -> list[Table]:

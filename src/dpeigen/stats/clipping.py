@@ -1,8 +1,9 @@
-"""What clipping rows to a radius took away from their second moment, as far as that can be told.
+"""Estimate what clipping rows to a radius took away from their second moment.
 
-Known are the moment of the clipped rows, the radius, and about how many rows were longer. Among elliptical rows, normal
-or with the tails of Student's t, those are looked for of which as many are longer; their clipped moment then tells the
-whole one, and how much squares of clipped rows vary. That is a model, not a proof: a moment does not show what was cut.
+Given are the moment of the clipped rows, the radius, and the approximate number of longer rows. Candidates are
+elliptical rows, normal or with the tails of Student's t. Each candidate is weighted by how well it explains that
+number. It determines the moment before clipping, and how much the squares of clipped rows vary. This is a model, not a
+proof: a moment does not show what was clipped.
 """
 
 from __future__ import annotations
@@ -19,34 +20,35 @@ from dpeigen.stats.elliptical import normal_squares
 
 __all__ = ["MAY_BE_LONG", "Clipping", "clipping", "length_ratio", "share_beyond", "unclipped", "whole_rows"]
 
-_USUAL = 0.6  # excess kurtosis of components of rows as long as normal ones: skewed and bounded ones have others
-_APART = 0.5  # chance that components are long in rows of their own, not in the same rows
-_LIGHT = 0.0  # stands for rows whose squared lengths vary less than those of normal ones, as bounded columns have
-_SPREAD = 0.6  # of their deviation, relative to that of normal rows
+_USUAL = 0.3  # excess kurtosis of components if norms vary as for normal rows: skewed and bounded ones have others
+_OF_SIGNS = 0.6  # the same if rows are only known by their signs
+_APART = 0.5  # probability that components are long in different rows rather than in the same rows
+_LIGHT = 0.0  # stands for rows whose squared norms vary less than those of normal rows, as with bounded columns
+_SPREAD = 0.6  # their deviation relative to that of normal rows
 _FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
-_PRIOR = 0.25  # by what power of e a step away from normal tails is less likely beforehand
+_PRIOR = 0.25  # each step away from normal tails divides the prior probability by e to this power
 _BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
-_LONG, MAY_BE_LONG = 3, 0.2  # the first law with clearly long tails, and the chance of such ones beforehand
-_FREEDOM = 4  # degrees, of the squared lengths of rows that are long in a few directions
+_LONG, MAY_BE_LONG = 3, 0.2  # index of the first law with clearly long tails, and the prior probability of such laws
+_FREEDOM = 4  # degrees of freedom of the squared norms of rows that are long in a few directions
 _ROUNDS = 60
-_STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of radii of the grid, from the one that was found down
-_FULL = 0.95  # of the squared radius: rows whose mean square is larger could have any length
+_STEPS = 2.0 ** (-np.arange(7) / 2)  # squares of the radii of the grid, from the released one downwards
+_FULL = 0.95  # of the squared radius: with a larger mean square, rows could have any norm
 _LEVELS = (np.arange(64) + 0.5) / 64
 _LAPLACE = -np.sign(_LEVELS - 0.5) * np.log(1 - 2 * np.abs(_LEVELS - 0.5))  # quantiles
 
 
 @dataclass(frozen=True)
 class Clipping:
-    """``gains``: what the variances along the eigenvectors of a clipped moment are multiplied by to be whole.
+    """Factors that correct the variances along the eigenvectors of a clipped moment (``gains``), and their uncertainty.
 
-    ``kurtosis`` is a third of the excess kurtosis of the clipped rows. ``sizes`` are draws of the gains, as far as they
-    are known, relative to the ``gains``: draws × d. ``shortened`` is by how much rows are shortened on average, in
-    radii. ``heavy`` is how likely the paid radius makes it that tails are longer than normal ones; ``outside`` is the
-    share of rows beyond the radius that was asked for, and ``reached`` that radius, relative to the one of clipping.
+    ``kurtosis``: a third of the excess kurtosis of the clipped rows. ``sizes``: draws of the gains, as far as they are
+    known, relative to ``gains``: draws × d. ``shortened``: by how much rows are shortened on average, in radii.
+    ``heavy``: the probability, given the paid radius, that tails are longer than normal. ``outside``: the share of rows
+    beyond the measured radius. ``reached``: that radius, relative to the radius of clipping.
 
-    Squared lengths that vary more than those of normal rows have two explanations that a radius cannot tell apart: all
-    components are long in the same rows, or each in rows of its own. ``common`` and ``own`` are draws of a third of the
-    excess kurtosis in the first sense, and of the excess kurtosis in the second.
+    If squared norms vary more than those of normal rows, there are two explanations that a radius cannot distinguish:
+    all components are long in the same rows, or each is long in different rows. ``common`` holds draws of a third of
+    the excess kurtosis in the first case, ``own`` draws of the excess kurtosis in the second.
     """
 
     gains: Floats
@@ -59,10 +61,15 @@ class Clipping:
     outside: float = 0.0
     reached: float = 1.0
 
+    @property
+    def on_purpose(self) -> bool:
+        """Whether rows were clipped to less than the measured radius."""
+        return self.reached > 1 + 1e-9
+
 
 def whole_rows(d: int, draws: int) -> Clipping:
-    """Nothing was clipped: of signs of d columns, squares vary by 2/d more than those of normal rows."""
-    return Clipping(np.ones(d), 2.0 / d, np.ones((draws, d)), np.full(draws, 2.0 / d), np.full(draws, _USUAL))
+    """For rows that were not clipped: squares of signs of d columns vary by 2/d more than those of normal rows."""
+    return Clipping(np.ones(d), 2.0 / d, np.ones((draws, d)), np.full(draws, 2.0 / d), np.full(draws, _OF_SIGNS))
 
 
 def clipping(
@@ -73,14 +80,16 @@ def clipping(
     rng: Generator,
     asked: float | None = None,
 ) -> Clipping:
-    """For the eigenvalues of the second moment of rows clipped to a radius.
+    """Estimate the effect of clipping, given the eigenvalues of the second moment of rows clipped to a radius.
 
-    ``outside`` is the share of rows that may be longer than the ``asked`` radius (None: than the radius itself), and
-    the scale of the noise on counts and threshold, relative to the rows. The asked radius is the first on a grid that
-    passed with that noise, so every law has a likelihood. None: the radius is public, and rows are taken to be normal.
+    ``outside``: the share of rows that may exceed the ``asked`` radius (if that is None, the radius itself), and the
+    scale of the noise on counts and threshold, relative to the rows. The asked radius is the first on a grid that
+    passed with that noise, so every law has a likelihood. None: the radius is public, and rows are assumed to be
+    normal.
     """
     clipped = _in_radii(values, radius)
-    squares = _STEPS * (1.0 if asked is None else (asked / radius) ** 2)
+    reached = 1.0 if asked is None else asked / radius
+    squares = _STEPS * reached**2
     if outside is None:
         normal = _under(clipped, np.inf, squares)
         common, own = np.full(draws, normal.kurtosis), np.full(draws, _USUAL)
@@ -88,7 +97,7 @@ def clipping(
     laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
     weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
-    # Between neighbouring laws nothing is known: a draw lies anywhere between two.
+    # Nothing distinguishes laws between two neighbours, so each draw is anywhere between two of them.
     drawn = np.searchsorted(np.cumsum(weights), rng.random(draws)) + rng.uniform(-0.5, 0.5, size=draws)
     heaviness, steps = np.clip(drawn, 0, len(laws) - 1), np.arange(len(laws))
     drawn_gains = np.array([np.interp(heaviness, steps, [law.gains[j] for law in laws]) for j in range(len(values))]).T
@@ -97,37 +106,37 @@ def clipping(
     shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
     return Clipping(
         gains, float(kurtosis.mean()), drawn_gains / gains, *_told_apart(kurtosis, heaviness, clipped, rng),
-        float(shortened.mean()), _heavy(weights / _BEFOREHAND), outside[0], 1.0 if asked is None else asked / radius,
+        float(shortened.mean()), _heavy(weights / _BEFOREHAND), outside[0], reached,
     )  # fmt: skip
 
 
 def length_ratio(outside: float, share: float) -> float:
-    """The radius that a ``share`` of normal rows exceeds over the one that a share ``outside`` exceeds, about."""
+    """The approximate radius that a ``share`` of normal rows exceeds over the one that ``outside`` exceeds."""
     return float(np.sqrt(chdtri(_FREEDOM, share) / chdtri(_FREEDOM, outside)))
 
 
 def share_beyond(outside: float, ratio: float) -> float:
-    """The share of normal rows that exceed so many times the radius that a share ``outside`` exceeds, about."""
+    """The approximate share of normal rows beyond ``ratio`` times the radius that a share ``outside`` exceeds."""
     return float(chdtrc(_FREEDOM, ratio**2 * chdtri(_FREEDOM, outside)))
 
 
 def unclipped(moment: Floats, radius: float) -> Floats:
-    """The second moment of normal rows whose moment, clipped to the radius, is this one."""
+    """The second moment of normal rows whose moment, after clipping to the radius, is ``moment``."""
     values, vectors = np.linalg.eigh(moment)
     return (vectors * (values * _under(_in_radii(values, radius), np.inf, _STEPS).gains)) @ vectors.T
 
 
 def _in_radii(values: Floats, radius: float) -> Floats:
-    """Eigenvalues of clipped rows in squares of the radius: positive, and no more in all than such rows can have."""
+    """Eigenvalues of clipped rows over the squared radius: positive, with a sum that such rows can have."""
     clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
     return np.asarray(clipped * min(1.0, _FULL / clipped.sum()))
 
 
 def _told_apart(kurtosis: Floats, heaviness: Floats, values: Floats, rng: Generator) -> tuple[Floats, Floats]:
-    """Draws of the kurtosis that components have in common, and of their own, that make lengths vary as much.
+    """Draws of common and of separate kurtosis of the components, each of which explains how much norms vary.
 
-    Squared lengths of components with variances λ vary by 2Σλ² where they are normal, by κ(2Σλ² + (Σλ)²) more where
-    they have κ in common, and by kΣλ² more where each has an excess kurtosis k of its own.
+    Squared norms of components with variances λ have variance 2Σλ² if they are normal, κ(2Σλ² + (Σλ)²) more if the
+    components share the kurtosis κ, and kΣλ² more if each has its own excess kurtosis k.
     """
     apart = rng.random(len(kurtosis)) < _APART
     equal = 2 + float(values.sum() ** 2 / (values**2).sum())
@@ -136,15 +145,15 @@ def _told_apart(kurtosis: Floats, heaviness: Floats, values: Floats, rng: Genera
 
 
 def _heavy(likelihoods: Floats) -> float:
-    """That tails are longer than normal ones, by the likelihoods of the laws."""
+    """The probability, by the likelihoods of the laws, that tails are longer than normal."""
     long, others = float(likelihoods[_LONG:].mean()), float(likelihoods[:2].max())
     return MAY_BE_LONG * long / max(MAY_BE_LONG * long + (1 - MAY_BE_LONG) * others, 1e-300)
 
 
 def _likelihood(shares: list[float], allowed: float, scale: float) -> float:
-    """That a scan with Laplace noise on the threshold and on every share stops at the first of these, not before.
+    """The probability that a scan with Laplace noise on the threshold and every share stops at the first, not before.
 
-    ``shares`` are those outside the radius and outside smaller and smaller ones; ``allowed`` is what is asked for.
+    ``shares`` are those outside the radius and outside ever smaller radii; ``allowed`` is the share that is asked for.
     """
     over = np.array(shares) - allowed
     if scale <= 0:
@@ -157,7 +166,7 @@ def _likelihood(shares: list[float], allowed: float, scale: float) -> float:
 
 @dataclass(frozen=True)
 class _Law:
-    """Rows of one law: gains, kurtosis, and shares of rows that are longer than some radii."""
+    """Rows of one law: gains, kurtosis, and the shares of rows beyond some radii."""
 
     gains: Floats
     kurtosis: float
@@ -166,7 +175,7 @@ class _Law:
 
 
 def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
-    """For rows of Student's t with so many degrees of freedom, or light ones, in units of the radius."""
+    """The `_Law` of Student's t with ``freedom`` degrees of freedom, or of light rows, in units of the radius."""
     squares, tails = normal_squares(len(clipped)), _tails(freedom, len(normal_squares(len(clipped))))
     values = clipped.copy()
     for _ in range(_ROUNDS):
@@ -181,16 +190,16 @@ def _under(clipped: Floats, freedom: float, radii: Floats) -> _Law:
             break
     fourth = (weights**2 @ squares**2) / len(squares)
     kurtosis = float(np.average(fourth / 3 / ((weights @ squares) / len(squares)) ** 2 - 1, weights=values))
-    normal = float((squares**2).mean() / 3)  # of the points, 1 but for their number
+    normal = float((squares**2).mean() / 3)  # of these points; 1 up to their finite number
     shares = [float((lengths > square).mean()) for square in radii]
     shortened = float(np.maximum(np.sqrt(lengths) - 1, 0.0).mean())
-    whole = values * (tails @ squares) / len(squares)  # of the same points: their number does not make a gain
+    whole = values * (tails @ squares) / len(squares)  # of the same points, so that their finite number causes no gain
     return _Law(whole / clipped, max((1 + kurtosis) / normal - 1, 0.0), shares, shortened)
 
 
 @lru_cache(maxsize=32)
 def _tails(freedom: float, count: int) -> Floats:
-    """Squared lengths of rows beside normal ones, of mean 1, in an order of their own."""
+    """Factors on the squared norms of normal rows, with mean 1, in random order."""
     if np.isinf(freedom) or freedom == _LIGHT:
         return np.ones(count)
     levels = (np.arange(count) + 0.5) / count

@@ -1,10 +1,10 @@
 """Generalised spatial signs, one row at a time: g(x)/b = ξ(|x|)/b · x/|x|, inside the unit ball (`stats.pairs`).
 
-A `SignFrame` is a view of rows like any other: the image of a row depends on that row and on public or released
-numbers alone (elementwise arithmetic, and a length from an exact sum of integers). It is put on the lattice of the
-unit ball (`stats.lattice`), which clips it to that ball whatever it is. So sums over such rows have the sensitivities
-of rows in the unit ball, for every ξ and every cutoff: √2 or 1 for Σ g·gᵀ/b² (Frobenius; replace, add or remove), 2 or
-1 for Σ g/b. ξ and its rounding have no part in the proof; they decide what is estimated.
+A `SignFrame` is a view of rows: the image of a row depends only on that row and on public or released numbers
+(elementwise arithmetic, and a norm from an exact sum of integers). The image is put on the lattice of the unit ball
+(`stats.lattice`), which clips it to that ball in any case. So sums over such rows have the sensitivities of rows in the
+unit ball, for every ξ and every cutoff: √2 or 1 for Σ g·gᵀ/b² (Frobenius; replace, add or remove), 2 or 1 for Σ g/b.
+The proof does not use ξ or its rounding; they only determine what is estimated.
 
 >>> from dpeigen.stats import Frame
 >>> from dpeigen.stats.pairs import redescending
@@ -26,15 +26,15 @@ from dpeigen.stats.frame import LARGEST_FLOAT, RowView, exact_bits, normalised
 from dpeigen.stats.lattice import Lattice
 from dpeigen.stats.pairs import SMALLEST_FLOAT, Transform
 
-__all__ = ["SignFrame"]
+__all__ = ["SignFrame", "SplitSigns"]
 
 
 @dataclass(frozen=True)
 class SignFrame:
-    """The rows of a view, transformed; rows of length 0 stay where they are."""
+    """The rows of a view, transformed; rows of norm 0 stay 0."""
 
     frame: RowView
-    transform: Transform  # its lengths are those of the view's rows
+    transform: Transform  # a function of the norms of the view's rows
 
     @property
     def n_columns(self) -> int:
@@ -48,15 +48,55 @@ class SignFrame:
         return None
 
     def image(self, block: Any) -> Floats:
-        rows = self.frame.image(block)
-        scaled, exponents, squared = normalised(rows)
-        roots = np.sqrt(squared)  # of row · 2^(b − exponent)
-        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            norms = np.clip(np.ldexp(roots, exponents - exact_bits(rows.shape[1])), SMALLEST_FLOAT, LARGEST_FLOAT)
-            factors = np.where(roots > 0, self.transform.gains(norms) / np.maximum(roots, 1.0), 0.0)
-            return np.asarray(scaled * factors[:, None])
+        scaled, roots, gains = _signs(self.frame.image(block), self.transform)
+        with np.errstate(under="ignore"):
+            return np.asarray(scaled * np.where(roots > 0, gains / np.maximum(roots, 1.0), 0.0)[:, None])
 
     @property
     def lattice(self) -> Lattice:
-        """The unit ball that these rows lie in."""
+        """The lattice of the unit ball that contains these rows."""
         return Lattice(self, 1.0)
+
+
+@dataclass(frozen=True)
+class SplitSigns:
+    """Signs in twice as many columns: ξ·x/|x|, then √(1 − ξ²)·x/|x|, with ξ ≤ 1 of a redescending transform.
+
+    Both parts together are the sign of the row, of norm 1. So rows beyond the cutoff are measured separately from those
+    inside, and the sum of products has the sensitivity of signs. Rows of norm 0 stay 0.
+    """
+
+    frame: RowView
+    transform: Transform
+
+    @property
+    def n_columns(self) -> int:
+        return 2 * self.frame.n_columns
+
+    @property
+    def rows_per_term(self) -> int:
+        return self.frame.rows_per_term
+
+    def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
+        return None
+
+    def image(self, block: Any) -> Floats:
+        scaled, roots, gains = _signs(self.frame.image(block), self.transform)
+        with np.errstate(under="ignore"):
+            signs = scaled * np.where(roots > 0, 1.0 / np.maximum(roots, 1.0), 0.0)[:, None]
+            beyond = np.sqrt(np.maximum(1.0 - gains * gains, 0.0))
+            return np.concatenate([signs * gains[:, None], signs * beyond[:, None]], axis=1)
+
+    @property
+    def lattice(self) -> Lattice:
+        """The lattice of the unit ball that contains these rows."""
+        return Lattice(self, 1.0)
+
+
+def _signs(rows: Floats, transform: Transform) -> tuple[Floats, Floats, Floats]:
+    """(rows times a power of two each, the norms of these, ξ/b at the norms of the rows)."""
+    scaled, exponents, squared = normalised(rows)
+    roots = np.sqrt(squared)  # of row · 2^(b − exponent)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        norms = np.clip(np.ldexp(roots, exponents - exact_bits(rows.shape[1])), SMALLEST_FLOAT, LARGEST_FLOAT)
+        return scaled, roots, transform.gains(norms)

@@ -1,16 +1,16 @@
-"""Intervals for a matrix, its eigenvalues and its eigenvectors, seen through errors whose law is known.
+"""Intervals for a matrix, its eigenvalues and its eigenvectors, measured with errors of known distribution.
 
-Given are Y = C + E, symmetric, and draws of E. Whatever is computed is a function of these: it costs nothing.
+Given are Y = C + E, symmetric, and draws of E. All results are functions of these, so they cost nothing.
 
 - *Entries*: Y − quantiles of E.
-- *Eigenvalues*: those of Y spread further than those of C, and where the noise is wide, the largest say nothing of C's.
-  So they are inverted: the upper end for λⱼ is the largest value under which an eigenvalue as small as the one seen
-  still has probability (1 − level)/2, and the lower end the smallest under which one as large has. The other
-  eigenvalues are set to those whose noisy version is, on average, the one that was seen (`debiased`).
-- *Eigenvectors*: for errors whose law does not depend on the basis, the eigenvectors of C are V̂Qᵀ, with V̂ those of Y
-  and Q those of Λ + E in the eigenbasis of C, where Λ are the `debiased` eigenvalues. Draws of E change the distances
-  between eigenvalues by as much as these are uncertain. So Λ is not drawn too: that would count the uncertainty twice.
-  A draw has the sign that makes its product with the estimate positive; so does the truth it stands for.
+- *Eigenvalues*: those of Y are spread further than those of C, and if noise is large, the largest say nothing about
+  those of C. So the test is inverted: the upper limit for λⱼ is the largest value under which an eigenvalue as small as
+  the measured one still has probability (1 − level)/2, and the lower limit is the smallest under which one as large
+  has. The other eigenvalues are set to those whose noisy version is, on average, the measured one (`debiased`).
+- *Eigenvectors*: for errors whose distribution does not depend on the basis, the eigenvectors of C are V̂Qᵀ, with V̂
+  those of Y and Q those of Λ + E in the eigenbasis of C, where Λ are the `debiased` eigenvalues. Draws of E change the
+  distances between eigenvalues by as much as these are uncertain. So Λ is not drawn too: that would count the
+  uncertainty twice. Each draw has the sign for which its product with the estimate is positive; so has the true vector.
 
 >>> spread = gaussian_errors(2, 200, 0.1, np.random.Generator(np.random.PCG64(0)))
 >>> low, high = entry_intervals(np.eye(2), spread, 0.95)
@@ -30,19 +30,30 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats.spectrum import isotonic_decreasing
 
-__all__ = ["Interval", "Spectrum", "entry_intervals", "gaussian_errors", "quantiles", "sampling_errors"]
+__all__ = [
+    "CLEAR",
+    "DECOMPOSED",
+    "Interval",
+    "Spectrum",
+    "entry_intervals",
+    "gaussian_errors",
+    "quantiles",
+    "sampling_errors",
+]
 
 Interval = tuple[Floats, Floats]
-_ROUNDS = 12  # of the fixed point for eigenvalues
-_STEPS = 5  # of the search for the end of an interval
-_MIXED = 0.05  # squared sine of the angle that errors turn an eigenvector by, up to which the second order is enough
-_COLUMNS, _FEWEST = 40, 48  # from so many columns on, fewer draws are decomposed, and so many at least
-_FIRST, _FAR = 24, 8.0  # draws that are enough to see that an eigenvalue lies so many deviations above noise
-_LEVEL_KNOWN = 0.25  # of equal eigenvalues: what errors make of them, up to which their level is known
+CLEAR = 0.98  # level of the tests that distinguish a component from noise
+DECOMPOSED = 160  # draws of errors, if each needs a decomposition
+_ROUNDS = 12  # of the fixed-point iteration for eigenvalues
+_STEPS = 5  # of the search for the limit of an interval
+_MIXED = 0.05  # squared sine of the rotation of an eigenvector by errors, up to which the second order is enough
+_COLUMNS, _FEWEST = 40, 48  # above this many columns, fewer draws are decomposed, but at least this many
+_FIRST, _FAR = 24, 8.0  # draws that are enough to see that an eigenvalue is this many deviations above noise
+_LEVEL_KNOWN = 0.25  # relative spread of equal eigenvalues by errors, up to which their level is known
 
 
 def gaussian_errors(d: int, draws: int, deviation: float, rng: Generator) -> Floats:
-    """Symmetric Gaussian matrices with this deviation off the diagonal and √2 times it on it."""
+    """Symmetric Gaussian matrices with this deviation off the diagonal and √2 times it on the diagonal."""
     g = rng.normal(size=(draws, d, d)) * (deviation / math.sqrt(2))
     return g + np.swapaxes(g, 1, 2)
 
@@ -51,11 +62,12 @@ def sampling_errors(
     covariance: Floats, terms: float, kurtosis: float | Floats, draws: int, rng: Generator, *,
     own: float | Floats = 0.0, units: Floats | None = None,
 ) -> Floats:  # fmt: skip
-    """Errors of the covariance of so many rows of an elliptical law, or of one that is not quite.
+    """Sampling errors of the covariance of ``terms`` rows of an elliptical distribution, or of nearly such rows.
 
-    ``kurtosis`` is a third of the excess kurtosis of a column, 0 for normal rows: entries off the diagonal of whitened
-    rows have variance (1 + κ)/n, those on it (2 + 3κ)/n and covariance κ/n. ``own`` is an excess kurtosis that each
-    principal component has beside, independently of the others, with columns divided by ``units``. Both may be draws.
+    ``kurtosis``: a third of the excess kurtosis of a column, 0 for normal rows. For whitened rows, entries off the
+    diagonal have variance (1 + κ)/n, those on it variance (2 + 3κ)/n and covariance κ/n. ``own``: an excess kurtosis
+    that each principal component has in addition, independently of the others, with columns divided by ``units``. Both
+    may be draws.
     """
     units = np.ones(len(covariance)) if units is None else units
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
@@ -70,22 +82,22 @@ def sampling_errors(
 
 
 def entry_intervals(seen: Floats, errors: Floats, level: float) -> Interval:
-    """For every entry of C."""
+    """Intervals for every entry of C."""
     low, high = quantiles(errors, level)
     return seen - high, seen - low
 
 
 def quantiles(draws: Floats, level: float) -> Interval:
-    """Between which a further draw lies with this probability, whatever the number of draws is."""
+    """Limits between which a further draw lies with this probability, for any number of draws."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return low, high
 
 
 def _far_quantile(draws: Floats, reach: float) -> float:
-    """So many deviations from the middle: few draws show no further quantile.
+    """The point ``reach`` deviations from the middle: with few draws, quantiles so far out cannot be read off.
 
     The deviation is between that of all draws and that of those on this side of the median, since errors have a longer
-    tail on the side of what clipping took.
+    tail on the side of the losses by clipping.
     """
     median = float(np.median(draws))
     side = draws[draws >= median] if reach > 0 else draws[draws <= median]
@@ -95,12 +107,12 @@ def _far_quantile(draws: Floats, reach: float) -> float:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The eigenvalues and eigenvectors of Y = C + E, and what can be said of those of C."""
+    """The eigenvalues and eigenvectors of Y = C + E, and what they imply about those of C."""
 
     values: Floats  # of Y, decreasing
     vectors: Floats  # of Y, as columns
     errors: Floats  # draws of E in the eigenbasis of Y
-    least: float = 0.0  # that an eigenvalue of C can be
+    least: float = 0.0  # the least possible eigenvalue of C
 
     @classmethod
     def of(cls, seen: Floats, errors: Floats, least: float = 0.0) -> Spectrum:
@@ -110,17 +122,17 @@ class Spectrum:
         return cls(values, vectors, np.asarray(vectors.T @ errors @ vectors), least)
 
     def noisy(self, values: Floats, draws: int | None = None) -> Floats:
-        """Draws × d eigenvalues, decreasing, of a matrix with these eigenvalues and its error."""
+        """Draws × d eigenvalues, decreasing, of a matrix with these eigenvalues plus its error."""
         found = np.linalg.eigvalsh(self.errors[:draws] + np.diag(values))
         return np.asarray(found[:, ::-1])
 
     @property
     def _few(self) -> int:
-        """Draws that are decomposed many times: eigenvalues of large matrices vary little from one to another."""
+        """The number of draws decomposed repeatedly: eigenvalues of large matrices vary little between draws."""
         return min(len(self.errors), max(_FEWEST, len(self.errors) * _COLUMNS // max(len(self.values), 1)))
 
     def debiased(self) -> Floats:
-        """Eigenvalues whose noisy version has, on average, the eigenvalues seen, as far as there are such."""
+        """Eigenvalues whose noisy version has, on average, the measured eigenvalues, as far as such exist."""
         values = np.maximum(self.values, self.least)
         for _ in range(_ROUNDS):
             values = values + (self.values - self.noisy(values, self._few).mean(axis=0))
@@ -128,7 +140,7 @@ class Spectrum:
         return values
 
     def eigenvalue_intervals(self, debiased: Floats, level: float, count: int) -> Interval:
-        """For the first ``count`` eigenvalues of C."""
+        """Intervals for the first ``count`` eigenvalues of C."""
         reach = -float(ndtri((1 - level) / 2))
         spreads = self.noisy(debiased, self._few).std(axis=0)
         ends = [[self._end(j, debiased, side, float(spreads[j])) for side in (-reach, reach)] for j in range(count)]
@@ -136,7 +148,7 @@ class Spectrum:
         return np.maximum(low, self.least), np.maximum(high, self.least)
 
     def _one(self, values: Floats, j: int) -> Floats:
-        """The j-th noisy eigenvalue: to second order where it is far from all others, else by decomposition."""
+        """The j-th noisy eigenvalue: to second order if it is far from all others, else by decomposition."""
         gaps = values[j] - np.delete(values, j)
         across = np.delete(self.errors[:, j], j, axis=1) ** 2
         if (gaps != 0).all() and float((across @ gaps**-2).mean()) < _MIXED:
@@ -144,7 +156,7 @@ class Spectrum:
         return self.noisy(values, self._few)[:, j]
 
     def _end(self, j: int, debiased: Floats, reach: float, spread: float) -> float:
-        """The λⱼ under which the eigenvalue seen lies ``reach`` deviations below (or above) what is expected."""
+        """The λⱼ for which the measured eigenvalue is ``reach`` deviations below (or above) its expectation."""
 
         def gap(value: float) -> float:
             moved = debiased.copy()
@@ -156,7 +168,7 @@ class Spectrum:
         spread = spread or 1e-300
         value = float(debiased[j])
         at = gap(value)
-        # Uncertainty grows where eigenvalues are close: the step is doubled until the end lies between two values.
+        # Uncertainty grows if eigenvalues are close: the step is doubled until the limit lies between two values.
         step = math.copysign(abs(reach) * spread, reach)
         other, beyond = value + step, gap(value + step)
         for _ in range(8):
@@ -180,30 +192,47 @@ class Spectrum:
         return value if abs(at) < abs(beyond) else other
 
     def resolved(self, level: float, most: int) -> int:
-        """How many eigenvalues, from the first on, stand out of what equal ones would show with this probability.
+        """How many eigenvalues, counted from the first, exceed what equal eigenvalues would show with this probability.
 
-        The first is compared with the largest that is seen where all are equal, with the same sum; then the second,
-        where all but the first are, and so on up to one that does not stand out.
+        The first is compared with the largest measured one if all are equal, with the same sum; the second with that if
+        all but the first are equal, and so on up to one that is not larger. These are the eigenvalues above their
+        `floors`.
+        """
+        floors = self.floors(level, most)
+        return int(np.sum(self.values[: len(floors)] > floors))
+
+    def floors(self, level: float, most: int) -> Floats:
+        """The value that each of the first ``most`` eigenvalues must exceed, after those before it that exceed theirs.
+
+        From the first one that does not, all are compared with the same number, so that none of them exceeds it. The
+        last of all has no floor (−∞): its direction follows from the others.
         """
         d = len(self.values)
+        found = np.full(min(most, d), -math.inf)
         for j in range(min(most, d - 1)):
-            some = self._equal(j, _FIRST)
-            if len(self.errors) > _FIRST and self.values[j] > some.max() + _FAR * float(some.std()):
-                continue
-            if self.values[j] <= np.quantile(self._equal(j), level, method="weibull"):
-                return j
-        return min(most, d)  # the last is known by the others
+            found[j:] = self._floor(j, level)
+            if self.values[j] <= found[j]:
+                return found
+        found[d - 1 :] = -math.inf
+        return found
+
+    def _floor(self, j: int, level: float) -> float:
+        """The quantile of the largest of equal eigenvalues after the first j; from few draws if that is enough."""
+        some = self._equal(j, _FIRST)
+        far = self.values[j] > some.max() + _FAR * float(some.std())
+        drawn = some if far or len(self.errors) <= _FIRST else self._equal(j)
+        return float(np.quantile(drawn, level, method="weibull"))
 
     def _equal(self, j: int, draws: int | None = None) -> Floats:
-        """Draws of the largest eigenvalue after the first j, where all these are equal."""
+        """Draws of the largest eigenvalue after the first j, if all these are equal."""
         left, d = max(float(self.values[j:].mean()), self.least), len(self.values)
         return np.asarray(np.linalg.eigvalsh(self.errors[:draws, j:, j:] + left * np.eye(d - j))[:, -1])
 
     def level_is_known(self, j: int, level: float) -> bool:
-        """Whether the mean of the eigenvalues after the first j is large beside what errors make of equal ones.
+        """Whether the mean of the eigenvalues after the first j is large compared with the spread that errors cause.
 
-        Where they do not stand out of each other all the same, they are equal as far as is known: it is directions that
-        are not determined then, and not variances that are hidden.
+        If these still do not exceed each other, they are equal as far as is known: then directions are undetermined,
+        and not variances hidden.
         """
         left = float(self.values[j:].mean())
         return left > 0 and float(np.quantile(self._equal(j), level)) - left < _LEVEL_KNOWN * left

@@ -1,14 +1,15 @@
-"""Draws of what clipping rows to a paid radius took from single columns, where their tails are longer than normal ones.
+"""Draws of what clipping rows to a paid radius took from single columns whose tails are longer than normal.
 
-Two things tell of it. Noisy counts of differences show tails of single columns as far as they stand out of the noise
-(`stats.tails`). And a paid radius that is long beside the mean square of the rows shows that some rows are much longer
-than normal ones are (`stats.clipping`), but not how much longer, nor in which columns.
+There are two sources of information. Noisy counts of differences show the tails of single columns, as far as they
+exceed the noise (`stats.tails`). And a paid radius that is large compared with the mean square of the rows shows that
+some rows are much longer than normal rows (`stats.clipping`), but not how much longer, nor in which columns.
 
-Clipping makes variances smaller. A mean moves against the tail, and which side that lies on is not known. For means,
-lengths beyond the radius R, to which a share p of the rows was clipped, are taken to have a Pareto tail with an
-exponent α that nothing tells: rows lose p·R/(α − 1) of their length on average. A lognormal column has about such a
-tail. Far rows lie along few columns, more likely along those whose fourth moments are large as far as these were seen.
-Squares of their lengths lose 2p·R²/(α − 2); that is only believed of columns whose counts show a long tail.
+Clipping reduces variances. It moves a mean away from the tail, and the side of the tail is unknown. For means, norms
+beyond the radius R, to which a share p of the rows was clipped, are assumed to have a Pareto tail with an unknown
+exponent α: rows lose p·R/(α − 1) of their norm on average. A lognormal column has roughly such a tail. Far rows are
+far out in few columns, more likely in those with large estimated fourth moments. Their squared norms lose
+2p·R²/(α − 2); this is only assumed for columns whose counts show a long tail. If rows are clipped at less than the
+measured radius A, the tail begins at A, since the count was taken there: rows beyond it lose A − R more.
 """
 
 from __future__ import annotations
@@ -24,33 +25,33 @@ from dpeigen.stats.clipping import Clipping
 __all__ = ["Lost", "far_rows", "loss_errors", "seen_tails", "shared_losses"]
 
 _SHORTEST_TAIL, _LONGEST_TAIL = 0.15, 0.42  # 1/α
-_COUNTED = 0.5, 2.0  # times the share that was asked for: rows that a noisy scan leaves outside
-_LONG_SQUARES = 1.5, 3.5  # excess kurtosis from which on variances may have lost far rows, and surely may
-_MOST_TAIL = 8.0  # excess kurtosis: rare indicators have more, and are not far out
-_LEAST_EXPONENT = 2.8  # α of what variances lose
-_FEW = 0.7  # shape of the gamma law of what columns have of far rows: less, and they lie along fewer of them
-_TOLD_BY_KURTOSIS, _CLEAR_TAIL = 0.6, 4.0  # powers of e that an excess kurtosis of 1 makes long tails likelier by
-_USUAL_NOISE = 30.0  # on an excess kurtosis, from which on it tells less
-_NOT_FURTHER = 0.25  # chance that rows beyond the radius are not much longer than it
-_HIDDEN_TAIL = 0.02  # of the noise on an excess kurtosis
-_USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for the share they have in long rows
-_UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail that noise hides
-_STANDS_OUT, _HIDDEN = 2.0, 0.25  # deviations of noise; chance of a hidden tail where no row is longer than normal ones
-_NO_TAIL = 0.07  # chance that what seems to be a tail is noise: then nothing was taken
-_OF_TAIL = 1.5  # of what clipping seems to have taken from a long tail, at most: cells are half an octave wide
-_MUCH_MORE, _LONG_TAIL = 5.0, 1.5  # times the share that a kurtosis of its own gives a column, beside one of 1.5
-_MORE = 1.5  # times the share of a column in all fourth moments: its share in what clipping took, at most
-_MOST_OF_MEAN = 0.15  # deviations that a mean lost, at most, for what two columns lose together
+_COUNTED = 0.5, 2.0  # times the share that was asked for: limits for the rows that a noisy scan leaves outside
+_LONG_SQUARES = 1.5, 3.5  # excess kurtosis from which variances may have lost far rows, and from which they surely may
+_MOST_TAIL = 8.0  # limit for an excess kurtosis: rare indicators have more but are not far out
+_LEAST_EXPONENT = 2.8  # least α for what variances lose
+_FEW = 0.7  # shape of the gamma law of the columns' parts in far rows: the smaller, the fewer columns they lie along
+_TOLD_BY_KURTOSIS, _CLEAR_TAIL = 0.6, 4.0  # log odds of long tails per unit of excess kurtosis; the most that counts
+_USUAL_NOISE = 30.0  # on an excess kurtosis, above which it is less informative
+_NOT_FURTHER = 0.25  # probability that rows beyond the radius are not much longer than it
+_HIDDEN_TAIL = 0.02  # part of the noise on an excess kurtosis that is added to it
+_USUAL_TAIL = 0.25  # excess kurtosis of columns without a long tail, for their part in long rows
+_UNSEEN = 0.5  # of the noise on what tails lose: most columns have no long tail hidden by noise
+_STANDS_OUT, _HIDDEN = 2.0, 0.25  # noise deviations; probability of a hidden tail if no row is longer than normal rows
+_NO_TAIL = 0.07  # probability that an apparent tail is noise, so that nothing was lost
+_OF_TAIL = 1.5  # the most that was lost from a long tail, relative to the estimate: cells are half an octave wide
+_MUCH_MORE, _LONG_TAIL = 5.0, 1.5  # factor on the part that its own kurtosis adds to a column, relative to one of 1.5
+_MORE = 1.5  # the largest ratio of a column's part in the loss to its part in all fourth moments
+_MOST_OF_MEAN = 0.15  # the most that a mean lost, in deviations, for what two columns lose together
 _AGAIN, _MOST_OF_IT = (
     1.5,
     0.75,
-)  # times a variance that was seen: what clipping took on average, and of the whole, at most
-_BESIDE = 1.5  # of what a column loses along its tail, times the deviation of another: what the two lose together
+)  # times a measured variance: the most that was lost on average; and of the whole
+_BESIDE = 1.5  # factor on a column's loss along its tail times the deviation of another: what both lose together
 
 
 @dataclass(frozen=True, eq=False)
 class Lost:
-    """Draws × columns: what the mean of each column lost, and its mean square."""
+    """What the mean and the mean square of each column lost: draws × columns."""
 
     mean: Floats
     square: Floats
@@ -60,9 +61,9 @@ class Lost:
 
 
 def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
-    """What `stats.tails` shows: first and second of them with their noise, six lines of columns.
+    """What the counts show (`stats.tails`: six lines of columns; first and second moments of tails, with their noise).
 
-    A tail that does not stand out of its noise is the less likely, the less ``heavy`` rows are by the paid radius.
+    The less ``heavy`` rows are by the paid radius, the less likely is a tail that does not exceed its noise.
     """
     shape = draws, tails.shape[1]
     part, noise = _OF_TAIL * rng.random(size=shape), rng.normal(size=shape)
@@ -78,11 +79,11 @@ def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
 def shared_losses(
     back: Floats, second: Floats, values: Floats, radius: float, cut: Clipping, tails: Floats, rng: Generator
 ) -> Lost:
-    """What single columns lost of what clipping took from all rows, with tails as for `seen_tails`.
+    """The parts of single columns in what clipping took from all rows, with ``tails`` as for `seen_tails`.
 
-    The model of elliptical rows (`stats.clipping`) tells how much that was, for all columns alike; ``values`` are the
-    eigenvalues of the second moment. Long rows are made by columns with long tails, so these have a larger share of it,
-    by their fourth moments as far as these were seen; less so where no row is longer than normal ones.
+    The model of elliptical rows (`stats.clipping`) gives the total, in proportion for all columns; ``values`` are the
+    eigenvalues of the second moment. Columns with long tails make rows long, so they have a larger part in it, in
+    proportion to their estimated fourth moments; less so if no row is longer than normal rows.
     """
     squares, lengths = (cut.gains * cut.sizes - 1) @ values, cut.shortened * radius
     per, variances = _steps(back, second)
@@ -98,15 +99,16 @@ def shared_losses(
 def far_rows(
     back: Floats, second: Floats, radius: float, cut: Clipping, kurtosis: tuple[Floats, Floats] | None, rng: Generator
 ) -> tuple[Lost, Floats]:
-    """What rows far beyond the radius took, for columns back·z of clipped rows z; and how sure it is of variances.
+    """What rows far beyond the radius lost, for columns back·z of clipped rows z; and how far this holds for variances.
 
-    ``kurtosis`` is that of the columns, as far as it was seen, and its noise. Variances are only said to have lost it
-    in columns whose fourth moments are clearly larger than those of exponential ones: others have shorter tails.
+    ``kurtosis``: the estimated kurtosis of the columns, and its noise. Variances are only assumed to have lost it in
+    columns whose fourth moments are clearly larger than those of exponential columns: others have shorter tails.
     """
     draws, d = len(cut.sizes), len(back)
     per, _ = _steps(back, second)
     exponents = 1 / rng.uniform(_SHORTEST_TAIL, _LONGEST_TAIL, size=draws)
-    longer = cut.outside * rng.uniform(*_COUNTED, size=draws) * cut.reached**exponents
+    start = max(cut.reached, 1.0)  # in radii: the tail begins where the paid count was taken, or at the radius
+    longer = cut.outside * rng.uniform(*_COUNTED, size=draws) * min(cut.reached, 1.0) ** exponents
     odds, tails, long = cut.heavy / max(1 - cut.heavy, 1e-9), np.ones((draws, d)), np.zeros(d)
     if kurtosis is not None:
         clear = np.minimum(kurtosis[0], _CLEAR_TAIL) * np.minimum(1.0, _USUAL_NOISE / np.maximum(kurtosis[1], 1e-300))
@@ -119,27 +121,27 @@ def far_rows(
         long = np.clip((kurtosis[0] - _LONG_SQUARES[0]) / np.ptp(_LONG_SQUARES), 0.0, 1.0)
     some = longer * (rng.random(draws) < (1 - _NOT_FURTHER) * odds / (1 + odds))
     along = _in_all(rng.gamma(_FEW, size=(draws, d)) * tails * (per > 0))
-    lengths = some / (exponents - 1) * radius
-    squares = some * 2 / (np.maximum(exponents, _LEAST_EXPONENT) - 2) * radius**2
+    lengths = some * (start / (exponents - 1) + start - 1) * radius
+    squares = some * (2 * start**2 / (np.maximum(exponents, _LEAST_EXPONENT) - 2) + start**2 - 1) * radius**2
     return Lost(lengths[:, None] * np.sqrt(along) * per, squares[:, None] * along * per**2), long
 
 
 def _steps(back: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """For each column what a step of 1 along its far rows is, in its own units, and its variance."""
+    """For each column, the effect of a step of 1 along its far rows, in its own units; and its variance."""
     lengths, variances = np.linalg.norm(second @ back.T, axis=0), np.einsum("ij,jk,ik->i", back, second, back)
     return np.divide(variances, lengths, out=np.zeros_like(lengths), where=variances > 0), variances
 
 
 def _in_all(parts: Floats) -> Floats:
-    """Divided by their sum."""
+    """The parts divided by their sum."""
     return np.asarray(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300))
 
 
 def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
-    """Of a covariance whose rows far out in a column were clipped.
+    """Errors of a covariance from which clipping took rows far out in single columns.
 
-    There the other columns lie where that column makes it likely, or anywhere else as far as they do not depend on it:
-    columns that are nearly the same stay so.
+    In such rows the other columns have the values that this column makes likely, plus a random part that does not
+    depend on it. So columns that are nearly equal stay so.
     """
     variances = np.maximum(np.diag(covariance), 0.0)
     whole = variances + np.minimum(lost.square.mean(axis=0), _AGAIN * variances)  # so that a part of it is left
@@ -150,7 +152,7 @@ def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
     others = (rng.normal(size=second.shape) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
     along = covariance / np.maximum(np.maximum(variances, second.mean(axis=0)), 1e-300)[:, None]
     np.fill_diagonal(along, 1.0)
-    # Columns that go together are long in the same rows: what one of them lost is part of what the others lost.
+    # Correlated columns are long in the same rows: what one of them lost is part of what the others lost.
     own = np.divide(second, second @ along**2, out=np.zeros_like(second), where=second > 0)
     first, second = first * own, second * own
     for j in np.flatnonzero(second.any(axis=0)):

@@ -1,6 +1,6 @@
-"""What may be done with a noisy symmetric matrix at no cost, and distances between subspaces and matrices.
+"""Post-processing of a noisy symmetric matrix, and distances between subspaces and matrices.
 
-Everything here is a function of releases (or of public data in `evaluation`), so it spends nothing.
+Everything here is a function of releases (or of public data in `evaluation`), so it costs nothing.
 
 - `shrink_eigenvalues` removes the known inflation of a noisy spectrum. For Y = C + N with N free of C, the best
   rotation-invariant estimate of the eigenvalue at y is y − Re R(g) − Im R(g)·Re g/Im g, g = g(y − iη) the Stieltjes
@@ -34,6 +34,7 @@ __all__ = [
     "fix_signs",
     "gaussian_r_transform",
     "isotonic_decreasing",
+    "leading_components",
     "orthonormal",
     "principal_angles",
     "project_eigenvalues",
@@ -47,7 +48,7 @@ __all__ = [
 
 Complexes = NDArray[np.complex128]
 _SMALL = 64  # columns
-_VANISHING = 1e-140  # relative to the largest entry, many times smaller than the rounding error of eigenvalues
+_VANISHING = 1e-140  # relative to the largest entry: far below the rounding error of eigenvalues
 RTransform = Callable[[Complexes], Complexes]
 
 
@@ -80,7 +81,7 @@ def project_eigenvalues(values: Floats, trace: float = math.inf) -> Floats:
         return clipped
     descending = np.sort(values)[::-1]
     thresholds = (np.cumsum(descending) - trace) / np.arange(1, len(values) + 1)
-    # ≥, not >: the first entry always counts, even where its difference to the trace rounds away.
+    # ≥, not >: the first entry is always kept, even if its difference from the trace is lost to rounding.
     keep = int(np.nonzero(descending >= thresholds)[0][-1])
     return np.maximum(values - thresholds[keep], 0.0)
 
@@ -91,11 +92,11 @@ def isotonic_decreasing(values: Floats) -> Floats:
 
 
 def expected_rayleigh(values: Floats, concentrations: Floats) -> Floats:
-    """The variance uᵀCu expected of directions drawn one after the other from exp(cᵢ·uᵀCu), C having these eigenvalues.
+    """The expected uᵀCu of directions drawn one after the other from exp(cᵢ·uᵀCu), if C has these eigenvalues.
 
-    In the eigenbasis a draw has E[uⱼ²] ≈ 1/(b + 2c(λ_max − λⱼ)), b such that these sum to 1 (the envelope of the
-    Bingham sampler, exact for c → 0 and c → ∞). What is left then has the eigenvalues of the compression to u^⊥ for a u
-    with these squares. Values beyond the drawn directions are those of what is left.
+    In the eigenbasis a draw has E[uⱼ²] ≈ 1/(b + 2c(λ_max − λⱼ)), with b such that these sum to 1 (the envelope of the
+    Bingham sampler, exact for c → 0 and c → ∞). The next draw uses the eigenvalues of the compression of C to u^⊥, for
+    a u with these squares. Values after those of the drawn directions are the eigenvalues that remain.
     """
     left = np.sort(values)[::-1].astype(np.float64)
     expected = []
@@ -110,24 +111,31 @@ def expected_rayleigh(values: Floats, concentrations: Floats) -> Floats:
         projector = np.eye(len(left)) - np.outer(u, u)
         left = np.asarray(
             np.linalg.eigvalsh((projector * left) @ projector)[::-1][:-1], dtype=np.float64
-        )  # the least is u's own, 0
+        )  # the smallest is that of u itself, 0
     return np.concatenate([expected, np.maximum(left, 0.0)])
 
 
 def symmetric_eigh(matrix: Floats, most: int | None = None) -> tuple[Floats, Floats]:
-    """Eigenvalues descending and eigenvectors as rows, each with its largest entry positive; all or the leading."""
+    """Eigenvalues, descending, and eigenvectors as rows with positive largest entries; all, or the first ``most``."""
     d = len(matrix)
     sizes = np.abs(matrix)
-    matrix = np.where(sizes < _VANISHING * sizes.max(), 0.0, matrix)  # LAPACK may not end where entries differ by more
-    if most is None and d <= _SMALL:  # the same by another routine of LAPACK, with less ado
+    matrix = np.where(sizes < _VANISHING * sizes.max(), 0.0, matrix)  # LAPACK may not end if entries differ by more
+    if most is None and d <= _SMALL:  # another LAPACK routine with less overhead
         values, vectors = np.linalg.eigh(matrix)
     else:
         values, vectors = eigh(matrix, subset_by_index=None if most is None else (d - most, d - 1))
     return values[::-1].copy(), fix_signs(vectors.T[::-1])
 
 
+def leading_components(covariance: Floats, k: int) -> tuple[Floats, Floats, float]:
+    """The first k components of a covariance as rows, their variances, and the mean of the other variances."""
+    values, components = symmetric_eigh(covariance)
+    values = np.maximum(values, 0.0)
+    return components[:k], values[:k], float(values[k:].mean()) if k < len(values) else 0.0
+
+
 def fix_signs(rows: Floats) -> Floats:
-    """Rows turned so that the entry of largest magnitude is positive: a picture that does not flip between runs."""
+    """Rows with signs such that the entry of largest magnitude is positive: signs then do not flip between runs."""
     largest = np.abs(rows).argmax(axis=1)
     signs = np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)
     return np.ascontiguousarray(rows * signs[:, None])
@@ -137,7 +145,7 @@ def fix_signs(rows: Floats) -> Floats:
 
 
 def orthonormal(directions: Floats) -> Floats:
-    """Gram–Schmidt from the first row on, twice for full precision."""
+    """Gram–Schmidt in the order of the rows, twice for full precision."""
     done: list[Floats] = []
     for direction in directions:
         for _ in range(2):
@@ -185,7 +193,7 @@ def sin_theta(first: Floats, second: Floats) -> float:
     Returns
     -------
     float
-        0 when one row space holds the other, 1 when some direction is lost.
+        0 if one row space contains the other, 1 if some direction is lost completely.
     """
     return float(np.sin(principal_angles(first, second)[-1]))
 

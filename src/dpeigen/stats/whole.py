@@ -1,13 +1,14 @@
-"""Second moments of turned rows from those of the rows before the turn: for rows that are not clipped, TzzᵀTᵀ.
+"""Second moments of transformed rows from those of the original rows: TzzᵀTᵀ for rows that are not clipped.
 
-A whitened row is y = Tz, with z a framed row in integers and T a released map in integers times powers of two. As long
-as y is inside the ball it enters the sum as it is, so that Σyyᵀ = T(Σzzᵀ)Tᵀ: Σzzᵀ is summed exactly, and turned once,
-in integers, when all rows are in. So a row is turned only to learn whether it is inside. For that single precision
-does, in half the time, for all rows but those near the border: its error has a bound that holds in whatever order sums
-are taken. Those near the border are decided in integers. So the decision is that of the integers for every row.
+A whitened row is y = Tz, with z a framed row in integers and T a released map in integers times powers of two. If y is
+inside the ball, it enters the sum unchanged, so Σyyᵀ = T(Σzzᵀ)Tᵀ. Σzzᵀ is summed exactly and transformed once, in
+integers, after all rows are summed. A row is transformed only to decide whether it is inside. Single precision is
+enough for that, in half the time, except for rows near the boundary: its error has a bound that holds for any order of
+summation. A triangular map gives the same lengths with half the products (`stats.triangular`). Rows near the boundary
+are decided in integers. So for every row the decision is that of exact arithmetic.
 
-Sensitivity (docs/sensitivity.md): a row that is called inside has |y| ≤ L − 1, L the grid steps that rows may have, and
-the sum is rounded down once, entry by entry, which the missing step pays for.
+Sensitivity (docs/sensitivity.md): a row that is accepted as inside has |y| ≤ L − 1, where L is the limit in grid steps.
+The sum is rounded down once, entry by entry, which the missing step compensates.
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ from dpeigen._types import Floats, Integers
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.products import exact_product, single_is_precise
 from dpeigen.stats.stretch import WhitenedRows, is_near
+from dpeigen.stats.triangular import times_triangle, triangle_of
 
 __all__ = ["MOST_WHOLE", "Turn", "WholeRows", "turn_of"]
 
 _ROW_BITS, _MAP_BITS = 21, 22  # of integers in z and T; single precision holds 24
-MOST_WHOLE = 2**53 // 4**_ROW_BITS  # rows at a time: sums of so many products of entries of z are exact in doubles
-_LEAST, _MOST = 24, 1024  # columns, below which turning costs little, and above which sums would not be exact
+MOST_WHOLE = 2**53 // 4**_ROW_BITS  # rows at a time: sums of this many products of entries of z are exact in doubles
+_PENDING = 2**62 // 4**_ROW_BITS  # the most rows whose sums of products fit in a 64-bit integer
+_LEAST, _MOST = 24, 1024  # columns: with fewer, transforming rows is cheap; with more, sums would not be exact
 _EXPONENTS = 200  # of the map, at most
 _SINGLE = 2.0**-24  # half a unit in the last place of single precision
-_DOUBTFUL = 0.1  # of the radius: where errors of single precision may be larger, it decides nothing
-_DIGIT = 16  # bits of digits in which exact sums are turned
+_DOUBTFUL = 0.1  # of the radius: if errors of single precision may be larger, it is not used
+_DIGIT = 16  # bits of the digits in which exact sums are transformed
 _MASK = 2**_DIGIT - 1
 
 
@@ -47,11 +50,11 @@ class Turn:
     exponents: Integers
 
     def rows(self, block: Any) -> NDArray[Any]:
-        """The integers z of a block, a new array; in single precision where the rows are."""
+        """The integers z of a block, a new array; in single precision if the rows are."""
         return self.view.frame.integer_image(block, self.unit)
 
     def scaled(self, rows: Floats) -> Floats:
-        """Tz of integer rows, exact but for the last bit of a double."""
+        """Tz of integer rows, exact up to the last bit of a double."""
         turned = exact_product(rows, self.integers.T)
         turned *= self._sizes
         return turned
@@ -61,8 +64,8 @@ class Turn:
         return np.ldexp(1.0, -self.exponents)
 
     @cached_property
-    def _single(self) -> NDArray[np.float32]:
-        return np.ascontiguousarray((self.integers * self._sizes[:, None]).T.astype(np.float32))
+    def _triangle(self) -> NDArray[np.float32]:
+        return triangle_of(self.integers * self._sizes[:, None])
 
     @cached_property
     def _ones(self) -> NDArray[np.float32]:
@@ -70,26 +73,28 @@ class Turn:
 
     @cached_property
     def _off(self) -> float:
-        """How far a turned row in single precision may be off, in grid steps.
+        """A bound on the error of a row transformed in single precision, in grid steps.
 
-        A sum of d products of rounded numbers in any order is off by at most ((1 + u)^(d+2) − 1)·Σ|tz|, u = 2^−24.
+        A sum of d products of rounded numbers, in any order, has an error of at most ((1 + u)^(d+2) − 1)·Σ|rz|, where
+        u = 2^−24 and r are the rows of the triangle R, whose norm is that of T. The difference between |Rz| and |Tz|,
+        from rounding in the decomposition, is at most 10^−4 of that.
         """
         d = len(self.integers)
         size = float(np.linalg.norm(self.integers * self._sizes[:, None]))
-        return 1.01 * (d + 2) * _SINGLE * size * math.sqrt(d) * 2.0**_ROW_BITS + 1e-3
+        return 1.02 * (d + 2) * _SINGLE * size * math.sqrt(d) * 2.0**_ROW_BITS + 1e-3
 
     def doubtful(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
-        """The rows of which single precision does not show that |Tz| is at most so many grid steps."""
+        """The rows for which single precision does not prove that |Tz| is at most ``limit`` grid steps."""
         sure = (limit - self._off) * (1 - (len(self.integers) + 4) * 2 * _SINGLE)
         if self._off > _DOUBTFUL * limit or not single_is_precise():
             return np.arange(len(rows))
-        turned = rows.astype(np.float32, copy=False) @ self._single
+        turned = times_triangle(rows, self._triangle)
         np.multiply(turned, turned, out=turned)
         squares = turned @ self._ones
         return np.flatnonzero(~(squares <= np.float32(sure * sure)))
 
     def moment(self, gram: ExactSum) -> ExactSum:
-        """⌊TGTᵀ⌋, entry by entry, of an exact G."""
+        """⌊TGTᵀ⌋, entry by entry, for an exact G."""
         high, low = gram.limbs
         digits = _digits([low & _MASK, low >> _DIGIT, high])
         digits = _digits([self._times(digit.T).T for digit in digits])
@@ -99,17 +104,17 @@ class Turn:
         return ExactSum.of_limbs(high, low, high.shape)
 
     def sums(self, total: Integers, constant: int) -> NDArray[Any]:
-        """⌊c·Ts⌋, entry by entry, of an exact s: Python integers."""
+        """⌊c·Ts⌋, entry by entry, for an exact s, as Python integers."""
         exact = constant * (self.integers.astype(np.int64).astype(object) @ total.astype(object))
         return np.asarray(exact >> self.exponents.astype(object))
 
     def _times(self, digits: Integers) -> Integers:
-        """Of digits: entries stay below 2^48, so they are exact in doubles."""
+        """T times digits: entries stay below 2^48, so they are exact in doubles."""
         return exact_product(self.integers, digits.astype(np.float64)).astype(np.int64)
 
 
 def turn_of(view: Any, step: float) -> Turn | None:
-    """The turn that a view with this grid step makes; None where rows are better turned one by one."""
+    """The `Turn` of a view with this grid step; None if it is better to transform each row."""
     if not isinstance(view, WhitenedRows) or not is_near(view.frame) or not _LEAST <= view.n_columns < _MOST:
         return None
     reach = view.frame.reach
@@ -129,22 +134,23 @@ def turn_of(view: Any, step: float) -> Turn | None:
 
 
 class WholeRows:
-    """Σzzᵀ and Σz over rows that a `Turn` leaves inside the ball."""
+    """Σzzᵀ and Σz over rows that are inside the ball after a `Turn`."""
 
     def __init__(self, turn: Turn) -> None:
         d = len(turn.integers)
-        self.turn, self._gram, self._pending = turn, ExactSum((d, d)), np.zeros((d, d))
+        self.turn, self._gram = turn, ExactSum((d, d))
+        self._pending: Integers = np.zeros((d, d), dtype=np.int64)
         self._total: Integers = np.zeros(d, dtype=np.int64)
         self._rows = 0  # in `_pending`
-        self._room: Floats | None = None  # for rows in doubles: fresh memory costs more than the conversion
+        self._room: Floats | None = None  # reused for rows in doubles: new memory costs more than the conversion
         self._held_ones = np.empty(0)
 
     def take(self, block: Any, levels: int, size: int) -> tuple[Floats, Floats]:
-        """Take the rows of a block that are inside so many grid steps; the others as they came, and their Tz.
+        """Add the rows of a block that are within ``levels`` grid steps; return the other rows, and their Tz.
 
-        ``size``: rows that are worked on at a time.
+        ``size``: rows that are processed at a time.
         """
-        limit, size = self._limit(levels), min(MOST_WHOLE // 2, size)
+        limit = self._limit(levels)
         doubtful: list[Floats] = []
         places: list[NDArray[np.intp]] = []
         for start in range(0, len(block), size):
@@ -162,31 +168,34 @@ class WholeRows:
         return np.asarray(block)[which[outside]], scaled
 
     def _settle(self, rows: Floats, limit: float) -> tuple[NDArray[np.bool_], Floats]:
-        """Take those of doubtful rows that are inside; which are outside, and their Tz."""
+        """Add the doubtful rows that are inside; return which are outside, and their Tz."""
         scaled = self.turn.scaled(rows)
         rounded = np.rint(scaled)
         outside = ~(np.einsum("ij,ij->i", rounded, rounded) <= limit**2)
-        rows = rows[~outside]
-        for start in range(0, len(rows), MOST_WHOLE):
-            self._add(rows[start : start + MOST_WHOLE])
+        self._add(rows[~outside])
         return outside, scaled[outside]
 
     def _limit(self, levels: int) -> float:
-        """Rounded rows of this length are no longer than so many steps but one before they are rounded."""
+        """The norm of rounded rows up to which the row before rounding has at most ``levels`` − 1 steps."""
         return max(0.0, levels - math.sqrt(len(self._total)) / 2 - 2)
 
     def _add(self, rows: NDArray[Any]) -> None:
-        if self._rows + len(rows) > MOST_WHOLE:
-            self._flush()
-        if rows.dtype != np.float64:  # sums of products are exact in doubles
-            if self._room is None or len(self._room) < len(rows):
-                self._room = np.empty(rows.shape)
-            room = self._room[: len(rows)]
-            np.copyto(room, rows)
-            rows = room
-        self._pending += exact_product(rows.T, rows)
-        self._total += exact_product(self._ones(len(rows)), rows).astype(np.int64)
-        self._rows += len(rows)
+        for start in range(0, len(rows), MOST_WHOLE):
+            part = self._in_doubles(rows[start : start + MOST_WHOLE])  # sums of products are exact in doubles
+            if self._rows + len(part) > _PENDING:
+                self._flush()
+            self._pending += exact_product(part.T, part).astype(np.int64)
+            self._total += exact_product(self._ones(len(part)), part).astype(np.int64)
+            self._rows += len(part)
+
+    def _in_doubles(self, rows: NDArray[Any]) -> Floats:
+        if rows.dtype == np.float64:
+            return rows
+        if self._room is None or len(self._room) < len(rows):
+            self._room = np.empty(rows.shape)
+        room = self._room[: len(rows)]
+        np.copyto(room, rows)
+        return room
 
     def _ones(self, count: int) -> Floats:
         if len(self._held_ones) < count:
@@ -194,8 +203,8 @@ class WholeRows:
         return self._held_ones[:count]
 
     def _flush(self) -> None:
-        self._gram.add(self._pending.astype(np.int64))
-        self._pending[:] = 0.0
+        self._gram.add(self._pending)
+        self._pending[:] = 0
         self._rows = 0
 
     def merge(self, other: WholeRows) -> None:
@@ -216,7 +225,7 @@ class WholeRows:
 
 
 def _digits(places: list[Integers]) -> list[Integers]:
-    """Σ places[k]·2^(16k) in digits from 0 to 2^16, but for the last one, which has the sign and is no larger."""
+    """Σ places[k]·2^(16k) in digits from 0 to 2^16, except the last, which carries the sign and is no larger."""
     found, carried = [], np.zeros_like(places[0])
     for place in places:
         whole = place + carried
@@ -229,7 +238,7 @@ def _digits(places: list[Integers]) -> list[Integers]:
 
 
 def _shifted(digits: list[Integers], shifts: Integers) -> Integers:
-    """⌊Σ digits[k]·2^(16k − shift)⌋ modulo 2^64: the number itself where it fits."""
+    """⌊Σ digits[k]·2^(16k − shift)⌋ modulo 2^64: the number itself if it fits."""
     found = np.zeros_like(digits[0])
     for place, digit in enumerate(digits):
         by = _DIGIT * place - shifts

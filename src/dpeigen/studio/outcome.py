@@ -1,4 +1,4 @@
-"""What came of a release, in the words of its card. Reads the release alone, which is public."""
+"""The outcome of a release, in the words of its card. Only the release is read, which is public."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Outcome:
 
 
 def outcome_of(job: Job) -> Outcome | None:
-    """What the card says that came of it; None for maps, and where the files are not those of a release."""
+    """The outcome as the card states it; None for maps, and if the files are not those of a release."""
     from dpeigen import load_release
-    from dpeigen.report.results import standing
+    from dpeigen.report.results import clear_correlations, standing
 
     if job.about.get("question") not in ("pca", "covariance", "ridge"):
         return None
@@ -33,7 +33,7 @@ def outcome_of(job: Job) -> Outcome | None:
         return None
     if release.kind == "ridge":
         return Outcome("R² is not known" in said[0], said)
-    return Outcome(release.resolved == 0, said)
+    return Outcome(release.resolved == 0 and not clear_correlations(release), said)
 
 
 def nothing_found(job: Job) -> bool:

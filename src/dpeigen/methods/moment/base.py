@@ -1,11 +1,11 @@
-"""The shared body of the methods that release a noisy second moment.
+"""The common base of the methods that release one noisy second moment.
 
-Rows are framed by public facts and clipped to a radius (public or paid for), and their second moment is asked for
-(`questions.moment`) with noise of the law that a subclass names. With a private centre the sum is the augmented moment,
-so that mean and second moment (and the count, when it is private) are one release. Where the radius is paid for as
-well, a rough centre is paid for first, so that the radius is that of the spread and not of the distance to the origin.
-All that follows is post-processing: subtracting the mean, shrinking the eigenvalues for the known noise, projecting on
-{PSD, trace ≤ radius²}, and undoing the frame.
+Rows are framed by public facts and clipped to a public or paid radius. Their second moment is then measured
+(`questions.moment`) with the noise that a subclass names. With a private centre the sum is the augmented moment, so
+that the mean, the second moment (and the count, if it is private) are one release. If the radius is paid for as well, a
+rough centre is paid for first, so that the radius describes the spread of the rows and not their distance from the
+origin. Everything that follows is post-processing: subtracting the mean, shrinking the eigenvalues for the known noise,
+projecting on {PSD, trace ≤ radius²}, and undoing the frame.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from dpeigen.methods.framing import ask_frame, framing_shares, location
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares, known_shares
 from dpeigen.methods.joint_lengths import joint_lengths
 from dpeigen.methods.location import center_integers
+from dpeigen.methods.moment.joint import joint_estimate
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
@@ -42,24 +43,24 @@ __all__ = ["CLIPPED", "COUNT_SHARE", "MomentMethod", "center_weight", "frame_of"
 CLIPPED = (
     "Rows longer than the private radius were clipped to it: variances of heavy-tailed columns come out too small.",
 )
-_BOUNDED, _TIGHTENED = 1.5, 1.1  # reluctance to trust a public bound, and a radius paid for inside one
-_OFF_CENTRE = 0.05  # radii: as far as the mean is taken to lie from a centre that was paid for, at least
-_LITTLE = 0.005  # of the rows, from which on a regression clips 5% of them
-_BALANCE, _MOST_OUTSIDE = 0.3, 0.05  # rows that are clipped: of what balances noise, and of all, at most
-COUNT_SHARE = 0.02  # of the main budget, for a private count where the moment does not carry it
+_BOUNDED, _TIGHTENED = 1.5, 1.1  # penalties of "auto" for a public bound, and for a radius paid for inside one
+_OFF_CENTRE = 0.05  # in radii: the least assumed distance between the mean and a paid centre
+_LITTLE = 0.005  # of the rows: above it, a regression clips 5% of them
+_BALANCE, _MOST_OUTSIDE = 0.3, 0.05  # rows to clip: relative to the number that balances noise, and at most of all rows
+COUNT_SHARE = 0.02  # of the main budget, for a private count that the moment does not contain
 
 
 @dataclass(frozen=True)
 class MomentMethod(Method):
     """A method whose whole release is one noisy second moment.
 
-    ``tighten``: given column bounds, pay for a radius (and a centre) inside them. The corner of a box is a far longer
-    row than any that is likely, and noise grows with the square of the radius; so this mostly wins, and "auto" does
-    it when there are rows enough. ``constants="published"``: the noise of the paper that the method comes from, for
+    ``tighten``: given column bounds, pay for a radius (and a centre) inside them. The corner of a box is much longer
+    than any likely row, and noise grows with the square of the radius. So this usually reduces the error, and "auto"
+    does it if there are enough rows. ``constants="published"``: the noise of the paper that the method comes from, for
     reproductions, with public bound and centre; `price` and the guarantee state what it really gives. ``emphasis``:
     factors on the default shares of the budget by purpose, such as {"radius": 0.5}. ``reconstruction``: "projected"
-    shrinks the eigenvalues for the known noise and projects them on {≥ 0, sum ≤ radius²}; "printed" rounds each to
-    [0, radius²] and does nothing else, as Amin et al. 2019 do with every covariance they compare ([0, n] for sums).
+    shrinks the eigenvalues for the known noise and projects them on {≥ 0, sum ≤ radius²}; "printed" only clips each to
+    [0, radius²], as Amin et al. 2019 do with every covariance they compare ([0, n] for sums).
     """
 
     whole: ClassVar[bool] = True
@@ -74,7 +75,7 @@ class MomentMethod(Method):
     @property
     @abstractmethod
     def law(self) -> SymmetricLaw:
-        """The law of the noise."""
+        """The distribution of the noise."""
 
     @property
     def label(self) -> str:
@@ -84,7 +85,7 @@ class MomentMethod(Method):
         return _TIGHTENED if self.tighten else _BOUNDED
 
     def deviation(self, d: int, budget: Budget, relation: Relation) -> float:
-        """Off-diagonal noise on Σxxᵀ for rows in the unit ball: what "auto" compares."""
+        """The off-diagonal noise on Σxxᵀ for rows in the unit ball, by which "auto" compares methods."""
         cost = (
             PureCost(budget.epsilon)
             if not self.needs_delta
@@ -108,7 +109,7 @@ class MomentMethod(Method):
         return allocate(spent.budget, pure=pure, main=main, coordinates=entries)
 
     def published_cost(self, task: Task) -> Cost:  # noqa: ARG002
-        """What the published noise really costs."""
+        """The real privacy cost of the published noise."""
         must = "'sharp': this method has no other published constants"
         raise ValueError(complain("constants", type(self).__name__, must, self.constants))
 
@@ -135,7 +136,7 @@ class MomentMethod(Method):
         costs = self.shares(task)
         noise = self.law.deviation(task.n_features, costs[Purpose.MOMENT], task.relation)
         balanced = min(_BALANCE * task.n_features * noise, _MOST_OUTSIDE * (task.n_terms or math.inf))
-        # 5% (None): noise of few long rows harms a regression more than clipping them, unless it is small.
+        # None (5%): if noise is large, that of a few long rows harms a regression more than clipping them does.
         outside = None if task.regression and balanced > _LITTLE * (task.n_terms or 0) else balanced
         holes = ask_holes(curator, task, costs)
         frame, radius, center_error = ask_frame(curator, task, costs, outside=outside, holes=holes)
@@ -161,17 +162,17 @@ class MomentMethod(Method):
     def center_weight(self, task: Task, radius: float, center_error: float | None) -> int:
         d, n = task.n_features, task.n_terms
         if n is None:
-            return center_weight(d, offset=0.5, noise=0.0)  # the count rides on this weight too
+            return center_weight(d, offset=0.5, noise=0.0)  # this weight carries the count too
         noise = self.deviation(d, self.budget(task), task.relation) / n
         if task.regression and isinstance(task.bound, tuple):
             target, constant = joint_lengths(task)
             share = constant / math.hypot(math.sqrt(d - 1), target)
-            found = noise * radius * (1 + share**2) / share * math.sqrt(d)  # the error of the mean that this gives
+            found = noise * radius * (1 + share**2) / share * math.sqrt(d)  # the error of the mean with this weight
             if center_error is None or found < center_error:
                 return max(1, round(LEVELS * share))
         if center_error is None:
             return center_weight(d, offset=0.5, noise=noise)
-        # A centre of clipped rows lies off the mean of skewed ones by more than its noise.
+        # For skewed rows, a centre from clipped rows differs from the mean by more than its noise.
         offset = min(0.5, max(center_error / radius, _OFF_CENTRE))
         return center_weight(d, offset=offset, noise=noise, optional=True)
 
@@ -179,20 +180,11 @@ class MomentMethod(Method):
         lattice, weight, frame = question.lattice, question.weight, frame_of(question.lattice)
         d, area = frame.n_features, lattice.step**2 / count
         deviation = found.deviation * area
-        second, mean = found.total * area, None
-        if weight:
-            mean = second[0, 1:] / (weight * lattice.step)
-            second = second[1:, 1:] - np.outer(mean, mean)
-        noisy_values, vectors = np.linalg.eigh((second + second.T) / 2)
-        values = noisy_values
-        most, printed = task.row_radius(lattice.radius, frame) ** 2, self.reconstruction == "printed"
-        if task.shrink and not printed:
-            whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor vanish
-            tau = deviation / whole
-            values = whole * shrink_eigenvalues(values / whole, self.law.r_transform(d, tau), math.sqrt(d) * tau)
-        values = np.clip(values, 0.0, most) if printed else project_eigenvalues(values, trace=most)
+        most = task.row_radius(lattice.radius, frame) ** 2
+        together = weight and task.regression and isinstance(task.bound, tuple) and task.shrink and holes is None
+        denoise = self._jointly if together and self.reconstruction != "printed" else self._centred
+        values, vectors, mean, error = denoise(found.total * area, deviation, most, question, task)
         framed = (vectors * values) @ vectors.T
-        error = self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task)
         if holes is not None:
             framed, mean = holes.covariance(framed, mean), None if mean is None else holes.mean(mean)
             deviation, error = deviation / float(holes.both.min()), None
@@ -220,10 +212,42 @@ class MomentMethod(Method):
             holes=None if holes is None else holes.shares,
         )
 
+    def _centred(
+        self, second: Floats, deviation: float, most: float, question: Moment, task: Task
+    ) -> tuple[Floats, Floats, Floats | None, float | None]:
+        """Denoised eigenvalues of the framed covariance, its eigenvectors, the mean, and a bound on the error."""
+        lattice, weight, frame = question.lattice, question.weight, frame_of(question.lattice)
+        mean = None
+        if weight:
+            mean = second[0, 1:] / (weight * lattice.step)
+            second = second[1:, 1:] - np.outer(mean, mean)
+        noisy_values, vectors = np.linalg.eigh((second + second.T) / 2)
+        values, d = noisy_values, frame.n_features
+        printed = self.reconstruction == "printed"
+        if task.shrink and not printed:
+            whole = lattice.radius**2  # in these units squares of eigenvalues neither overflow nor underflow
+            tau = deviation / whole
+            values = whole * shrink_eigenvalues(values / whole, self.law.r_transform(d, tau), math.sqrt(d) * tau)
+        values = np.clip(values, 0.0, most) if printed else project_eigenvalues(values, trace=most)
+        error = self._error(values - noisy_values, deviation, mean, weight * lattice.step, frame, task)
+        return values, vectors, mean, error
+
+    def _jointly(
+        self, moment: Floats, deviation: float, most: float, question: Moment, task: Task
+    ) -> tuple[Floats, Floats, Floats | None, float | None]:
+        """The same for a regression inside a box: mean and covariance from one denoised matrix."""
+        weight, frame = question.weight * question.lattice.step, frame_of(question.lattice)
+        covariance, mean = joint_estimate(moment, self.law, deviation, weight, most)
+        values, vectors = np.linalg.eigh(covariance)
+        center = moment[0, 1:] / weight
+        moved: Floats = np.linalg.eigvalsh(covariance - moment[1:, 1:] + np.outer(center, center)).astype(np.float64)
+        error = self._error(moved, deviation, center, weight, frame, task)
+        return np.maximum(values, 0.0), vectors, mean, error
+
     def _noise_map(
         self, frame: Frame, deviation: float, mean: Floats | None, weight: float, task: Task
     ) -> Floats | None:
-        """Where the number of components is to be read off the covariance."""
+        """The map of the noise, if the number of components is to be read off the covariance."""
         if not task.private_rank:
             return None
         return np.diag(frame.unit * math.sqrt(noise_size(self.law, deviation, mean, weight, task)))
@@ -231,10 +255,10 @@ class MomentMethod(Method):
     def _error(
         self, moved: Floats, deviation: float, mean: Floats | None, weight: float, frame: Frame, task: Task
     ) -> float | None:
-        """A bound on ‖Ĉ − C‖₂ that holds with probability 95%, C the covariance of the same clipped rows.
+        """A bound on ‖Ĉ − C‖₂ that holds with probability 95%, where C is the covariance of the same clipped rows.
 
-        The sum of how far post-processing moved the eigenvalues, the norm of the noise, and, for a mean m̂ = m + e that
-        was subtracted, 2·‖m̂‖·‖e‖ + ‖e‖² (Markov for ‖e‖²). None where the number of rows is private.
+        It is the sum of the largest change of an eigenvalue in post-processing, the norm of the noise and, if a mean
+        m̂ = m + e was subtracted, 2·‖m̂‖·‖e‖ + ‖e‖² (Markov for ‖e‖²). None if the number of rows is private.
         """
         if task.n_rows is None:
             return None
@@ -255,7 +279,7 @@ def measured(
     task: Task,
     shares: Mapping[str, Any],
 ) -> Measured:
-    """The moment as it was released, for intervals; ``outside`` rows are longer than the radius, about."""
+    """The moment as released, for intervals; about ``outside`` rows are longer than the radius."""
     lattice, frame = question.lattice, frame_of(question.lattice)
     d, area = frame.n_features, lattice.step**2 / count
     return Measured(
@@ -274,14 +298,14 @@ def measured(
 
 
 def frame_of(lattice: Lattice) -> Frame:
-    """The frame of a lattice of rows as they are, neither stretched nor scores."""
+    """The frame of a lattice of rows that are neither stretched nor scores."""
     if not isinstance(lattice.frame, Frame):
         raise AssertionError("these rows are not framed only")
     return lattice.frame
 
 
 def noise_size(law: SymmetricLaw, deviation: float, mean: Floats | None, weight: float, task: Task) -> float:
-    """What the norm of the noise on a covariance stays below, as a rule: on the moment, and from the mean taken out.
+    """A value that the norm of the noise on a covariance rarely exceeds, including that of the subtracted mean.
 
     A mean m̂ = m + e adds 2·‖m̂‖·‖e‖ + ‖e‖²; ``weight`` is the length of the constant in the augmented row.
     """
@@ -294,12 +318,12 @@ def noise_size(law: SymmetricLaw, deviation: float, mean: Floats | None, weight:
 
 
 def center_weight(d: int, offset: float, noise: float, *, optional: bool = False) -> int:
-    """The weight c of the constant in the augmented row, in grid steps; if ``optional``, 0 where it does not pay.
+    """The weight c of the constant in the augmented row, in grid steps; if ``optional``, 0 if that is better.
 
-    In units of the radius, let the mean be ``offset`` long and an entry of the noisy moment have deviation ``noise``.
-    With g = c²/L² the squared Frobenius error of the covariance, relative to that without a mean, is about (1 +
-    g)²·(1 + 2·offset²/(g·d) + noise²/g²): more noise on everything, the error of the mean times the mean, and its
-    square. Leaving the mean in costs offset⁴/(d·noise)².
+    In units of the radius, let the mean have norm ``offset`` and an entry of the noisy moment have deviation ``noise``.
+    With g = c²/L², the squared Frobenius error of the covariance, relative to that without a mean, is about
+    (1 + g)²·(1 + 2·offset²/(g·d) + noise²/g²): more noise on all entries, the error of the mean times the mean, and its
+    square. Not subtracting the mean costs offset⁴/(d·noise)².
     """
     g = np.logspace(-8, 0, 161)
     error = (1 + g) ** 2 * (1 + 2 * offset**2 / (g * d) + (noise / g) ** 2)

@@ -1,28 +1,28 @@
-"""``whitened``: a covariance whose noise has the shape of the data. Worst-case, any unit, any origin, no bound.
+"""``whitened``: a covariance whose noise has the shape of the data. Worst-case, any units, any origin, no bound.
 
-Guarantee: (ε, δ)-DP, δ ≥ 0, for every data set, both relations, with exact integer statistics; with exact discrete
-Gaussian noise for δ > 0 and the noise of `matrix-laplace`, idealised as there, for δ = 0. Proof: it is an adaptive
-composition of
+Guarantee: (ε, δ)-DP, δ ≥ 0, for every data set and both relations, with exact integer statistics. The noise is exact
+discrete Gaussian for δ > 0, and that of `matrix-laplace`, idealised as there, for δ = 0. Proof: the method is an
+adaptive composition of
 
-1. noisy counts that give every column a unit and a place (`methods.columns`), and the mean of rows in them.
+1. noisy counts from which every column gets a unit and a location (`methods.columns`), and the mean of rows in them.
 2. two radii by the sparse-vector technique on a fixed geometric grid: ε-DP each (`questions.radius`).
 3. the second moment of the framed rows, clipped to the first radius, and that of whitened rows Tz, clipped to the
    second. T is a function of the first release, and the image of a row depends on T and that row alone
-   (`stats.stretch`). Whatever T is, the clipped rows are no longer than the radius: Frobenius sensitivity √2·R²
-   (replace) or R² (add/remove), trace 2·R² or R², in integers (`stats.moments`, `stats.nested`).
-4. where it is private, the number of rows: sensitivity 1.
+   (`stats.stretch`). Whatever T is, no clipped row exceeds the radius: Frobenius sensitivity √2·R² (replace) or R²
+   (add/remove), trace 2·R² or R², in integers (`stats.moments`, `stats.nested`).
+4. if it is private, the number of rows: sensitivity 1.
 
-Gaussian shares compose exactly, each mechanism chosen by what was released before it (Dong, Roth, Su 2022); pure
-shares join by their dominating pair (`privacy.accounting`). The rest is post-processing.
+Gaussian shares compose exactly, even if each mechanism depends on earlier releases (Dong, Roth, Su 2022); pure shares
+compose by their dominating pair (`privacy.accounting`). Everything else is post-processing.
 
-Why. One noise for all columns hides those in small units: its size is that of the largest. And one noise for all
-directions hides the weak ones. After T = (Ĉ + η)^−½, η the size of the noise that Ĉ carries, all directions that were
-seen are about equally long, so their errors are relative to their own variance, and rows of any spectrum are about
-equally long too, so that few of them are clipped. This is CoinPress (Biswas, Dong, Kamath, Ullman 2020) with what it
-lacks: no bounds on the covariance are needed, radii are those of the rows (its are those of Gaussian rows), the noise
-is isotropic on symmetric matrices (its is √2 too large off the diagonal), and η covers the noise (that of its published
-code does not). The last radius is adaptive after Dong, Liang, Yi 2022: as many rows are clipped as balance clipping
-with noise.
+Why this works. If all columns get the same noise, it has the size of the largest column and hides those in small units.
+If all directions get the same noise, it hides the weak ones. Let T = (Ĉ + η)^−½, where η is the size of the noise in
+Ĉ. After T, all directions that exceed the noise have about the same variance, so each error is relative to the variance
+of its direction. Rows of any spectrum also have about the same norm, so few are clipped. This is CoinPress (Biswas,
+Dong, Kamath, Ullman 2020) with four changes. No bounds on the covariance are needed. The radii are estimated from the
+rows (CoinPress assumes Gaussian rows). The noise is isotropic on symmetric matrices (in CoinPress it is √2 too large
+off the diagonal). η covers the noise (in the published code it does not). The last radius is adaptive, as in Dong,
+Liang, Yi 2022: the number of clipped rows balances the clipping error with the noise.
 """
 
 from __future__ import annotations
@@ -75,32 +75,32 @@ from dpeigen.privacy import Cost, Relation, allocate
 from dpeigen.questions import Count, RadiusLeaving
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.clipping import unclipped
-from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.spectrum import leading_components
 from dpeigen.stats.whitening import quadratic_forms
 
 __all__ = ["Whitened", "denoised", "expected_noise", "last_outside"]
 
 _RADIUS_SHARES = 0.04, 0.06  # of ε
-_LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from there on, if δ > 0, noise is small beside what radii clip
-_ROUND_SHARE = 0.05  # of every round of rough moments, beside a main share of 1
+_LARGE_EPSILON, _MOST_RADIUS = 15.0, 3.3  # from this ε on, if δ > 0, noise is small compared with what radii clip
+_ROUND_SHARE = 0.05  # the share of each round of rough moments, beside a main share of 1
 _COUNT_SHARE = 0.02
 _MOST_OUTSIDE = 0.3  # of the rows
-_BALANCE = 0.3  # rows clipped at the end, in units of what balances Gaussian noise
+_BALANCE = 0.3  # rows clipped at the end, relative to the number that balances Gaussian noise
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
-_BLIND = 0.5  # the same, from which on rounds see next to nothing
-_CLEAR = 2.5  # times its noise: the variance of a column that is told
-_HIDDEN = 40.0  # times the variance of a column: what clipped rows may have had at most, if it is to be known
-_SURE = 2.0  # scales of the noise on the number of rows outside the last radius
+_BLIND = 0.5  # noise of a round, relative to an eigenvalue, above which rounds find almost nothing
+_CLEAR = 2.5  # times its noise: the least variance of a column that is reported as known
+_HIDDEN = 40.0  # times the variance of a column: the most that clipped rows may have contributed, if it is to be known
+_SURE = 2.0  # noise scales added to the number of rows outside the last radius
 
 
 @dataclass(frozen=True)
 class Whitened(Method):
-    """Columns in their own units, a few rough second moments, then the moment of rows that they whiten.
+    """Columns in their own units, a few rough second moments, then the second moment of the rows whitened by them.
 
     Parameters
     ----------
-    least_sample : where rows are plenty and in memory, all but the last moment is asked of a random part of them, of at
-        least so many rows: rare values have to be seen too.
+    least_sample : if there are many rows and they are in memory, all measurements except the last moment use a random
+        sample of them. This is its least size: rare values must be present in it too.
     """
 
     least_sample: int = 50_000
@@ -130,7 +130,7 @@ class Whitened(Method):
         column_pure, column_main = column_shares(task)
         pure, main = pure | column_pure, main | column_main
         d = task.n_features
-        # Every noisy integer that may be drawn: of the moments with a mean, of columns, of holes, and a count.
+        # All noisy integers that may be drawn: moments with a mean, columns, missing cells, and a count.
         integers = (ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
         return allocate(task.budget, pure=pure, main=main, coordinates=integers)
 
@@ -157,7 +157,7 @@ class Whitened(Method):
             question = Count(RadiusLeaving(plain, 0.0))
             rows = curator.measure(question, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
         looked = self._look(curator, task, costs, rows)
-        # What looks for scales and places, and rounds, have not used goes to the last moment.
+        # What the measurements of scales and locations and the rounds have not spent goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
@@ -169,11 +169,11 @@ class Whitened(Method):
         return self._finish(looked, last, found, task)
 
     def _look(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> Looked:
-        """Units and places of columns, then the rounds; of a part of the rows, where they are plenty."""
+        """Units and locations of columns, then the rounds; on a sample of the rows, if there are many."""
         plain = Frame(task.n_features, missing=task.missing)
         looks, share = curator.sample(enough_rows(task, costs, self.least_sample), plain)
         enough = enough_for_columns(task, share, self.least_sample)
-        few, part = looks.sample(enough, plain)  # for units, places and lengths; moments have more noise
+        few, part = looks.sample(enough, plain)  # for units, locations and norms; moments have more noise
         part *= share
         holes = ask_holes(curator, task, costs)
         columns = ask_columns(few, task, costs, rows * part, holes)
@@ -207,17 +207,17 @@ class Whitened(Method):
         )
 
     def _finish(self, looked: Looked, last: LastView, found: SeenMoment, task: Task) -> Estimate:
-        """The last moment in the units of the columns, with what was clipped and which columns are known."""
+        """The last moment in the units of the columns, what was clipped, and which columns are known."""
         columns, holes, frame, count = looked.columns, looked.holes, looked.frame, looked.count
         reach, back, left = task.row_radius(last.reach, last.view), last.back, last.left
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
-        if reach < last.asked_radius:  # so many rows were clipped that the level of variances has to be corrected
+        if reach < last.asked_radius:  # so many rows were clipped that the variances must be corrected
             white = unclipped(white, reach)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
         variances = quadratic_forms(back, white)
         known = columns.known & (variances > _CLEAR * noise_of_columns)
-        if columns.reach is not None:  # where the rows that were clipped may have made nearly all of it, none is known
+        if columns.reach is not None:  # unknown, if the clipped rows may have held nearly all of its variance
             known &= clipped_share * (columns.reach / frame.unit) ** 2 < _HIDDEN * variances
         back = back * known[:, None]
         framed, mean = back @ white @ back.T, None if mean is None else back @ mean
@@ -239,7 +239,7 @@ class Whitened(Method):
         return replace(estimate, measured=measured, holes=shares, notes=notes)
 
     def _angle(self, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> float:
-        """sinΘ that noise alone is likely to make, from public facts; 0 where rounds see what rows are like."""
+        """The sinΘ error expected from noise alone, from public facts; 0 if the rounds can estimate the covariance."""
         k, terms = task.n_components, rows / (2 if task.pairs else 1)
         if k is None or not leading(task) or task.private_rank or noise_of_round(task, costs, terms) < _BLIND:
             return 0.0
@@ -255,16 +255,16 @@ class Whitened(Method):
         missing: Floats | None,
     ) -> Estimate:
         frame, d = columns.frame, task.n_features
-        values, components = symmetric_eigh((covariance + covariance.T) / 2)
-        values, k = np.maximum(values, 0.0), d if task.n_components is None else task.n_components
+        k = d if task.n_components is None else task.n_components
+        components, values, rest = leading_components((covariance + covariance.T) / 2, k)
         center = location(frame, None, task)
         if center is not None and task.private_center:
             center = settled(center, columns.scale, columns.known)
         unknown = [int(column) for column in np.flatnonzero(~columns.known)]
         return Estimate(
-            components=components[:k],
-            eigenvalues=values[:k],
-            noise_variance=float(values[k:].mean()) if k < d else 0.0,
+            components=components,
+            eigenvalues=values,
+            noise_variance=rest,
             covariance=covariance,
             mean=center if mean is None or center is None else center + mean,
             n_rows=count * frame.rows_per_term,
@@ -277,7 +277,7 @@ class Whitened(Method):
 
 
 def expected_noise(task: Task) -> float:
-    """On a correlation, about, for columns with tails like those of most tables; from public facts."""
+    """The approximate noise on a correlation, from public facts, for columns with tails like those of most tables."""
     task = as_spent(task)
     if task.n_terms is None:
         return 0.0
@@ -286,24 +286,25 @@ def expected_noise(task: Task) -> float:
 
 
 def _looked_for(task: Task) -> tuple[Purpose, ...]:
-    """Purposes of one kind with the moments that may leave something."""
+    """Purposes with the same kind of cost as the moments, which may leave budget unspent."""
     return (Purpose.SCALES, Purpose.PLACES) if own_units(task) else (Purpose.PLACES,)
 
 
 def last_outside(cost: Cost, count: float, task: Task) -> float:
-    """How many rows to clip at the end: as many as balance noise.
+    """The number of rows to clip at the end, which balances the clipping error with the noise.
 
-    Clipping m rows costs the whitened covariance about m·R²/(n·√d) in Frobenius norm, noise of deviation τ d·τ.
+    In Frobenius norm, clipping m rows changes the whitened covariance by about m·R²/(n·√d), and noise of deviation τ
+    by d·τ.
     """
     d = task.n_features
     return min(_BALANCE * d**1.5 * law_of(task).deviation(d, cost, task.relation), _MOST_OUTSIDE * count)
 
 
 def denoised(noisy: Floats, deviation: float, radius: float, task: Task) -> Floats:
-    """A noisy mean of zzᵀ over rows in this radius, shrunk and projected."""
+    """A noisy mean of zzᵀ over rows within this radius, with shrunk and projected eigenvalues."""
     values, vectors = np.linalg.eigh((noisy + noisy.T) / 2)
     whole, d = radius**2, len(noisy)
-    if task.shrink:  # in units of the squared radius: squares neither overflow nor vanish
+    if task.shrink:  # in units of the squared radius, so that squares neither overflow nor underflow
         tau = deviation / whole
         shift = law_of(task).r_transform(d, tau)
         values = whole * shrink_eigenvalues(values / whole, shift, math.sqrt(d) * tau)

@@ -1,8 +1,8 @@
-"""What the methods that draw directions share: the split of the budget, what published constants really cost, rounding.
+"""The base of methods that draw directions: the split of the budget, the actual cost of published constants, rounding.
 
-Guarantee: a draw of u from exp(c·uᵀMu), rows in the unit ball, is 2c-bounded-range under replacement, where uᵀMu
-moves by at most 1 either way, and c-bounded-range when a row is added or removed, where it moves by 0 to 1. So with c
-= ε/2 or ε the draw is ε-DP, and ε²/8-zCDP (Cesar and Rogers 2021), which is how draws compose when δ > 0.
+Guarantee: a draw of u from exp(c·uᵀMu), rows in the unit ball, is 2c-bounded-range under replacement, where uᵀMu moves
+by at most 1 either way. It is c-bounded-range when a row is added or removed, where uᵀMu moves by 0 to 1. So with c =
+ε/2 or ε the draw is ε-DP, and ε²/8-zCDP (Cesar and Rogers 2021), by which draws compose when δ > 0.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from dpeigen.stats.measured import Measured
 
 __all__ = ["SamplingMethod", "any_lattice", "draw_epsilon", "rounding_allowance", "steps_of"]
 
-_INFLATED = 1.25  # spread of directions for intervals, whose law is the Gaussian one only about its mode
-_MOST_ROWS = 2**32  # assumed for rounding where the number of rows is private
+_INFLATED = 1.25  # factor on the spread of directions for intervals: their law is Gaussian only near its mode
+_MOST_ROWS = 2**32  # assumed for rounding if the number of rows is private
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,21 @@ class SamplingMethod(Method):
     emphasis: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     continuous_noise: ClassVar[bool] = True
-    # Of which the published constants spend half of what they say: c = εᵢ/4 where εᵢ/2 would do, noise 2/εᵢ for 1/εᵢ.
+    # Purposes for which published constants use half of the stated cost: c = εᵢ/4, not εᵢ/2; noise 2/εᵢ, not 1/εᵢ.
     halved: ClassVar[tuple[Purpose, ...]] = (Purpose.EIGENVECTORS,)
 
     @abstractmethod
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float, float | None]:
-        """Orthonormal rows by decreasing value, their values, and the mean value of what is left; in squared radii.
+    ) -> tuple[Floats, Floats, float, float | None, Floats | None]:
+        """Orthonormal rows by decreasing value, their values, and the mean of the other values; in squared radii.
 
-        Last, what ‖Ĉ − C‖ is at most, with probability 95%; None: nothing is known of it.
+        Then a bound on ‖Ĉ − C‖ that holds with probability 95%; None if there is none. Last, as many eigenvalues of the
+        second moment, and the mean of the others, if these are known apart from the values along the rows.
         """
 
     def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:  # noqa: ARG002
-        """Deviations of the entries of the second moment in axes that start with the directions; None: not known."""
+        """Deviations of the entries of the second moment, in axes that start with the directions; None if unknown."""
         return None
 
     @abstractmethod
@@ -68,11 +69,11 @@ class SamplingMethod(Method):
         """The scale of the noise on released values, in grid steps; public."""
 
     def draws(self, task: Task) -> int:
-        """How many directions are paid for."""
+        """The number of directions that are paid for."""
         return steps_of(task)
 
     def budget(self, task: Task) -> Budget:
-        """Without δ where it would not make the draws sharper: one or two compose better by plain addition."""
+        """The budget; without δ if it would not make the draws more accurate: one or two compose better by addition."""
         pure = Budget(task.budget.epsilon)
         if self.constants == "published" or task.budget.is_pure:
             return pure
@@ -86,7 +87,7 @@ class SamplingMethod(Method):
         return Budget(math.fsum(pure_epsilon(cost) for cost in self.shares(task).values()))
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """The budget, split by purpose: half for the values, half for the draws; what is really spent."""
+        """The budget by purpose: half for the values, half for the draws; the actual costs."""
         costs = self._split(self.budget(task), task)
         if self.constants == "sharp":
             return costs
@@ -102,11 +103,11 @@ class SamplingMethod(Method):
         return allocate(budget, pure=self.emphasised(pure), main=main, sampled=sampled)
 
     def allowance(self, task: Task) -> float:
-        """What rounding may add to the sensitivity of uᵀMu."""
+        """The most that rounding adds to the sensitivity of uᵀMu."""
         return rounding_allowance(task)
 
     def concentration(self, task: Task) -> float:
-        """c per unit of ε, less what rounding may add to the sensitivity."""
+        """c per unit of ε, reduced for the rounding in the sensitivity."""
         return (0.5 if task.relation is Relation.REPLACE else 1.0) / (1 + self.allowance(task)) * (1 - 2**-40)
 
     def check(self, task: Task) -> None:
@@ -129,17 +130,18 @@ class SamplingMethod(Method):
         if Purpose.ROWS in costs:
             rows = Count(Eigenvalues(lattice, self.allowance(task)))
             count = curator.measure(rows, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
-        components, values, left, error = self.ask(curator, lattice, count, costs, task)
+        components, values, left, error, levels = self.ask(curator, lattice, count, costs, task)
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         eigenvalues, left = values * unit, left * unit
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
-        spread = self.spread(values, left / unit, costs, task)
+        shown = np.append(values, left / unit) if levels is None else levels
+        spread = self.spread(shown[:-1], float(shown[-1]), costs, task)
         outside = holding_left(costs[Purpose.RADIUS], task.relation, count) if task.private_bound else None
         reach = task.row_radius(radius, frame) * float(frame.unit[0])
         measured = (
             None
             if spread is None
-            else partial(_measured, components, eigenvalues, left, spread * unit, count, reach, outside)
+            else partial(_measured, components, shown * unit, spread * unit, count, reach, outside)
         )
         return Estimate(
             components=components,
@@ -159,8 +161,7 @@ class SamplingMethod(Method):
 
 def _measured(
     components: Floats,
-    values: Floats,
-    left: float,
+    shown: Floats,
     spread: Floats,
     count: float,
     radius: float,
@@ -168,41 +169,49 @@ def _measured(
 ) -> Measured:
     """The second moment in axes that start with the directions, as if it had been released with this noise.
 
-    Directions are the better the larger the differences of variances: what noise would add to variances is added.
+    Noise spreads eigenvalues further apart than those that were ``shown``: the effect of noise on them is added.
     """
     k, d = components.shape
     axes = np.vstack([components, np.linalg.svd(components)[2][k:]])
-    levels = np.append(values, np.full(d - k, left))
-    gaps = levels[:, None] - levels
+    levels = np.append(shown[:k], np.full(d - k, shown[-1]))
     spread = _INFLATED * spread
-    turned = np.divide(spread**2, gaps, out=np.zeros_like(spread), where=np.abs(gaps) > spread)
+    apart = np.array([_moved(levels[j] - np.delete(levels, j), np.delete(spread[j], j)) for j in range(k)])
+    least = levels[k:] - apart.sum() / max(d - k, 1)  # the sum stays; it may be negative, as that of a noisy moment
     rows, scale = (None, 0.0) if outside is None else outside
     return Measured(
-        np.diag(levels + turned.sum(axis=1)), axes.T, "gaussian", 0.0, count, radius, outside=rows,
+        np.diag(np.append(levels[:k] + apart, least)), axes.T, "gaussian", 0.0, count, radius, outside=rows,
         outside_scale=scale, deviations=spread,
     )  # fmt: skip
 
 
+def _moved(gaps: Floats, spread: Floats) -> float:
+    """By how much noise with these deviations moves an eigenvalue, up by smaller ones and down by larger ones."""
+    lower, higher = gaps >= 0, gaps < 0
+    gap = float(gaps[lower].mean()) if lower.any() else 0.0
+    up = math.sqrt(gap**2 + 4 * float((spread[lower] ** 2).sum())) - gap
+    return (up - float((np.sqrt(gaps[higher] ** 2 + 4 * spread[higher] ** 2) + gaps[higher]).sum())) / 2
+
+
 def any_lattice(task: Task) -> Lattice:
-    """Rows of the task in some radius: enough to know the noise of a question about them."""
+    """A lattice of the task's rows with some radius, which is enough to compute the noise of a question."""
     return Lattice(Frame(task.n_features), 1.0)
 
 
 def draw_epsilon(cost: Cost, draws: int) -> float:
-    """ε of each of so many equal draws: pure ones add up, concentrated ones are worth ε²/8 each."""
+    """The ε of each of ``draws`` equal draws: pure costs add up, concentrated draws cost ε²/8 each."""
     return math.sqrt(8 * cost.rho / draws) if isinstance(cost, ConcentratedCost) else pure_epsilon(cost) / draws
 
 
 def steps_of(task: Task) -> int:
-    """How many directions are asked for."""
+    """The number of directions that are asked for."""
     return task.n_features if task.n_components is None else task.n_components
 
 
 def rounding_allowance(task: Task) -> float:
-    """A bound on what double precision adds to sensitivities: M in doubles, its decompositions, its deflation.
+    """A bound on what double precision adds to sensitivities: from M in doubles, its decompositions, its deflation.
 
-    Each is backward stable with an error of at most 8d·2^−52·‖M‖, and ‖M‖ ≤ n, the number of rows or people; two
-    neighbours share it.
+    Each is backward stable with an error of at most 8d·2^−52·‖M‖, and ‖M‖ ≤ n, the number of rows or people, for both
+    neighbours.
     """
     n = _MOST_ROWS if task.n_terms is None else math.ceil(task.n_terms * task.units_per_term) + 1
     return 32 * task.n_features * n * 2.0**-52

@@ -1,15 +1,16 @@
 """``eigenvector-sampling``: private eigenvalues, then eigenvectors drawn one after the other (Amin et al. 2019).
 
-Guarantee: ε-DP for every data set; with δ > 0, (ε, δ)-DP with more accurate draws at the same ε, or ε-DP where there
-are too few draws for that. "Idealised" numerics.
+Guarantee: ε-DP for every data set; with δ > 0, (ε, δ)-DP with more accurate draws at the same ε, or ε-DP if there are
+too few draws for that. "Idealised" numerics.
 
 - Eigenvalues of M = Σxxᵀ, rows in the unit ball, have ℓ1 sensitivity 2 (replace) or 1 (add/remove) and ℓ2 √2 or 1
   (Lidskii; Hoffman–Wielandt): discrete Laplace or Gaussian noise on a fine grid.
 - Direction i is drawn from exp(cᵢ·uᵀMu) on the sphere orthogonal to those before, cᵢ = εᵢ/2 (replace) or εᵢ
-  (add/remove): `methods.sampling`. The printed cᵢ = εᵢ/4 wastes half. The last of d directions is determined and free.
+  (add/remove): `methods.sampling`. The printed cᵢ = εᵢ/4 wastes half. The last of d directions is determined and costs
+  nothing.
 - The number of proposals of the rejection sampler, and so its time, depends on the data.
 
-The released covariance comes with a bound on its error that holds but for 5% (`stats.sampled`).
+The released covariance has an error bound that holds with probability 95% (`stats.sampled`).
 
 Reference: Amin, Dick, Kulesza, Muñoz Medina, Vassilvitskii 2019, Algorithm 1 and Corollary 1.
 """
@@ -39,7 +40,7 @@ from dpeigen.stats.spectrum import expected_rayleigh, fix_signs, isotonic_decrea
 
 __all__ = ["EigenvectorSampling"]
 
-_FAILURE = 0.05  # of the stated error
+_FAILURE = 0.05  # probability that the error bound fails
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,10 @@ class EigenvectorSampling(SamplingMethod):
         it is determined); the guarantee then states what they give.
     split : "adaptive" gives more of the budget to directions with larger private eigenvalues (Corollary 1),
         "uniform" the same to all.
-    beta : β of Corollary 1: the larger, the more of the budget follows the private eigenvalues.
-    reconstruction : how the covariance is put together, at no cost. "expected": the variance that a drawn direction is
-        expected to hold, given the private eigenvalues and the law it was drawn from; "projected": the eigenvalues
-        made decreasing and projected on {≥ 0, sum ≤ n}; "printed": each clipped to [0, n].
+    beta : β of Corollary 1: the larger, the more the split depends on the private eigenvalues. reconstruction : how the
+    covariance is computed from the draws, at no cost. "expected": with the expected variance of
+        a drawn direction, given the private eigenvalues and the law of the draw; "projected": with the eigenvalues made
+        decreasing and projected on {≥ 0, sum ≤ n}; "printed": with each clipped to [0, n].
     """
 
     split: str = "adaptive"
@@ -73,10 +74,10 @@ class EigenvectorSampling(SamplingMethod):
         super().check(task)
 
     def draws(self, task: Task) -> int:
-        return max(1, min(steps_of(task), task.n_features - 1))  # the last of all is determined
+        return max(1, min(steps_of(task), task.n_features - 1))  # the last of all d is determined
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """As printed, the last of all d directions has its share of a uniform split too, which costs nothing."""
+        """The shares. As printed, a uniform split has a share for the last of all d directions too, which is unused."""
         costs = super().shares(task)
         if self.constants == "published" and self.split == "uniform":
             printed = pure_epsilon(costs[Purpose.EIGENVECTORS])
@@ -88,7 +89,7 @@ class EigenvectorSampling(SamplingMethod):
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float, float | None]:
+    ) -> tuple[Floats, Floats, float, float | None, Floats | None]:
         allowance, cost = self.allowance(task), costs[Purpose.EIGENVALUES]
         noisy = curator.measure(Eigenvalues(lattice, allowance), purpose=Purpose.EIGENVALUES, cost=cost).values
         paid, cost = cost, costs[Purpose.EIGENVECTORS]
@@ -105,17 +106,19 @@ class EigenvectorSampling(SamplingMethod):
             error = sampled_error(noisy, off, rebuilt, concentrations, count * task.units_per_term, _FAILURE / 2)
         order = np.argsort(-values[:k], kind="stable")
         left = float(values[k:].mean()) if k < len(values) else 0.0
-        return fix_signs(directions[order]), values[:k][order], left, error
+        shown = project_eigenvalues(isotonic_decreasing(noisy), trace=count * task.units_per_term)
+        levels = np.append(shown[:k], shown[k:].mean() if k < len(shown) else 0.0)
+        return fix_signs(directions[order]), values[:k][order], left, error, levels
 
     def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats:
-        """A direction drawn from exp(c·uᵀMu) turns by an angle of variance 1/2c(λᵢ − λⱼ): (λᵢ − λⱼ)/2c on an entry."""
+        """The angle of a draw from exp(c·uᵀMu) has variance 1/2c(λᵢ − λⱼ), which is (λᵢ − λⱼ)/2c on an entry."""
         d, k, cost = task.n_features, len(values), costs[Purpose.EIGENVALUES]
         scale = self.value_scale(cost, task) / VALUE_GRID
         noise = scale if isinstance(cost, GaussianCost) else math.sqrt(2) * scale
         drawn = self.concentrations(values, scale, costs[Purpose.EIGENVECTORS], task)
         levels = np.append(values, np.full(d - k, left))
         sharpness = np.append(drawn[: self.draws(task)], np.full(d - self.draws(task), math.inf))
-        sharper = np.minimum(sharpness[:, None], sharpness)  # the direction that was drawn first
+        sharper = np.minimum(sharpness[:, None], sharpness)  # that of the direction that was drawn first
         sharper = np.where(np.isinf(sharper), float(drawn[drawn > 0].min()), sharper)
         found = np.sqrt(np.maximum(np.abs(levels[:, None] - levels), noise) / (2 * sharper))
         np.fill_diagonal(found, noise / math.sqrt(2))
@@ -126,7 +129,7 @@ class EigenvectorSampling(SamplingMethod):
         k, paid = steps_of(task), self.draws(task)
         tau = scale * math.log(2 * task.n_features / self.beta)
         weights = np.maximum(noisy[:paid], 0.0) + tau if self.split == "adaptive" else np.ones(paid)
-        if self.constants == "published" and self.split == "adaptive":  # the determined direction has a share as well
+        if self.constants == "published" and self.split == "adaptive":  # the determined direction has a share too
             weights = np.maximum(noisy[:k], 0.0) + tau
         if isinstance(cost, ConcentratedCost):
             share = np.cbrt(weights)  # Σ λᵢ/εᵢ is least for a fixed Σ εᵢ² when εᵢ ∝ λᵢ^{1/3}
@@ -137,7 +140,7 @@ class EigenvectorSampling(SamplingMethod):
         return np.append(epsilons[:paid] * self.concentration(task), np.zeros(k - paid))
 
     def _values(self, noisy: Floats, concentrations: Floats, most: float) -> Floats:
-        """One value for each direction and for those left out, in squared radii."""
+        """One value for each direction, also those left out, in squared radii."""
         if self.reconstruction == "printed":
             return np.clip(noisy, 0.0, most)
         decreasing = project_eigenvalues(isotonic_decreasing(noisy), trace=most)
@@ -145,6 +148,6 @@ class EigenvectorSampling(SamplingMethod):
 
 
 def _tail(cost: Cost, scale: float, d: int, failure: float) -> float:
-    """What the noise on each of d values stays below, all of them but for this probability; and a grid step."""
+    """A bound on the noise of all d values that fails with this probability, plus a grid step."""
     tail = float(-ndtri(failure / (2 * d))) if isinstance(cost, GaussianCost) else math.log(d / failure)
     return scale * tail * (1 + 1e-6) + 1 / VALUE_GRID

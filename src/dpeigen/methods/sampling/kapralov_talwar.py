@@ -1,9 +1,9 @@
 """``kapralov-talwar``: rank-one approximations, drawn and subtracted one after the other (Kapralov and Talwar 2013).
 
 Guarantee: ε-DP for every data set; with δ > 0, (ε, δ)-DP. "Idealised" numerics. Step i draws u from exp(c·uᵀMᵢu) on
-the whole sphere, releases λ = uᵀMᵢu with noise, and goes on with Mᵢ − λuuᵀ. What is subtracted is released, so uᵀMᵢu
-moves as uᵀMu does, by at most 1, and draws and values compose as `methods.sampling` says. It is a baseline: an error
-in λ is paid for twice, in the value and in the directions that follow, and every one of the k values is paid for apart.
+the whole sphere, releases λ = uᵀMᵢu with noise, and continues with Mᵢ − λuuᵀ. What is subtracted is released, so uᵀMᵢu
+changes like uᵀMu, by at most 1, and draws and values compose as in `methods.sampling`. It is a baseline: an error in λ
+affects both the value and the following directions, and each of the k values is paid for separately.
 
 Reference: Kapralov and Talwar 2013, in the form that Amin et al. 2019 compare with.
 """
@@ -65,7 +65,7 @@ class KapralovTalwar(SamplingMethod):
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float, float | None]:
+    ) -> tuple[Floats, Floats, float, float | None, Floats | None]:
         steps, allowance, d = steps_of(task), self.allowance(task), task.n_features
         draw, value = (_one_step(costs[p], steps) for p in (Purpose.EIGENVECTORS, Purpose.EIGENVALUES))
         concentration = draw_epsilon(draw, 1) * self.concentration(task)
@@ -81,12 +81,12 @@ class KapralovTalwar(SamplingMethod):
             eigenvalues = np.clip(eigenvalues, 0.0, most)[::-1]
         else:
             eigenvalues = project_eigenvalues(eigenvalues, trace=most)[::-1]
-        # No bound: the error is that of the sum, whose size ‖C‖_F would have to be released.
-        return fix_signs(eigenvectors.T[::-1][:steps]), eigenvalues[:steps], 0.0, None
+        # No bound: the error is that of the sum, and its size ‖C‖_F would have to be released.
+        return fix_signs(eigenvectors.T[::-1][:steps]), eigenvalues[:steps], 0.0, None, None
 
 
 def _one_step(cost: Cost, steps: int) -> Cost:
-    """What each of so many steps may cost; together never more than the share."""
+    """The cost of each of ``steps`` steps; together they never exceed the share."""
     down = 1 - 2**-40
     if isinstance(cost, GaussianCost):
         return GaussianCost(cost.mu / math.sqrt(steps) * down)
