@@ -50,3 +50,14 @@ def mahalanobis_error(covariance: np.ndarray, truth: np.ndarray) -> float:
 def frobenius_error(covariance: np.ndarray | None, truth: np.ndarray) -> float:
     """‖Σ̂ − Σ‖_F/‖Σ‖_F."""
     return 1.0 if covariance is None else float(np.linalg.norm(covariance - truth) / np.linalg.norm(truth))
+
+
+def with_variances(covariance: np.ndarray | None, truth: np.ndarray) -> np.ndarray | None:
+    """The covariance with the same correlations and exact variances; a column without variance correlates with none."""
+    if covariance is None:
+        return None
+    root = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    factors = np.divide(np.sqrt(np.diag(truth)), root, out=np.zeros_like(root), where=root > 0)
+    found = covariance * np.outer(factors, factors)
+    np.fill_diagonal(found, np.diag(truth))
+    return found
