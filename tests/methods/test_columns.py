@@ -223,6 +223,31 @@ def test_noise_alone_has_no_scale(gaussian, most, monkeypatch):
     assert found() > most
 
 
+def test_noise_does_not_make_a_scale_so_large_that_the_column_is_lost(monkeypatch):
+    """In 4,000 tables of 3 normal columns. Expected 0.4, false alarm below 1e-6. Twin: the limit of near cells, 11."""
+    normal = np.concatenate([np.zeros(190), _NORMAL, np.zeros(Sizes.n_cells - 190 - len(_NORMAL))])
+
+    def lost():
+        rng = np.random.default_rng(21)
+        tables = (NoisyCounts(400 * normal + 15 * rng.normal(size=(3, Sizes.n_cells)), 15.0) for _ in range(4000))
+        found = (scales(each, True)[0] for each in tables)
+        return sum(scale.max() > 11 * np.median(scale) for scale in found)
+
+    assert lost() <= 5
+    monkeypatch.setattr("dpeigen.methods.column_scales._NEAR_ABOVE", 100)
+    assert lost() > 5
+
+
+@pytest.mark.parametrize("bound", [12.0, (-12.0, 12.0)])
+def test_public_bounds_limit_scales_and_entries(bound):
+    """Entries beyond the bounds, or noise there, could make a scale in which the rest of the column was lost."""
+    X = np.random.default_rng(13).normal(size=(800, 3))
+    X[:120, 0] = 90.0
+    release = PrivatePCA(2, epsilon=3.0, delta=1e-6, bound=bound, random_state=0).fit(X).release_
+    assert release.facts["details"]["columns_without_scale"] == []
+    assert release.covariance[0, 0] == pytest.approx(np.clip(X[:, 0], -12, 12).var(), rel=0.25)
+
+
 def test_a_scale_that_noise_makes_far_from_the_others_is_not_believed(monkeypatch):
     """δ = 0: of two scales that stand out, the one near the other columns'. A clearer one far away is kept."""
     normal = np.concatenate([np.zeros(70), _NORMAL, np.zeros(Sizes.n_cells - 70 - len(_NORMAL))])

@@ -24,6 +24,7 @@ from dpeigen.methods.column_scales import ask_one_scale, ask_sizes, looks_at_sca
 from dpeigen.methods.holes import NEARLY_ALL, Holes
 from dpeigen.methods.large import REACHES_SHARE, single_rows_count
 from dpeigen.methods.places import ask_places, place_integers
+from dpeigen.methods.task import Box
 from dpeigen.privacy import Budget, Cost, gaussian_mu
 from dpeigen.questions import ClippedMean, ColumnReaches, shows_scale
 from dpeigen.stats import Frame, Lattice
@@ -218,7 +219,7 @@ def ask_columns(
 def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool, times: float = 1.0) -> Frame:
     """The frame of rows in scales from the centre, inside public bounds; a column without a scale is 0."""
     center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
-    lower, upper = task.bound if isinstance(task.bound, tuple) else np.array([[-LARGEST_FACT], [LARGEST_FACT]])
+    lower, upper = _limits(task)
     if task.pairs:
         box = (np.where(known, lower, 0.0), np.where(known, upper, 0.0))
         return Frame(task.n_features, None, 1 / scale, box, pairs=True, missing=task.missing)
@@ -229,6 +230,16 @@ def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bo
     center = np.clip(center, lower, upper)
     box = (np.maximum(center - reach, lower), np.minimum(center + reach, upper))
     return Frame(task.n_features, center, 1 / scale, box, missing=task.missing)
+
+
+def _limits(task: Task) -> Box:
+    """The public limits of entries: bounds of columns, or a radius about the public centre, else about 0."""
+    if isinstance(task.bound, tuple):
+        return task.bound
+    if not isinstance(task.bound, float) or task.pairs:  # a radius for differences of rows does not limit entries
+        return np.array([-LARGEST_FACT]), np.array([LARGEST_FACT])
+    about = task.center if isinstance(task.center, np.ndarray) else np.zeros(task.n_features)
+    return np.maximum(about - task.bound, -LARGEST_FACT), np.minimum(about + task.bound, LARGEST_FACT)
 
 
 NOTHING_SEEN, NO_CELLS = "Nothing stood out of the noise in column(s)", "Hardly any cell could be read in column(s)"
