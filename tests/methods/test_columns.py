@@ -271,6 +271,31 @@ def test_columns_that_lie_in_two_octaves_are_found(monkeypatch):
     assert lost() > 1
 
 
+def test_too_few_rows_for_scales_are_refused_before_spending():
+    """δ = 0, 2,000 rows, 8 columns: nearly all columns would be unknown. Directions of signs need no scales."""
+    X = np.random.default_rng(4).normal(size=(2000, 8)) * np.geomspace(1, 1000, 8)
+    with pytest.raises(ValueError, match=r"Three remedies: public bounds.*Nothing was spent"):
+        PrivateCovariance(epsilon=2.0, random_state=0).fit(X)
+    alike = X / np.geomspace(1, 1000, 8) * np.geomspace(3, 1, 8)
+    found = PrivatePCA(2, epsilon=2.0, random_state=0).fit(alike)
+    assert found.release_.facts["method"] == "spatial-sign"
+    assert np.abs(found.components_[0, 0]) > 0.9
+
+
+def test_variances_are_not_made_of_noise(monkeypatch):
+    """δ = 0: a constant column may get a scale from noise, often far from the others. Twin: the limit for δ > 0."""
+    X = np.random.default_rng(5).normal(size=(4000, 8))
+    X[:, 5:] = 7.0
+
+    def largest():
+        fits = (PrivateCovariance(epsilon=2.0, random_state=seed).fit(X) for seed in range(60))
+        return max(fit.covariance_[5:, 5:].max() for fit in fits)
+
+    assert largest() < 1
+    monkeypatch.setattr("dpeigen.methods.moment.whitened._clear", lambda columns, task: np.full(8, 0.5))
+    assert largest() > 1
+
+
 def test_a_scale_that_noise_makes_far_from_the_others_is_not_believed(monkeypatch):
     """δ = 0: of two scales that stand out, the one near the other columns'. A clearer one far away is kept."""
     normal = np.concatenate([np.zeros(70), _NORMAL, np.zeros(Sizes.n_cells - 70 - len(_NORMAL))])
