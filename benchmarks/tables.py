@@ -2,7 +2,7 @@
 
 Run by `make bench`, or alone, which prints a line for each table:
 
-    python benchmarks/tables.py [--quick] [--only covariance|holes|pca|oracle|units|mahalanobis|frobenius|peers]
+    python benchmarks/tables.py [--quick] [--only covariance|variances|holes|pca|oracle|units|mahalanobis|…]
                                 [--table NAME …] [--seeds 2] [--epsilon 1 …] [--fewest 2000]
 
 `--quick`: 2 runs in place of 5, and fewer ε. `_tables.py` says which tables there are and how they are cleaned;
@@ -49,6 +49,7 @@ RADII = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)  # shares of t
 ORACLE_EPSILON, SHORT = 50.0, 0.99  # tables of which less is captured are shown beside the best in hindsight
 SMALL_ROWS = 7_000  # the largest table for Frobenius errors, and for hindsight
 UNIT_ROWS = 5_000  # the largest table of which units and places are changed
+INVENTED, PURE_EPSILONS = 5.0, (0.7, 2.0)  # times the truth: a released variance that is made of noise; δ = 0
 PEER_TABLES, PEER_COLUMNS, PEER_RUNS, PEER_EPSILON = 8, 10, 5, 1.0
 PEER_FACTS = (
     "peers need public facts: exact centres and scales of columns, the exact largest length of a row; pure ε. 'same "
@@ -164,6 +165,26 @@ def covariance_rows(choice: Choice) -> list[Row]:
     worse = [f[0] for f in found if clearly_worse(f[2], f[1])]
     what = "tables whose correlations are worse with bounds (by over 10% and three standard errors)"
     return [*rows, (what, f"{len(worse)}" + f" ({', '.join(worse)})" * bool(worse), "0", not worse)]
+
+
+def variance_rows(choice: Choice) -> list[Row]:
+    """Variances that are made of noise, with δ = 0: a column in which nothing is found must be reported as unknown."""
+    from dpeigen import PrivateCovariance
+
+    rows: list[Row] = []
+    for epsilon in PURE_EPSILONS:
+        ratios = []
+        for t in choice.tables(most=UNIT_ROWS if not choice.names else 10**9):
+            for seed in range(choice.seeds):
+                found = fit(PrivateCovariance(epsilon=epsilon, random_state=seed), t.X)
+                if found is not None:
+                    ratios.extend(np.diag(found.covariance_) / t.X.var(axis=0))
+        known = np.array([ratio for ratio in ratios if ratio > 0])
+        made_up = int((known > INVENTED).sum())
+        what = f"released variances above {INVENTED:g} times the truth, δ = 0, ε = {epsilon:g}"
+        figure = f"{made_up} of {len(known)} (unknown: {len(ratios) - len(known)} more)"
+        rows.append((what, figure, "0", made_up == 0))
+    return rows
 
 
 def clearly_worse(ours: np.ndarray, than: np.ndarray) -> bool:
@@ -447,6 +468,7 @@ def peer_errors(fits: Sequence[dict], truth: np.ndarray) -> tuple[float, float]:
 
 SECTIONS: dict[str, Callable[[Choice], list[Row]]] = {
     "covariance": covariance_rows,
+    "variances": variance_rows,
     "holes": hole_rows,
     "pca": pca_rows,
     "oracle": oracle_rows,

@@ -24,7 +24,7 @@ ROWS = np.random.default_rng(0).normal(size=(800, 3)) @ np.diag([3, 2, 1.0]) + [
 
 @pytest.fixture(scope="module")
 def pca():
-    return PrivatePCA(2, epsilon=3.0, delta=1e-6, bound=12.0).fit(ArraySource(ROWS, NAMES))
+    return PrivatePCA(2, epsilon=3.0, delta=1e-6, bound=12.0, random_state=0).fit(ArraySource(ROWS, NAMES))
 
 
 @pytest.fixture(scope="module")

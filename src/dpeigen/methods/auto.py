@@ -28,7 +28,7 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
-from dpeigen.methods.columns import shows_columns
+from dpeigen.methods.columns import finds_most_columns, own_units, shows_columns
 from dpeigen.methods.enough import more_epsilon, more_rows
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
@@ -254,6 +254,8 @@ def _pays(method: Whitened, task: Task) -> bool:
         return task.bound is None
     if task.regression and not shows_columns(task):
         return False  # without information about the target there is no regression
+    if own_units(task) and not (finds_most_columns(task) or task.private_rank):
+        return False  # a private number of components is 0 there, which is an answer
     k = task.n_components
     if k is not None and k < task.n_features and task.missing != "correct":
         return _angle(method, task, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE)

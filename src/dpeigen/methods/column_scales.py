@@ -25,7 +25,7 @@ from dpeigen.privacy import Cost, GaussianCost
 from dpeigen.questions import ColumnCounts, NoisyCounts, RadiusLeaving
 from dpeigen.stats import Frame
 from dpeigen.stats.columns import REACH, Sizes
-from dpeigen.stats.standing_out import FALSE_END, filtered_stands_out, stands_out
+from dpeigen.stats.standing_out import FALSE_END, FALSE_FAR_END, filtered_stands_out, stands_out
 
 __all__ = [
     "NORMAL_SCALE",
@@ -48,6 +48,7 @@ _SURE = 1.2  # a factor on the threshold: above it a column is found clearly
 # second, columns without a scale get the largest. Chosen by `benchmarks/tables.py`, raw and standardised rows.
 _ALIKE, _RELATED = 4.5, 9.0
 _ABOVE = 14  # half octaves above the deviation that are searched for the far end of a column
+_NEAR_ABOVE = 5  # of these, the ones in which a false end costs little accuracy
 _FAR_PAIRS = 0.05  # the fraction of pairs that exceed one scale for all columns
 _MEDIAN_TO_FAR = 1.4  # few differences of normal rows are longer than this factor times their median norm
 _EDGES = np.arange(-8.0, 3.5, 0.5)  # of half octaves, for differences of normal rows, in log2 of their deviation
@@ -107,7 +108,14 @@ def _look_at_sizes(
         counts = first.counts.copy()
         counts[missing] = both.counts  # these have less noise than ``deviation`` says
         first = replace(first, counts=counts)
-    return scale, known, sure, first
+    return np.minimum(scale, _widest(task)), known, sure, first
+
+
+def _widest(task: Task) -> Floats | float:
+    """The largest difference of two entries of a column inside the public bounds."""
+    if isinstance(task.bound, tuple):
+        return np.asarray(task.bound[1] - task.bound[0], dtype=np.float64)
+    return 2 * task.bound if isinstance(task.bound, float) else math.inf
 
 
 def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float, *, robust: bool = False) -> Floats:
@@ -168,7 +176,9 @@ def scales(sizes: NoisyCounts, gaussian: bool, *, ends: bool = True) -> tuple[Fl
         )  # a maximum at the edge belongs to a larger one beyond it
     normal = np.exp2((middle - REACH) / 2 + _FAR)
     above = middle[:, None] + np.arange(1, _ABOVE)  # cells that may hold the far end
-    limit = stands_out(above.size * len(_WINDOWS), gaussian, FALSE_END) * noise
+    ends_of = above.size * len(_WINDOWS)
+    nearby, distant = (stands_out(ends_of, gaussian, false) for false in (FALSE_END, FALSE_FAR_END))
+    limit = np.where(np.arange(1, _ABOVE) <= _NEAR_ABOVE, nearby, distant) * noise
     highest = np.full(len(counts), -1)
     first = max(_WINDOWS)
     sums = np.zeros((len(counts), first + counts.shape[1] + _ABOVE))

@@ -24,6 +24,7 @@ from dpeigen.methods.column_scales import ask_one_scale, ask_sizes, looks_at_sca
 from dpeigen.methods.holes import NEARLY_ALL, Holes
 from dpeigen.methods.large import REACHES_SHARE, single_rows_count
 from dpeigen.methods.places import ask_places, place_integers
+from dpeigen.methods.task import Box
 from dpeigen.privacy import Budget, Cost, gaussian_mu
 from dpeigen.questions import ClippedMean, ColumnReaches, shows_scale
 from dpeigen.stats import Frame, Lattice
@@ -42,6 +43,7 @@ __all__ = [
     "ask_columns",
     "column_integers",
     "column_shares",
+    "finds_most_columns",
     "finds_places",
     "own_units",
     "places_share",
@@ -58,7 +60,8 @@ _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # target for the noise on a count, as a fraction of the pairs
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
 _FILLED = 0.3  # the fraction of the pairs in the best fit of a column
-_CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # by how many noise scales it must exceed the noise
+_CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # by how many noise scales it must exceed the noise, to be found nearly always
+_BARELY, _BARELY_PURE = 2.0, 7.0  # the same, to be found in half of the fits
 _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, beside a main share of 1
 _LEAST_OF_MUCH = 0.06  # least, if single rows matter: a column without a location has no variance
 _NOISE_OF_PLACES = 0.05  # target for the noise on a count in the last of four measurements, as a fraction of the rows
@@ -119,10 +122,19 @@ def own_units(task: Task) -> bool:
 
 def shows_columns(task: Task) -> bool:
     """Whether there are enough rows to find the scale of a normal column nearly always."""
+    return _fills_cells(task, _CLEARLY_PURE if task.budget.is_pure else _CLEARLY)
+
+
+def finds_most_columns(task: Task) -> bool:
+    """Whether there are enough rows to find the scales of most normal columns; without them nothing is known."""
+    return _fills_cells(task, _BARELY_PURE if task.budget.is_pure else _BARELY)
+
+
+def _fills_cells(task: Task, times: float) -> bool:
+    """Whether the best fit of a normal column exceeds the noise so many times; or no scale is needed."""
     if task.same_units or task.n_rows is None:
         return True
-    clearly = _CLEARLY if not task.budget.is_pure else _CLEARLY_PURE
-    return _FILLED * task.n_rows / 2 >= clearly * _noise_of_counts(task) / _precision_of(task.budget, _SCALES_SHARES[1])
+    return _FILLED * task.n_rows / 2 >= times * _noise_of_counts(task) / _precision_of(task.budget, _SCALES_SHARES[1])
 
 
 def rows_for_columns(task: Task) -> float:
@@ -218,7 +230,7 @@ def ask_columns(
 def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool, times: float = 1.0) -> Frame:
     """The frame of rows in scales from the centre, inside public bounds; a column without a scale is 0."""
     center = np.clip(center, -LARGEST_FACT, LARGEST_FACT)
-    lower, upper = task.bound if isinstance(task.bound, tuple) else np.array([[-LARGEST_FACT], [LARGEST_FACT]])
+    lower, upper = _limits(task)
     if task.pairs:
         box = (np.where(known, lower, 0.0), np.where(known, upper, 0.0))
         return Frame(task.n_features, None, 1 / scale, box, pairs=True, missing=task.missing)
@@ -229,6 +241,16 @@ def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bo
     center = np.clip(center, lower, upper)
     box = (np.maximum(center - reach, lower), np.minimum(center + reach, upper))
     return Frame(task.n_features, center, 1 / scale, box, missing=task.missing)
+
+
+def _limits(task: Task) -> Box:
+    """The public limits of entries: bounds of columns, or a radius about the public centre, else about 0."""
+    if isinstance(task.bound, tuple):
+        return task.bound
+    if not isinstance(task.bound, float) or task.pairs:  # a radius for differences of rows does not limit entries
+        return np.array([-LARGEST_FACT]), np.array([LARGEST_FACT])
+    about = task.center if isinstance(task.center, np.ndarray) else np.zeros(task.n_features)
+    return np.maximum(about - task.bound, -LARGEST_FACT), np.minimum(about + task.bound, LARGEST_FACT)
 
 
 NOTHING_SEEN, NO_CELLS = "Nothing stood out of the noise in column(s)", "Hardly any cell could be read in column(s)"

@@ -27,6 +27,7 @@ __all__ = ["ask_places", "place_integers", "settled"]
 _LOOKS = 9  # the most measurements for a location
 _NEAR_ZERO = 0.75  # in scales
 _FINE = 1.0  # the final width of cells, in scales
+_NEARBY = 4  # octaves from 0 in which a location is looked for, if no octave exceeds the noise
 
 
 def place_integers(d: int) -> int:
@@ -35,12 +36,13 @@ def place_integers(d: int) -> int:
 
 
 def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple[Floats, Bools]:
-    """The location of every column, to about a quarter of its scale; and whether it was found (else it is about 0)."""
+    """The location of every column, to about a quarter of its scale; and whether it was found (else it is near 0)."""
     gaussian, everything, third = isinstance(cost, GaussianCost), tuple(range(len(scale))), part_of(cost, 3)
     view = Frame(len(scale), None, 1 / scale, missing=task.missing)
     counts = curator.measure(ColumnCounts(view, "octaves", everything), purpose=Purpose.PLACES, cost=third)
     fullest, found = _fullest(counts, gaussian)
-    away = np.where(found, fullest - OCTAVES, 0)
+    nearby = np.argmax(counts.counts[:, OCTAVES - _NEARBY : OCTAVES + _NEARBY + 1], axis=1) - _NEARBY
+    away = np.where(found, fullest - OCTAVES, nearby)
     width = np.where(away == 0, 2.0, np.exp2(np.abs(away) - 1.0)) * scale
     low = np.where(away > 0, width, np.where(away < 0, -2 * width, -width / 2))
     looks = max(1, math.ceil(math.log(float((width / scale).max()) / _FINE, CELLS) - 1e-9))
@@ -52,8 +54,9 @@ def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple
         asked = ColumnCounts(view, "stretch", everything, most)
         counts = curator.measure(asked, purpose=Purpose.PLACES, cost=each)
         width = width / cells
-        best = _fullest(counts, gaussian, cells)[0]
+        best, seen = _fullest(counts, gaussian, cells)
         low = low + best * width
+    found |= seen  # half of the rows may lie in either of two octaves; their cell is then clear all the same
     return low + _middle(counts.counts, best) * width, found
 
 

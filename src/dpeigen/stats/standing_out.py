@@ -12,9 +12,10 @@ import math
 
 from scipy.special import ndtri
 
-__all__ = ["FALSE_END", "filtered_stands_out", "stands_out"]
+__all__ = ["FALSE_END", "FALSE_FAR_END", "filtered_stands_out", "stands_out"]
 
 _FALSE, FALSE_END = 0.02, 0.005  # probability that noise alone exceeds the threshold anywhere, or far out in a column
+FALSE_FAR_END = 1e-4  # the same so far out that the column would be lost in a scale that large
 _FALSE_PURE = 0.3  # the same for scales with δ = 0, whose noise has longer tails: less would hide many columns
 
 # For the filter that finds scales of columns (`methods.column_scales`), from 20,000 and 40,000 simulated columns:

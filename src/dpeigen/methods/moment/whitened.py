@@ -88,7 +88,10 @@ _MOST_OUTSIDE = 0.3  # of the rows
 _BALANCE = 0.3  # rows clipped at the end, relative to the number that balances Gaussian noise
 _USUAL_REACH = 3.0  # the square of a paid radius, relative to the mean square of a row
 _BLIND = 0.5  # noise of a round, relative to an eigenvalue, above which rounds find almost nothing
-_CLEAR = 2.5  # times its noise: the least variance of a column that is reported as known
+# Times its noise: the least variance of a column that is reported as known. With δ = 0 some scales are made of noise
+# alone, most of them far from the others. Chosen by `benchmarks/tables.py --only variances`.
+_CLEAR, _CLEAR_PURE, _CLEAR_FAR = 2.5, 4.0, 10.0
+_FAR = 2.0**8  # from the median scale of the columns
 _HIDDEN = 40.0  # times the variance of a column: the most that clipped rows may have contributed, if it is to be known
 _SURE = 2.0  # noise scales added to the number of rows outside the last radius
 
@@ -216,7 +219,7 @@ class Whitened(Method):
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
         variances = quadratic_forms(back, white)
-        known = columns.known & (variances > _CLEAR * noise_of_columns)
+        known = columns.known & (variances > _clear(columns, task) * noise_of_columns)
         if columns.reach is not None:  # unknown, if the clipped rows may have held nearly all of its variance
             known &= clipped_share * (columns.reach / frame.unit) ** 2 < _HIDDEN * variances
         back = back * known[:, None]
@@ -274,6 +277,15 @@ class Whitened(Method):
             notes=("Rows longer than the private radius were clipped to it.", *unknown_note(unknown, missing)),
             details={"columns_without_scale": unknown},
         )
+
+
+def _clear(columns: ColumnFrame, task: Task) -> Floats:
+    """By how many deviations of its noise the variance of each column must exceed 0."""
+    scale, known = columns.scale, columns.known
+    if not task.budget.is_pure or single_rows_count(task) or not known.any():
+        return np.full(len(scale), _CLEAR)
+    off = np.abs(np.log(scale) - np.median(np.log(scale[known])))
+    return np.where(off > math.log(_FAR), _CLEAR_FAR, _CLEAR_PURE)
 
 
 def expected_noise(task: Task) -> float:
