@@ -286,7 +286,7 @@ class Kendall(Method):
         if Purpose.CENTER not in costs:
             return None, None
         robust = self.transform in REDESCENDING
-        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)
+        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)[:2]
 
     def _assemble(
         self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, numerics: Numerics, task: Task
