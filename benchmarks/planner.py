@@ -3,11 +3,12 @@
 With ``robust=True`` "auto" is judged beside the best sign method in hindsight; the default, which estimates the
 covariance, beside ``robust=True`` (on normal rows both look for the same directions); and predictions beside runs.
 
-`python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting; with `--default` before them, only
-the default beside ``robust=True`` on normal rows, which takes minutes where all of it takes hours; with `--robust`,
-only ``robust=True`` beside what "auto" would choose among methods of signs that do not cut off outliers. Settings: 5–200
-columns, 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra, normal and t
-tails, every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
+`python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting. With `--default` before them, only
+the default beside ``robust=True`` on normal rows, which takes minutes where all of it takes hours. With `--robust`,
+only ``robust=True`` beside what "auto" would choose among methods of signs that do not cut off outliers.
+
+Settings: 5–200 columns, 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra,
+normal and t tails, every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
 left to patient readers.
 """
 

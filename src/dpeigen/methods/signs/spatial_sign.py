@@ -31,7 +31,7 @@ from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, PLENTY, check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, left_outside, measured_signs, sign_release
-from dpeigen.methods.signs.transforms import check_transform, framed_transform
+from dpeigen.methods.signs.transforms import CUTOFF_LOSS, check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
 from dpeigen.privacy.randomness import check_scale
@@ -118,7 +118,8 @@ class SpatialSign(Method):
     def outline(self, task: Task, rows: int) -> Outline:
         costs, terms = self.shares(task), rows // 2 if task.pairs else rows
         directions, about = costs[Purpose.DIRECTIONS], not task.pairs
-        return outline_of_signs("signs", costs, directions, terms, task.n_features, task.relation, centered=about)
+        found = outline_of_signs("signs", costs, directions, terms, task.n_features, task.relation, centered=about)
+        return replace(found, noise=found.noise * CUTOFF_LOSS) if self._descends else found
 
     def check(self, task: Task) -> None:
         super().check(task)
