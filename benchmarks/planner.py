@@ -3,10 +3,12 @@
 With ``robust=True`` "auto" is judged beside the best sign method in hindsight; the default, which estimates the
 covariance, beside ``robust=True`` (on normal rows both look for the same directions); and predictions beside runs.
 
-`python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting; with `--default` before them, only
-the default beside ``robust=True`` on normal rows, which takes minutes where all of it takes hours. Settings: 5–200
-columns, 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra, normal and t
-tails, every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
+`python benchmarks/planner.py SEED COUNT [LARGEST]` prints one line for each setting. With `--default` before them, only
+the default beside ``robust=True`` on normal rows, which takes minutes where all of it takes hours. With `--robust`,
+only ``robust=True`` beside what "auto" would choose among methods of signs that do not cut off outliers.
+
+Settings: 5–200 columns, 500–200,000 rows, ε 0.1–8, δ 0 or 10⁻⁶, 1–10 components, spiked, unequal and power-law spectra,
+normal and t tails, every kind of bound and centre. Every method sees the same rows. Tables above `LARGEST` entries are
 left to patient readers.
 """
 
@@ -17,19 +19,21 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpeigen import PrivatePCA
 from dpeigen.evaluation import sin_theta
-from dpeigen.methods import Gaussian, Kendall, MatrixLaplace, Method
+from dpeigen.methods import Gaussian, Kendall, MatrixLaplace, Method, auto
 from dpeigen.planner import OutOfReachError, Rows, needed_epsilon, needed_rows
 from dpeigen.planner import plan as make_plan
 
 LARGEST = 4_000_000
+T = TypeVar("T")
 RIVALS: dict[str, Method | str] = {
     "gaussian": "gaussian",
     "gaussian (tightened)": Gaussian(tighten=True),
@@ -255,6 +259,51 @@ def print_beside_signs(seed: int, count: int, largest: int = LARGEST) -> None:
     print(f"{len(ratios)} settings: {np.mean(ratios):.2f}× on average, {max(ratios):.2f}× at most, {above} above 2×")
 
 
+def without_cutoff(fit: Callable[[], T]) -> T:
+    """The result of a fit for which "auto" chooses among methods that do not cut off outliers."""
+    found = auto._for_directions
+    auto._for_directions = lambda task, k, robust=False: found(task, k)  # noqa: ARG005
+    try:
+        return fit()
+    finally:
+        auto._for_directions = found
+
+
+def components(k: int, X: np.ndarray, **facts: Any) -> np.ndarray:
+    return PrivatePCA(k, robust=True, **facts).fit(X).components_
+
+
+def beside_plain_signs(seed: int, count: int, largest: int) -> Iterator[tuple[Setting, float, float]]:
+    """(setting, error of ``robust=True``, of the choice without a cutoff), if the latter is below 0.9."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        setting = draw_setting(rng, largest)
+        size, draws = setting.n * setting.d, np.random.default_rng([seed, number])
+        errors = []
+        for _ in range(24 if size < 1e5 else 12 if size < 4e5 else 8):
+            X, truth = setting.draw(draws)
+            facts = {**setting.options, "bound": setting.bound_for(X), "random_state": int(draws.integers(2**31))}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                asked = partial(components, setting.k, X, **facts)
+                errors.append([sin_theta(found, truth) for found in (asked(), without_cutoff(asked))])
+        ours, theirs = np.mean(errors, axis=0)
+        if theirs < 0.9:
+            yield setting, float(ours), float(theirs)
+
+
+def print_beside_plain_signs(seed: int, count: int, largest: int = LARGEST) -> None:
+    ratios: dict[str, list[float]] = {}
+    for setting, ours, theirs in beside_plain_signs(seed, count, largest):
+        kinds = "heavy tails" if setting.rows.tails else "normal rows", "δ > 0" if setting.options["delta"] else "δ = 0"
+        for kind in ("all", *kinds):
+            ratios.setdefault(kind, []).append(ours / theirs)
+        print(f"{ours / theirs:.2f}× ({ours:.4f} over {theirs:.4f}): d={setting.d} n={setting.n} k={setting.k} "
+              f"{setting.options} {setting.bound} tails={setting.rows.tails}", flush=True)  # fmt: skip
+    for kind, found in sorted(ratios.items()):
+        print(f"{kind}, {len(found)} settings: {np.mean(found):.3f}× on average, {max(found):.2f}× at most")
+
+
 def within(ratios: list[float]) -> float:
     return float(np.mean(np.abs(np.log(ratios)) <= math.log(1.2)))
 
@@ -319,5 +368,7 @@ def main(seed: int, count: int, largest: int = LARGEST) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--default"]:
         print_beside_signs(*map(int, sys.argv[2:]))
+    elif sys.argv[1:2] == ["--robust"]:
+        print_beside_plain_signs(*map(int, sys.argv[2:]))
     else:
         main(*map(int, sys.argv[1:]))

@@ -7,8 +7,10 @@ import pytest
 
 from dpeigen import PrivatePCA
 from dpeigen.methods import Refined
+from dpeigen.methods.base import Task
 from dpeigen.methods.signs import refined
-from dpeigen.methods.signs.outliers import SplitLook, split_look
+from dpeigen.methods.signs.outliers import SplitLook, split_look, split_part
+from dpeigen.privacy import Budget, Relation
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import NoisyMoment
 from dpeigen.stats.lattice import LEVELS
@@ -56,7 +58,28 @@ def test_blocks_of_the_release_and_the_weight_of_rows_inside():
     np.testing.assert_allclose(found.far, far)
     assert found.deviation == pytest.approx(0.03)
     assert found.inside == pytest.approx(0.7)
-    np.testing.assert_allclose(found.release.matrix, near / 0.7)
+    np.testing.assert_allclose(found.inside_release.matrix, near / 0.7)
+
+
+def test_both_parts_are_combined_by_their_signal():
+    """The gaps are 0.4 and 0.1. Twin: equal weights have more noise."""
+    found = SplitLook(np.diag([0.55, 0.15]), np.diag([0.2, 0.1]), 0.01, 0.7, 1000.0)
+    whole = found.whole_release(1)
+    np.testing.assert_allclose(whole.matrix, (found.near + found.far / 4) / 0.775)
+    assert whole.deviation == pytest.approx(0.01 * np.hypot(1, 0.25) / 0.775)
+    gaps = [np.ptp(np.diag(each.matrix)) / each.deviation for each in (whole, found.inside_release)]
+    assert gaps[0] > max(gaps[1], 0.5 / (0.01 * np.sqrt(2)))
+    opposed = SplitLook(found.near, np.diag([0.1, 0.2]), 0.01, 0.7, 1000.0).whole_release(1)
+    np.testing.assert_allclose(opposed.matrix, found.inside_release.matrix)
+
+
+def test_more_is_spent_on_the_look_for_outliers_where_noise_could_hide_a_cluster():
+    def share(n, d=25, epsilon=1.0):
+        return split_part(Task("T", d, 2, Budget(epsilon, 1e-5), Relation.REPLACE, None, None, n), 4)
+
+    assert share(1000) == 1.0
+    assert share(10**6) == 0.3
+    assert 0.3 < share(2800, d=15) < share(2800, d=20) < share(2500, d=20) < 1.0
 
 
 @pytest.mark.filterwarnings("ignore")

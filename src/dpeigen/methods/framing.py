@@ -66,7 +66,7 @@ def ask_frame(
 
     ``outside``: how many rows a paid radius leaves outside. By default it balances clipping and noise, or is 5%.
     """
-    frame, radius, center_error = ask_centered_frame(curator, task, costs, weighted=weighted, holes=holes)
+    frame, radius, center_error, _ = ask_centered_frame(curator, task, costs, weighted=weighted, holes=holes)
     if Purpose.RADIUS in costs:
         cost = costs[Purpose.RADIUS]
         question = RadiusHolding(frame) if outside is None else RadiusLeaving(frame, outside)
@@ -84,15 +84,18 @@ def ask_centered_frame(
     weighted: bool = False,
     holes: Holes | None = None,
     robust: bool = False,
-) -> tuple[Frame, float | None, float | None]:
-    """`ask_frame` without paying for a radius: the radius is public, or None."""
+) -> tuple[Frame, float | None, float | None, float | None]:
+    """`ask_frame` without paying for a radius: the radius is public, or None.
+
+    Fourth: the median norm of rows about a robust centre, if that paid for one.
+    """
     frame, radius = frame_rows(task, weighted=weighted)
     if Purpose.CENTER not in costs:
-        return frame, radius, None
-    center, error = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
+        return frame, radius, None, None
+    center, error, median = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
     if isinstance(task.bound, tuple):
         center = np.clip(center, *task.bound)  # noise can move it outside
-    return replace(frame, center=center), radius, error
+    return replace(frame, center=center), radius, error, median
 
 
 def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:

@@ -18,7 +18,8 @@ from dpeigen.stats.norms import FINE_GRID, GRID
 __all__ = ["CUTOFF_PLENTY", "PLENTY", "check_enough_rows", "check_radii", "radius_share", "rows_needed"]
 
 PLENTY = 24  # multiple of the rows needed, above which the share shrinks; 1.2% of the rows are then its slack
-CUTOFF_PLENTY = 4  # the same for the median length that a cutoff is a multiple of, which need not be exact
+CUTOFF_PLENTY = 2  # the same for the median length that a cutoff is a multiple of, which need not be exact
+_SPARE, _SPARE_HALF = 1.5, 1.2  # multiple of the rows needed that a larger share provides for; for half of the rows
 
 
 def rows_needed(cost: Cost, *, half: bool = False) -> int:
@@ -45,8 +46,9 @@ def radius_share(
     if task.n_terms is None:
         return usual
     enough = rows_needed(PureCost(usual * task.budget.epsilon), half=half) / task.n_terms * usual
-    if enough > usual / 1.5 and most is not None:
-        return min(most, 1.5 * enough)
+    spare = _SPARE_HALF if half else _SPARE
+    if enough > usual / spare and most is not None:
+        return min(most, spare * enough)
     return min(usual, max(usual / 8, plenty * enough))
 
 

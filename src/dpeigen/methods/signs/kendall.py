@@ -34,7 +34,7 @@ from dpeigen.methods.outline import Outline, Planned, entry_noise
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_enough_rows, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs
-from dpeigen.methods.signs.transforms import check_transform, framed_transform
+from dpeigen.methods.signs.transforms import CUTOFF_LOSS, check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, allocate, gaussian_epsilon
 from dpeigen.privacy.budget import gaussian_share
@@ -132,6 +132,7 @@ class Kendall(Method):
     def outline(self, task: Task, rows: int) -> Outline:
         costs = self.shares(task)
         noise = 2 * entry_noise(costs[Purpose.TAU], task.n_features, task.relation) / rows
+        noise *= CUTOFF_LOSS if self.transform in REDESCENDING else 1.0
         return Outline("differences", rows, noise, 0.0, Purpose.RADIUS in costs, Purpose.CENTER_RADIUS in costs)
 
     def _pays_for_variances(self, task: Task) -> bool:
@@ -286,7 +287,7 @@ class Kendall(Method):
         if Purpose.CENTER not in costs:
             return None, None
         robust = self.transform in REDESCENDING
-        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)
+        return ask_center(curator, frame, frame_rows(task, weighted=False)[1], costs, task, robust=robust)[:2]
 
     def _assemble(
         self, directions: Floats, variances: Floats, mean: Floats | None, details: Any, numerics: Numerics, task: Task

@@ -17,16 +17,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpeigen._types import Floats
+from dpeigen.methods.base import Task
+from dpeigen.privacy import gaussian_mu
 from dpeigen.questions import NoisyMoment
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.refinement import SignRelease
 from dpeigen.stats.spectrum import symmetric_eigh
 
-__all__ = ["SplitLook", "split_look"]
+__all__ = ["SplitLook", "split_look", "split_part"]
 
 _DOUBT = 1.3  # deviations by which products must exceed the effect of noise to indicate outliers; wrong in 1 of 10
 _EDGE = 1.1  # times the edge of the noise, above which a direction among distant rows exceeds it
 _LEAST_INSIDE = 0.45  # of the rows: the cutoff is beyond a paid median norm
+_LEAST_SPLIT = 0.3  # least share of a first measurement that looks for outliers, beside 1 for each later one
+_SHOWN = 0.04  # of the rows: a cluster of so many should exceed the noise of that measurement
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,25 @@ class SplitLook:
     terms: float
 
     @property
-    def release(self) -> SignRelease:
+    def inside_release(self) -> SignRelease:
         """The moment of the rows inside the cutoff, divided by their weight."""
-        d = len(self.near)
-        return SignRelease(self.near / self.inside, self.deviation / self.inside, np.zeros((0, d)), np.zeros(0))
+        return self._release(0.0)
+
+    def whole_release(self, wanted: int) -> SignRelease:
+        """Both moments together, for elliptical rows. Noise is independent, so each has the weight of its signal.
+
+        The signal is the mean gap between the wanted directions and the others.
+        """
+        directions = symmetric_eigh(self.near)[1]
+        inside, beyond = (np.diagonal(directions @ each @ directions.T) for each in (self.near, self.far))
+        gaps = [float(each[:wanted].mean() - each[wanted:].mean()) for each in (inside, beyond)]
+        return self._release(min(max(gaps[1] / max(gaps[0], 1e-300), 0.0), 1.0))
+
+    def _release(self, weight: float) -> SignRelease:
+        """The moment with this weight of rows beyond the cutoff, divided by the sum of weights."""
+        rows, d = self.inside + weight * (1 - self.inside), len(self.near)
+        matrix, noise = self.near + weight * self.far, self.deviation * math.hypot(1.0, weight)
+        return SignRelease(matrix / rows, noise / rows, np.zeros((0, d)), np.zeros(0))
 
     def shows_outliers(self, wanted: int) -> bool:
         """Whether rows beyond the cutoff have detectably different directions than rows inside."""
@@ -92,3 +111,16 @@ def split_look(found: NoisyMoment) -> SplitLook:
     count = max(1.0, sum(traces)) if found.count is None else found.count
     inside = (1 + (traces[0] - traces[1]) / count) / 2  # the mean of the estimates from both traces
     return SplitLook(near / count, far / count, deviation / count, min(max(inside, _LEAST_INSIDE), 1.0), count)
+
+
+def split_part(task: Task, looks: int) -> float:
+    """The share of the first measurement beside 1 for each later one, if it looks for outliers; public.
+
+    What it takes for a cluster of outliers to exceed the edge of the noise, 2√d·τ, but at most 1. Chosen by
+    `benchmarks/planner.py --robust` and by clusters of 3 to 20% (`tests/methods/test_redescending.py`).
+    """
+    if task.n_terms is None:
+        return 1.0
+    mu = gaussian_mu(task.budget.epsilon, task.budget.delta)
+    needed = (2 * _EDGE * math.sqrt(task.n_features) / (_SHOWN * task.n_terms * mu)) ** 2
+    return min(max(needed * looks, _LEAST_SPLIT), 1.0)

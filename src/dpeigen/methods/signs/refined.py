@@ -50,7 +50,7 @@ from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_radii, radius_share
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import Paid, center_deviation, left_outside, measured_signs, sign_release
-from dpeigen.methods.signs.outliers import SplitLook, split_look
+from dpeigen.methods.signs.outliers import SplitLook, split_look, split_part
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, allocate
 from dpeigen.privacy.budget import gaussian_share
@@ -121,7 +121,10 @@ class Refined(Method):
 
     @once_a_task
     def shares(self, task: Task) -> dict[Purpose, Cost]:
-        """The budget, split by purpose: evenly between sign moments, all of which are used in the end."""
+        """The budget, split by purpose: evenly between sign moments, all of which are used in the end.
+
+        A first one that looks for outliers has less. A robust centre pays for the median that a cutoff needs.
+        """
         d, k = task.n_features, _wanted(task)
         read, pure, main = self.read_as(task), Weights(), Weights()
         if not self.only_directions:
@@ -130,14 +133,17 @@ class Refined(Method):
             share = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=plenty, half=half)
             pure = {Purpose.SCORES_RADIUS: share}
             main = {Purpose.VARIANCES: variance_share(read)}
-        if isinstance(self.cutoff, str):
-            pure[Purpose.RADIUS] = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=CUTOFF_PLENTY, half=True)
         looks = self.rounds + 1 if k < d else 1
-        each = (1 - main.get(Purpose.VARIANCES, 0.0)) / looks
-        main |= {Purpose.look(number): each for number in range(1, looks + 1)}
+        parts = np.ones(looks)
+        if isinstance(self.cutoff, str) and looks > 1:
+            parts[0] = split_part(read, looks)
+        parts *= (1 - main.get(Purpose.VARIANCES, 0.0)) / parts.sum()
+        main |= {Purpose.look(number): float(part) for number, part in enumerate(parts, 1)}
         if task.private_center and not self.only_directions:
             center_pure, center_main = center_shares(task, measured=True, alone=read.pairs)
             pure, main = pure | center_pure, main | center_main
+        if isinstance(self.cutoff, str) and (read.pairs or Purpose.CENTER_RADIUS not in pure):
+            pure[Purpose.RADIUS] = radius_share(read, _RADIUS_SHARE, most=_MOST_SHARE, plenty=CUTOFF_PLENTY, half=True)
         pure, main = self.emphasised(pure), self.emphasised(main)
         coordinates = looks * d * (d + 1) // 2 + d + 1 + center_integers(d)
         if isinstance(self.cutoff, str) and looks > 1:  # the first measurement has both parts of every sign
@@ -174,11 +180,11 @@ class Refined(Method):
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
         own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
         robust = self.cutoff is not None
-        frame, cap, center_error = ask_centered_frame(curator, read, own, robust=robust)
+        frame, cap, center_error, median = ask_centered_frame(curator, read, own, robust=robust)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows within a radius may be longer than it
         mean = mean if read.pairs else location(frame, None, read)
-        cutoff = self._ask_cutoff(curator, frame, costs)
+        cutoff = self._ask_cutoff(curator, frame, costs, median)
         releases, model = list[SignRelease](), None
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
@@ -186,8 +192,9 @@ class Refined(Method):
             far = None if cutoff is None else cutoff * self._longer(view, model)
             if model is None and self._splits(costs) and far is not None:
                 look = _ask_split(curator, view, far, purpose, costs[purpose])
-                cutoff = cutoff if look.shows_outliers(wanted) else None
-                releases.append(look.release)
+                shown = look.shows_outliers(wanted)
+                cutoff = cutoff if shown else None
+                releases.append(look.inside_release if shown else look.whole_release(wanted))
             else:
                 releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
             model = fit_model(releases, model, wanted)
@@ -226,12 +233,15 @@ class Refined(Method):
             return None
         return ask_center(curator, frame, radius, costs, task, robust=self.cutoff is not None)[0]
 
-    def _ask_cutoff(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> float | None:
-        """The cutoff for framed rows: public, or paid for."""
+    def _ask_cutoff(
+        self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], median: float | None
+    ) -> float | None:
+        """The cutoff for framed rows: public, or from a paid median norm, that of a robust centre if there is one."""
         if not isinstance(self.cutoff, str):
             return None if self.cutoff is None else self.cutoff / float(frame.unit[0])
-        question = RadiusHolding(frame, half=True)
-        median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        if median is None or Purpose.RADIUS in costs:
+            question = RadiusHolding(frame, half=True)
+            median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
         return cutoff_factor(frame.n_features) * median
 
     def _splits(self, costs: Mapping[Purpose, Cost]) -> bool:

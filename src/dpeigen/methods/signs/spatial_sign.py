@@ -31,7 +31,7 @@ from dpeigen.methods.outline import Outline, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, PLENTY, check_radii, radius_share, rows_needed
 from dpeigen.methods.scores import variance_share
 from dpeigen.methods.signs.evidence import HELD, Paid, center_deviation, left_outside, measured_signs, sign_release
-from dpeigen.methods.signs.transforms import check_transform, framed_transform
+from dpeigen.methods.signs.transforms import CUTOFF_LOSS, check_transform, framed_transform
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, PureCost, allocate
 from dpeigen.privacy.randomness import check_scale
@@ -83,14 +83,14 @@ class SpatialSign(Method):
             plenty = PLENTY // 2 if half else PLENTY  # the median is easier to find than the 95% quantile
             share = radius_share(task, _SCORES_SHARE, most=0.12, half=half, plenty=plenty)
             pure[Purpose.SCORES_RADIUS] = share
-        if isinstance(self.radius, str):
-            plenty = CUTOFF_PLENTY if half else PLENTY
-            pure[Purpose.RADIUS] = radius_share(task, _SCORES_SHARE, most=0.12, half=True, plenty=plenty)
         variances = variance_share(task)
         main = {Purpose.DIRECTIONS: 1 - variances, Purpose.VARIANCES: variances}
         if task.private_center:
             center_pure, center_main = center_shares(task, measured=True)
             pure, main = pure | center_pure, main | center_main
+        if isinstance(self.radius, str) and not (half and Purpose.CENTER_RADIUS in pure):  # else that is the median
+            plenty = CUTOFF_PLENTY if half else PLENTY
+            pure[Purpose.RADIUS] = radius_share(task, _SCORES_SHARE, most=0.12, half=True, plenty=plenty)
         d = task.n_features
         pure, main = self.emphasised(pure), self.emphasised(main)
         integers = d * (d + 1) // 2 + d + 1 + center_integers(d)
@@ -118,7 +118,8 @@ class SpatialSign(Method):
     def outline(self, task: Task, rows: int) -> Outline:
         costs, terms = self.shares(task), rows // 2 if task.pairs else rows
         directions, about = costs[Purpose.DIRECTIONS], not task.pairs
-        return outline_of_signs("signs", costs, directions, terms, task.n_features, task.relation, centered=about)
+        found = outline_of_signs("signs", costs, directions, terms, task.n_features, task.relation, centered=about)
+        return replace(found, noise=found.noise * CUTOFF_LOSS) if self._descends else found
 
     def check(self, task: Task) -> None:
         super().check(task)
@@ -138,8 +139,8 @@ class SpatialSign(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, center_error = ask_centered_frame(curator, task, costs, robust=self._descends)
-        transform = self._ask_transform(curator, frame, costs)
+        frame, radius, center_error, median = ask_centered_frame(curator, task, costs, robust=self._descends)
+        transform = self._ask_transform(curator, frame, costs, median)
         signs = self._signs(curator, frame, transform, costs[Purpose.DIRECTIONS])
         directions = symmetric_eigh(signs.matrix, task.n_components)[1]
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
@@ -169,12 +170,15 @@ class SpatialSign(Method):
         )
         return replace(estimate, measured=measured)
 
-    def _ask_transform(self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> Transform:
-        """The transform of framed rows."""
+    def _ask_transform(
+        self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], median: float | None
+    ) -> Transform:
+        """The transform of framed rows; ``median``: of their norms, if the centre has paid for it."""
         if not isinstance(self.radius, str):
             return framed_transform(self.transform, self.radius, float(frame.unit[0]), type(self).__name__)
-        question = RadiusHolding(frame, half=True)
-        median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+        if median is None or Purpose.RADIUS in costs:
+            question = RadiusHolding(frame, half=True)
+            median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
         factor = cutoff_factor(frame.n_features) if self._descends else 1.0
         return Transform.of(self.transform, median * factor, type(self).__name__)
 
