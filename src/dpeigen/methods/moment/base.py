@@ -238,6 +238,9 @@ class MomentMethod(Method):
         """The same for a regression inside a box: mean and covariance from one denoised matrix."""
         weight, frame = question.weight * question.lattice.step, frame_of(question.lattice)
         covariance, mean = joint_estimate(moment, self.law, deviation, weight, most)
+        if isinstance(task.bound, tuple):
+            origin = 0.0 if frame.center is None else frame.center
+            mean = np.clip(mean, *((end - origin) / frame.unit for end in task.bound))  # noise can move it outside
         values, vectors = np.linalg.eigh(covariance)
         center = moment[0, 1:] / weight
         moved: Floats = np.linalg.eigvalsh(covariance - moment[1:, 1:] + np.outer(center, center)).astype(np.float64)
