@@ -29,9 +29,10 @@ from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
-from dpeigen.stats.intervals import gaussian_errors, sampling_errors
+from dpeigen.stats.intervals import Interval, gaussian_errors, sampling_errors
 from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
 from dpeigen.stats.sign_errors import inflation, model_errors
+from dpeigen.stats.sign_shares import share_intervals
 from dpeigen.stats.spectrum import project_eigenvalues
 
 if TYPE_CHECKING:
@@ -43,9 +44,11 @@ __all__ = [
     "Errors",
     "errors_of",
     "generator_of",
+    "has_relative_variances",
     "is_correlated",
     "most_draws",
     "relative_to_paid_units",
+    "shares_by_signs",
 ]
 
 DRAWS = 400  # of errors
@@ -312,6 +315,16 @@ def _ground(release: Release) -> str:
     if center == "pairs" or release.facts.get("method") == Kendall.name:
         return "pairs"
     return "zero" if center == "public" and release.mean is not None and not release.mean.any() else "rows"
+
+
+def shares_by_signs(release: Release, measured: Measured, of: str, level: float, count: int) -> Interval | None:
+    """Intervals for the first shares of variance from signs alone, if signs replace the covariance; else None."""
+    if measured.sign_values is None or measured.sign_deviation is None:
+        return None
+    if release.scale is not None or not stands_in(release.choice):
+        return None
+    terms = measured.terms if of == "population" else None
+    return share_intervals(measured.sign_values, measured.sign_deviation, terms, level, count, generator_of(measured))
 
 
 def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> Clipping:

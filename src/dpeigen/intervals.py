@@ -18,7 +18,15 @@ from scipy.special import ndtri
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.clipped import clipped_warning, long_columns
-from dpeigen.errors import DRAWS, Errors, errors_of, is_correlated, relative_to_paid_units
+from dpeigen.errors import (
+    DRAWS,
+    Errors,
+    errors_of,
+    has_relative_variances,
+    is_correlated,
+    relative_to_paid_units,
+    shares_by_signs,
+)
 from dpeigen.methods.auto import stands_in
 from dpeigen.privacy.guarantee import MIXED
 from dpeigen.stats.intervals import CLEAR, DECOMPOSED, Interval, Spectrum, entry_intervals, quantiles
@@ -198,9 +206,7 @@ class Intervals:
     def eigenvalues(self) -> Interval:
         if not self._count:
             return np.zeros(len(self.release.components)), np.full(len(self.release.components), math.inf)
-        low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
-        if self._to_first_order:
-            low, high = self._wide_where_unresolved(low, high)
+        low, high = self._eigenvalues
         # An eigenvalue is at most each of those before it, and so at most their upper limits.
         low, high = np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
         missing = len(self.release.components) - self._count
@@ -209,6 +215,36 @@ class Intervals:
         low, high = low * (1 - _ROUNDING), high * (1 + _ROUNDING)  # the eigenvalue of one column is 1 by definition
         ends = np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
         return _with(ends, self.release.eigenvalues, self._released)
+
+    @property
+    def _eigenvalues(self) -> Interval:
+        """Before the limits by what eigenvalues are."""
+        by_signs = self._shares_by_signs
+        if by_signs is not None and has_relative_variances(self.release):
+            return by_signs[0] * self._total, by_signs[1] * self._total
+        low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
+        if self._to_first_order:
+            low, high = self._wide_where_unresolved(low, high)
+        if by_signs is None:
+            return low, high
+        traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
+        total, spread = float(self._debiased.sum()), -float(ndtri((1 - self.level) / 2)) * float(traces.std())
+        return low, self._at_most(high, by_signs[1] * (total + spread))
+
+    def _at_most(self, high: Floats, by_signs: Floats) -> Floats:
+        """Upper limits by signs alone for variances that paid ones do not distinguish from noise.
+
+        Lower limits stay: rows that are not elliptical can make the first share of signs too large.
+        """
+        unclear = np.arange(self._count) >= self.resolved
+        return np.where(unclear, np.minimum(high, by_signs), high)
+
+    @cached_property
+    def _shares_by_signs(self) -> Interval | None:
+        """Of shares of variance from signs alone, if signs replace the covariance."""
+        if not self.known.all():
+            return None
+        return shares_by_signs(self.release, measured_in(self.release), self.of, self.level, self._count)
 
     @property
     def _from_signs(self) -> bool:
@@ -240,14 +276,17 @@ class Intervals:
         """Which released numbers are shown: none if columns are unknown, since the release is about all columns."""
         return np.full(len(self.release.components), bool(self.known.all())) & self._sized
 
+    @property
+    def _total(self) -> float:
+        return max(float(np.trace(self.release.covariance)), 1e-300)
+
     @cached_property
     def shares(self) -> Interval:
-        total = max(float(np.trace(self.release.covariance)), 1e-300)
         low, high = self._shares
         if self.cut_column:
             first = np.arange(len(low)) == 0
             low, high = np.where(first, low, 0.0), np.where(first, 1.0, high)
-        return _with((low, high), np.clip(self.release.eigenvalues / total, 0.0, 1.0), self._released)
+        return _with((low, high), np.clip(self.release.eigenvalues / self._total, 0.0, 1.0), self._released)
 
     @cached_property
     def cut_column(self) -> bool:
@@ -264,14 +303,17 @@ class Intervals:
             return np.zeros_like(low), np.ones_like(low)
         if self._correlated:
             return low / self.known.sum(), np.minimum(high / self.known.sum(), 1.0)
+        by_signs = self._shares_by_signs
+        if by_signs is not None and has_relative_variances(self.release):
+            return low / self._total, np.minimum(high / self._total, 1.0)
         total = float(self._debiased.sum()) or 1.0
         drawn = self._spectrum.noisy(self._debiased)[:, :count]
         traces = np.einsum("mii->m", self._spectrum.errors)
         part = self._debiased[:count] / total
         moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
         if self._from_signs and self.unresolved == "noise":
-            ends = np.clip([low / total, high / total], 0.0, 1.0)
-            return ends[0], ends[1]
+            low, high = np.clip(low / total, 0.0, 1.0), np.clip(high / total, 0.0, 1.0)
+            return low, high if by_signs is None else self._at_most(high, by_signs[1])
         below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
         ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
         # If the total is less certain than the variance itself, the error of the share follows that of the total.

@@ -20,7 +20,7 @@ __all__ = ["KINDS", "LAWS", "Measured", "MeasuredWhenAsked"]
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails")
+_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values")
 _MOST = 1e300
 
 
@@ -51,6 +51,8 @@ class Measured:
     tails: Floats | None = (
         None  # 6 × columns: effects of clipping on long tails, in the columns' units, and kurtosis (`stats.tails`)
     )
+    sign_values: Floats | None = None  # eigenvalues of a noisy moment of signs, decreasing
+    sign_deviation: float | None = None  # of the noise on its entries
 
     def __post_init__(self) -> None:
         freeze_arrays(self, _ARRAYS)
@@ -59,7 +61,8 @@ class Measured:
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
         numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale, self.common]
-        numbers += [value for value in (self.outside, self.outside_radius, self.center_deviation) if value is not None]
+        further = (self.outside, self.outside_radius, self.center_deviation, self.sign_deviation)
+        numbers += [value for value in further if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
         fits = (
             self.moment.shape == (m, m)
@@ -70,6 +73,8 @@ class Measured:
             and (self.present is None) == (self.present_deviations is None)
             and (self.present is None or bool((self.present > 0).all()))
             and (self.tails is None or (self.tails.shape == (6, len(self.back)) and bool((self.tails >= 0).all())))
+            and (self.sign_values is None) == (self.sign_deviation is None)
+            and (self.sign_values is None or self.sign_values.shape == (m,))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0

@@ -87,6 +87,8 @@ def measured_signs(
     return Measured(
         matrix, axes.T, "gaussian", 0.0, terms, 1.0, kind="signs", deviations=deviations,
         center_deviation=center_deviation, common=common,
+        sign_values=np.asarray(np.linalg.eigvalsh(looks[0].matrix)[::-1], dtype=np.float64),
+        sign_deviation=looks[0].deviation,
     )  # fmt: skip
 
 
