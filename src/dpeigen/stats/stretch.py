@@ -34,6 +34,7 @@ from dpeigen.stats.triangular import times_triangle, triangle_of
 __all__ = ["Stretched", "WhitenedRows", "is_near", "lengths_of"]
 
 _FINE = 2.0**12  # steps in the unit of the least stretched direction; with fewer, norms would be too coarse
+_SMALL = 2**16  # numbers: with fewer, repeating the factors takes longer than it saves (`stats.tiles`)
 _NEAR = 4.0  # units of a frame: within this reach, rows are on one scale; in a wider box, rows may be short
 
 
@@ -175,7 +176,10 @@ class WhitenedRows(_Turned):
     def times_factors(self, scores: Floats, times: float, out: Floats | None = None) -> Floats:
         """The image of rows with these scores."""
         with np.errstate(over="ignore"):
-            image: Floats = self._tiles.applied([(np.multiply, self.factors * times)], scores, times, out=out)
+            if scores.size < _SMALL:
+                image: Floats = np.multiply(scores, self.factors * times, out=out)
+            else:
+                image = self._tiles.applied([(np.multiply, self.factors * times)], scores, times, out=out)
         return image if is_near(self.frame) else finite(image)
 
     @cached_property
