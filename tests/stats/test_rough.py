@@ -95,15 +95,6 @@ def test_rows_are_shortened_alike_in_place_and_apart(case, monkeypatch):
         np.testing.assert_array_equal(first, second)
 
 
-def test_a_map_is_made_once_for_each_view_and_step():
-    _, _, view = table()
-    step = Lattice(view, 1.0).step
-    assert rough_map(view, step) is rough_map(view, step)
-    other = rough_map(view, 2 * step)
-    assert other is not rough_map(view, step)
-    np.testing.assert_allclose(2 * other.factors, rough_map(view, step).factors)
-
-
 def test_the_products_do_not_depend_on_single_precision(monkeypatch):
     rows, view, radius = views()[1]
     expected = RoughSum(Lattice(view, radius), 3).update(rows).augmented

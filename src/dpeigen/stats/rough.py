@@ -83,18 +83,7 @@ class RoughMap:
 
 
 def rough_map(view: RowView, step: float) -> RoughMap | None:
-    """The map of a view with this grid step to rows on the coarse lattice; None if there is none.
-
-    The last one is kept with the view: it is asked for several times. It is a function of public numbers.
-    """
-    made, found = vars(view).get("_rough_map", (math.nan, None))  # another thread may replace it meanwhile
-    if made != step:
-        found = _rough_map(view, step)
-        vars(view)["_rough_map"] = step, found
-    return found
-
-
-def _rough_map(view: RowView, step: float) -> RoughMap | None:
+    """The map of a view with this grid step to rows on the coarse lattice; None if there is none."""
     frame = view.frame if isinstance(view, WhitenedRows) else view
     if not isinstance(frame, Frame) or not is_near(frame) or frame.pairs or not frame.reach > 0:
         return None
