@@ -76,6 +76,9 @@ class DeclaredColumns:
     @property
     def limits(self) -> tuple[Floats, Floats]:
         """Lower and upper limits of each column by its declaration, in the units of the release; otherwise infinite."""
+        if self.columns is None:  # all are plain numbers
+            nowhere = np.full(len(self.feature_names), np.inf)
+            return -nowhere, nowhere
         found = []
         for j, (_, said, _) in enumerate(self._sayings):
             ends, (low, width) = said.bounds(), self.rescaled(j)

@@ -22,6 +22,7 @@ from dpeigen.stats import (
     SquareSums,
     unit_lattice,
 )
+from dpeigen.stats.single import FiniteRows, known
 
 pa = pytest.importorskip("pyarrow")
 arrow = pytest.importorskip("dpeigen.sources.arrow")
@@ -511,3 +512,18 @@ def test_row_numbers_and_other_separators_are_refused(tmp_path):
         with pytest.raises(ValueError, match="separated by commas") as caught:
             arrow.open_files(path, columns=["age"])
         assert "157" not in str(caught.value)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided", "mapped"])
+def test_some_rows_are_those_that_indexing_gives(order, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(60, 5)).astype(np.float32)
+    if order == "mapped":
+        rows.tofile(tmp_path / "rows")
+        rows = np.memmap(tmp_path / "rows", dtype=np.float32, mode="r", shape=(60, 5))
+    given = {"F": np.asfortranarray(rows), "strided": np.repeat(rows, 2, axis=0)[::2]}.get(order, rows)
+    for marked in (given, known(np.asarray(given), finite=True)):
+        for which in (rng.uniform(size=60) < 0.3, rng.permutation(60)[:20], np.zeros(60, dtype=bool)):
+            found = base.some_of(marked, which)
+            np.testing.assert_array_equal(found, rows[which])
+            assert isinstance(found, FiniteRows) == isinstance(marked, FiniteRows)

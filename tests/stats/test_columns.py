@@ -9,7 +9,7 @@ import pytest
 
 from dpeigen.privacy import GaussianCost, PureCost, Relation
 from dpeigen.questions import ColumnCounts
-from dpeigen.stats import BadRowsError, Frame
+from dpeigen.stats import BadRowsError, Frame, columns
 from dpeigen.stats.columns import CELLS, OCTAVES, REACH, Octaves, Sizes, Stretch
 
 KINDS = (Sizes, Octaves, Stretch)
@@ -158,3 +158,15 @@ def test_the_noise_is_what_the_sensitivity_asks_for(cost, pairs, relation, moved
     question = ColumnCounts(Frame(4, pairs=pairs), "octaves", (0, 1, 2))
     expected = math.sqrt(3 * moved) / 0.5 if isinstance(cost, GaussianCost) else 3 * moved / 0.5
     assert question.scale(cost, Relation(relation)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("reach", [0.01, 0.9, 1.0, 3.9, 4.0, 1e3, 1e300])
+@pytest.mark.parametrize("rows", [0, 1, 254, 255, 256, 5000])
+def test_octaves_are_counted_alike_by_comparison_and_by_code(reach, rows, monkeypatch):
+    rng, d = np.random.default_rng(rows), 7
+    table = rng.choice([-1.0, 1.0], size=(rows, d)) * reach * rng.choice([1.0, 0.5, 0.25, 1e-30, 0.0], size=(rows, d))
+    table[rows // 2 :] *= rng.uniform(size=(rows - rows // 2, d))
+    found = Octaves(Frame(d), tuple(range(d))).update(table).counts
+    monkeypatch.setattr(columns, "_FEW", -1)
+    np.testing.assert_array_equal(found, Octaves(Frame(d), tuple(range(d))).update(table).counts)
+    assert (found.sum(axis=1) == rows).all()

@@ -78,6 +78,23 @@ def test_a_row_is_rounded_alike_wherever_it_stands(case, kind):
         np.testing.assert_array_equal(merged.augmented, expected)
 
 
+@pytest.mark.parametrize("case", range(3))
+def test_rows_are_shortened_alike_in_place_and_apart(case, monkeypatch):
+    rows, view, radius = views()[case]
+    rows = np.vstack([rows, rows * 1e3])
+    found = []
+    for many in (0.0, 2.0):
+        monkeypatch.setattr(rough, "_MANY", many)
+        statistic = RoughSum(Lattice(view, radius), 3)
+        whole = statistic._map.rows(rows)
+        entries = whole * whole
+        shortened = statistic._shortened(whole, entries)
+        np.testing.assert_array_equal(entries, shortened * shortened)
+        found.append((shortened, RoughSum(Lattice(view, radius), 3).update(rows).augmented))
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
 def test_the_products_do_not_depend_on_single_precision(monkeypatch):
     rows, view, radius = views()[1]
     expected = RoughSum(Lattice(view, radius), 3).update(rows).augmented

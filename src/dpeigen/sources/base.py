@@ -14,6 +14,7 @@ from contextlib import closing
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._arithmetic import own_error_state
@@ -23,10 +24,17 @@ from dpeigen.stats import BadRowsError, Statistic
 from dpeigen.stats.threads import single_blas, workers
 from dpeigen.stats.units import terms_of
 
-__all__ = ["S", "Source", "UnreadableRowsError"]
+__all__ = ["S", "Source", "UnreadableRowsError", "some_of"]
 
 S = TypeVar("S", bound=Statistic)
 _SMALL = 2**17  # with fewer numbers, a second thread costs more than it saves
+
+
+def some_of(rows: NDArray[Any], which: NDArray[Any]) -> NDArray[Any]:
+    """``rows[which]``, for indices or for one Boolean for each row; in half the time if rows are contiguous."""
+    if not rows.flags.c_contiguous:
+        return rows[which]
+    return rows.take(np.flatnonzero(which) if which.dtype == np.bool_ else which, axis=0)
 
 
 class UnreadableRowsError(BadRowsError):
@@ -156,7 +164,7 @@ class Source(ABC):
         if rows is None:
             return None
         taken = draw(self.check_rows(len(rows)))
-        return taken, rows[taken]
+        return taken, some_of(rows, taken)
 
     @_counting
     def reduce(self, statistic: S) -> S:

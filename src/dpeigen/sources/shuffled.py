@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.privacy import Randomness
-from dpeigen.sources.base import Source
+from dpeigen.sources.base import Source, some_of
 
 __all__ = ["PairedSource", "ShuffledSource", "shuffled"]
 
@@ -35,7 +35,7 @@ def shuffled(source: Source, rng: Randomness) -> Iterator[NDArray[Any]]:
     if rows is not None:
         order = rng.permutation(source.check_rows(len(rows)))
         for at in range(0, len(rows), _BLOCK_ROWS):
-            yield rows[order[at : at + _BLOCK_ROWS]]
+            yield some_of(rows, order[at : at + _BLOCK_ROWS])
         return
     for stretch in _stretches(source, rng):
         for at in range(0, len(stretch), _BLOCK_ROWS):

@@ -45,6 +45,7 @@ _CHUNK = 10 * _ROWS  # rows that are processed at a time
 _SURELY = 0.999 * _EXACT  # limit for sums of squares of this many rows, as computed in single precision in any order
 _MOST = 2**20  # rows whose sums are added to long integers at once
 _MOST_COLUMNS = 1024  # with more, sums would not be exact in single precision
+_MANY = 0.2  # of the rows: if more of them are too long, all are shortened in place
 _SKEW = 0.1  # largest skew of rounded directions, in the units of transformed rows
 
 
@@ -73,7 +74,7 @@ class RoughMap:
         if self.integers is None or self.factors is None:
             return whole
         scores = exact_in_single(whole, self.integers)
-        scores = self._tiles.applied([(np.multiply, self.factors)], scores, 0)
+        self._tiles.applied([(np.multiply, self.factors)], scores, 0, out=scores)
         return np.rint(scores, out=scores)
 
     @cached_property
@@ -134,12 +135,14 @@ class RoughSum(SecondMoment):
         self._check_room(len(block))
         d = self.lattice.n_columns
         gram, total = np.zeros((d, d)), np.zeros(d)
+        room = np.empty((min(_CHUNK, len(block)), d), dtype=np.float32)
         for start in range(0, len(block), _CHUNK):
             rows = self._map.rows(block[start : start + _CHUNK])
-            squares = rows * rows
-            # No entry grows when rows are shortened. Sums of products of columns are at most those of their squares.
+            squares = np.multiply(rows, rows, out=room[: len(rows)])
+            rows = self._shortened(rows, squares)
+            # Sums of products of columns are at most those of their squares.
             few = single_is_exact() and (np.ones(len(rows), dtype=np.float32) @ squares).max(initial=0.0) <= _SURELY
-            rows, size = self._shortened(rows, squares), _CHUNK if few else _ROWS
+            size = _CHUNK if few else _ROWS
             for first in range(0, len(rows), size):
                 part = rows[first : first + size]
                 gram += exact_in_single(part.T, part)
@@ -151,22 +154,37 @@ class RoughSum(SecondMoment):
         self._seen += len(block)
 
     def _shortened(self, rows: Singles, entries: Singles | None = None) -> Singles:
-        """Integer rows of norm at most `_LEVELS`, in place; ``entries``: their squared entries, if they are known."""
-        squares = _sums(rows * rows if entries is None else entries)
+        """Integer rows of norm at most `_LEVELS`, in place; ``entries``: their squared entries, which are kept so."""
+        entries = rows * rows if entries is None else entries
+        squares = _sums(entries)
         outside = np.flatnonzero(~(squares <= _LEVELS**2))
         if not len(outside):
             return rows
-        inner = _LEVELS - math.sqrt(rows.shape[1]) / 2 - 1
-        long, lengths = rows[outside], np.sqrt(squares[outside].astype(np.float64))
+        if len(outside) > _MANY * len(rows):  # all rows in place: those inside are multiplied by 1
+            factors = np.ones(len(rows), dtype=np.float32)
+            factors[outside] = self._factors(rows, outside, squares)
+            rows *= factors[:, None]
+            np.multiply(np.rint(rows, out=rows), rows, out=entries)
+            beyond = np.flatnonzero(~(_sums(entries) <= _LEVELS**2))  # none; the proof rests on this check
+            rows[beyond], entries[beyond] = 0.0, 0.0
+            return rows
+        long = rows[outside]
+        long *= self._factors(rows, outside, squares)[:, None]
+        short = np.rint(long, out=long) ** 2
+        beyond = np.flatnonzero(~(_sums(short) <= _LEVELS**2))
+        long[beyond], short[beyond] = 0.0, 0.0
+        rows[outside], entries[outside] = long, short
+        return rows
+
+    def _factors(self, rows: Singles, outside: NDArray[np.intp], squares: Singles) -> Singles:
+        """By what the rows outside are multiplied; ``squares``: sums of squares of all rows."""
+        inner, lengths = _LEVELS - math.sqrt(rows.shape[1]) / 2 - 1, np.sqrt(squares[outside].astype(np.float64))
         far = np.flatnonzero(squares[outside] >= _EXACT)  # their sums of squares are not exact in single precision
         if len(far):
-            further = long[far].astype(np.float64)
+            further = rows[outside[far]].astype(np.float64)
             lengths[far] = np.sqrt(np.einsum("ij,ij->i", further, further))
-        long *= (inner / np.maximum(lengths, 1.0)).astype(np.float32)[:, None]
-        np.rint(long, out=long)
-        long[~(_sums(long * long) <= _LEVELS**2)] = 0.0  # none is longer; the proof rests on this check
-        rows[outside] = long
-        return rows
+        found: Singles = (inner / np.maximum(lengths, 1.0)).astype(np.float32)
+        return found
 
 
 def _sums(squares: Singles) -> Singles:

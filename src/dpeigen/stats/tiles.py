@@ -27,14 +27,18 @@ class Tiles:
         return Tiles, ()
 
     def applied(
-        self, steps: Sequence[tuple[np.ufunc, NDArray[Any]]], rows: NDArray[Any], key: Hashable
+        self,
+        steps: Sequence[tuple[np.ufunc, NDArray[Any]]],
+        rows: NDArray[Any],
+        key: Hashable,
+        out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """Apply one step after the other to rows and its fact; a new array. Steps with one ``key`` have the same facts.
+        """Apply one step after the other to rows and its fact; a new array, or ``out``, which may be the rows.
 
-        The result has the type of the facts, single or double precision.
+        The result has the type of the facts, single or double precision. Steps with one ``key`` have the same facts.
         """
         rows, kind = np.asarray(rows), steps[0][1].dtype
-        found = np.empty(rows.shape, kind)
+        found = np.empty(rows.shape, kind) if out is None else out
         size = max(1, _IN_CACHE[found.nbytes > _IN_CACHE[0]] // (kind.itemsize * max(1, rows.shape[1])))
         tiles = self._of([fact for _, fact in steps], size, key)
         for start in range(0, len(rows), size):

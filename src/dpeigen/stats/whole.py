@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats, Integers
 from dpeigen.stats.exact import ExactSum
+from dpeigen.stats.nearly_round import NearlyRound, nearly_round
 from dpeigen.stats.products import exact_product, single_is_precise
 from dpeigen.stats.stretch import WhitenedRows, is_near
 from dpeigen.stats.triangular import times_triangle, triangle_of
@@ -36,6 +37,8 @@ _LEAST, _MOST = 24, 1024  # columns: with fewer, transforming rows is cheap; wit
 _EXPONENTS = 200  # of the map, at most
 _SINGLE = 2.0**-24  # half a unit in the last place of single precision
 _DOUBTFUL = 0.1  # of the radius: if errors of single precision may be larger, it is not used
+_SELDOM = 0.4  # of the rows: if the quick bound leaves more undecided, it is not worth its time
+_FEW = 0.05  # of the rows: with fewer, a product with a triangle does not pay
 _DIGIT = 16  # bits of the digits in which exact sums are transformed
 _MASK = 2**_DIGIT - 1
 
@@ -82,6 +85,11 @@ class Turn:
         d = len(self.integers)
         size = float(np.linalg.norm(self.integers * self._sizes[:, None]))
         return 1.02 * (d + 2) * _SINGLE * size * math.sqrt(d) * 2.0**_ROW_BITS + 1e-3
+
+    @cached_property
+    def quick(self) -> NearlyRound | None:
+        """A bound on |Tz| that decides about most rows with few products; None if there is none."""
+        return nearly_round(self.integers * self._sizes[:, None]) if single_is_precise() else None
 
     def doubtful(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
         """The rows for which single precision does not prove that |Tz| is at most ``limit`` grid steps."""
@@ -139,6 +147,7 @@ class WholeRows:
     def __init__(self, turn: Turn) -> None:
         d = len(turn.integers)
         self.turn, self._gram = turn, ExactSum((d, d))
+        self._quick = turn.quick
         self._pending: Integers = np.zeros((d, d), dtype=np.int64)
         self._total: Integers = np.zeros(d, dtype=np.int64)
         self._rows = 0  # in `_pending`
@@ -150,12 +159,12 @@ class WholeRows:
 
         ``size``: rows that are processed at a time.
         """
-        limit = self._limit(levels)
+        limit, size = self._limit(levels), min(size, MOST_WHOLE)
         doubtful: list[Floats] = []
         places: list[NDArray[np.intp]] = []
         for start in range(0, len(block), size):
             rows = self.turn.rows(block[start : start + size])
-            doubted = self.turn.doubtful(rows, limit - math.sqrt(len(self._total)) / 2)
+            doubted = self._doubted(rows, limit - math.sqrt(len(self._total)) / 2)
             if len(doubted):
                 doubtful.append(rows[doubted].astype(np.float64, copy=False))
                 places.append(start + doubted)
@@ -166,6 +175,18 @@ class WholeRows:
         which = np.concatenate(places)
         outside, scaled = self._settle(np.concatenate(doubtful), limit)
         return np.asarray(block)[which[outside]], scaled
+
+    def _doubted(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
+        """The rows for which neither the quick bound nor the triangle shows that they are within the limit."""
+        if self._quick is None:
+            return self.turn.doubtful(rows, limit)
+        rows = rows.astype(np.float32, copy=False)
+        beyond = self._quick.beyond(rows, limit)
+        if len(beyond) > _SELDOM * len(rows):  # the bound decides too seldom: from here on it is not asked
+            self._quick = None
+        if len(beyond) <= _FEW * len(rows):  # so few are sooner decided on the integers
+            return beyond
+        return beyond[self.turn.doubtful(rows[beyond], limit)]
 
     def _settle(self, rows: Floats, limit: float) -> tuple[NDArray[np.bool_], Floats]:
         """Add the doubtful rows that are inside; return which are outside, and their Tz."""
