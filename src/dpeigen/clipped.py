@@ -56,6 +56,7 @@ def clipped_warning(release: Release) -> str | None:
     return (
         f"About {100 * share:.2g}% of the rows may have been clipped. In columns with rare large values this makes "
         "variances too small and shifts means, perhaps by more than their intervals say. "
-        f'{which} Declare transform = "log" for {"further " if logs else ""}positive columns of that kind, or public '
-        "bounds. More rows or a larger ε clip fewer rows."
+        f'{which} Declare public bounds for {"further " if logs else ""}columns of that kind, or transform = "log" for '
+        'amounts that are always above 0 and "log1p" for counts and amounts that may be 0. More rows or a larger ε '
+        "clip fewer rows."
     )

@@ -21,7 +21,7 @@ from dpeigen.sources.wording import label, spread_text, value_text
 __all__ = ["DeclaredColumns"]
 
 _NO_CELLS = "nearly all of its cells are missing or do not fit the declared type"
-_NOTHING_SEEN = "constant, or too rare for this budget"
+_NOTHING_SEEN = "constant, rare, or too few rows for this budget"
 
 
 class DeclaredColumns:

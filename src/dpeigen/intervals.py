@@ -123,6 +123,8 @@ class Intervals:
     @cached_property
     def known(self) -> NDArray[np.bool_]:
         """Columns for which components can be given."""
+        if self.draws != DECOMPOSED or self.of != "population":  # one answer for each release
+            return self._quick.known
         return self.errors.told if self._correlated else self.errors.known
 
     @cached_property

@@ -249,6 +249,24 @@ def test_public_bounds_limit_scales_and_entries(bound):
     assert release.covariance[0, 0] == pytest.approx(np.clip(X[:, 0], -12, 12).var(), rel=0.25)
 
 
+def test_bounds_narrower_than_any_scale_do_not_make_a_fit_fail(monkeypatch):
+    """A scale of 2⁻¹⁰⁶⁴ has no finite inverse: fits failed for some values of one cell, which reveals them."""
+    rng, width = np.random.default_rng(1), 2.0**-1064
+    X = np.column_stack([1000 + rng.uniform(size=1000) * 0.01, rng.uniform(size=1000), np.full(1000, np.nan)])
+    bound = ([0.0, 0.0, 0.0], [2000.0, 1.0, width])
+    options = {"epsilon": 5.0, "delta": 1e-6, "method": "whitened", "missing": "correct", "bound": bound}
+
+    def fits():
+        for seed, cell in ((2, 4 * width), (3, -width), (5, 8 * width), (0, np.nan)):
+            X[0, 2] = cell
+            yield PrivateCovariance(**options, random_state=seed).fit(X)
+
+    assert all(np.isfinite(fit.covariance_).all() for fit in fits())
+    monkeypatch.setattr("dpeigen.methods.column_scales._LEAST_SCALE", 0.0)
+    with pytest.raises(Exception, match="negative elements"):
+        list(fits())
+
+
 def test_columns_that_lie_in_two_octaves_are_found(monkeypatch):
     """δ = 0: each octave holds half of the rows, which may not exceed the noise. The next measurement shows them.
 

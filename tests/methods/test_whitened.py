@@ -339,7 +339,7 @@ def test_a_column_that_few_rows_make_is_unknown_and_not_tiny():
     unknown = [release.unknown_columns.get("x5") is not None for release in found]
     assert sum(unknown) >= 4
     assert all(
-        "too rare" in release.unknown_columns["x5"] for release, is_so in zip(found, unknown, strict=True) if is_so
+        "too few rows" in release.unknown_columns["x5"] for release, is_so in zip(found, unknown, strict=True) if is_so
     )
     assert not any(set(release.unknown_columns) - {"x5"} for release in found)
     plenty = PrivateCovariance(epsilon=20.0, delta=1e-6, random_state=0).fit(rows).release_

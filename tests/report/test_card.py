@@ -322,7 +322,7 @@ def test_scaled_columns_are_called_so_and_unknown_ones_named(cards):
     assert "the correlation matrix of the columns" in text
     assert "divided by its released standard deviation" in text
     assert "variances are those of the scaled columns" in text
-    assert "Nothing is known about constant: constant, or too rare" in text
+    assert "Nothing is known about constant: constant, rare, or too few rows" in text
     assert f"{release.scale[2]:.4g}" in text
 
 
@@ -571,7 +571,7 @@ def test_a_card_gives_no_numbers_for_columns_of_which_nothing_is_known(cards):
     assert release.facts["details"]["columns_without_scale"] == [3]
     text = (folder / "card.md").read_text(encoding="utf-8")
     assert re.search(r"\| *constant *\| *not known *\| *not known *\|", text)
-    assert "Nothing stood out of the noise in constant: constant, or too rare" in text
+    assert "Nothing stood out of the noise in constant: constant, rare, or too few rows" in text
     assert "counted from 0" not in text
 
 

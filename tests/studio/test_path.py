@@ -264,7 +264,7 @@ def test_predictions_fall_with_epsilon_and_both_kinds_agree_about(question):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"delta": 0.0},
+        {"delta": 0.0, "epsilon": 3.0},  # at ε = 1 such a covariance is refused
         {"people": 1500},
         {"columns": (NUMBER,) * 8 + (ColumnFacts("category", 8),) * 2},
         {"missing": "correct", "visits": True, "max_rows": 3},
@@ -272,7 +272,8 @@ def test_predictions_fall_with_epsilon_and_both_kinds_agree_about(question):
     ],
 )
 def test_what_makes_a_question_harder_makes_the_prediction_larger(changes):
-    easy, hard = (refined(facts(question="covariance", **given), 60).error for given in ({}, changes))
+    same = {"epsilon": changes.get("epsilon", 1.0)}
+    easy, hard = (refined(facts(question="covariance", **given), 60).error for given in (same, changes))
     assert hard > 1.05 * easy
 
 

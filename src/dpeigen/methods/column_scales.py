@@ -47,6 +47,7 @@ _SURE = 1.2  # a factor on the threshold: above it a column is found clearly
 # Ratios of the largest to the smallest scale of clear columns: below the first, all columns get one scale; below the
 # second, columns without a scale get the largest. Chosen by `benchmarks/tables.py`, raw and standardised rows.
 _ALIKE, _RELATED = 4.5, 9.0
+_LEAST_SCALE = 2.0 ** (-REACH / 2)  # the smallest cell: bounds may be narrower, and 1/scale must be finite
 _ABOVE = 14  # half octaves above the deviation that are searched for the far end of a column
 _NEAR_ABOVE = 5  # of these, the ones in which a false end costs little accuracy
 _FAR_PAIRS = 0.05  # the fraction of pairs that exceed one scale for all columns
@@ -108,7 +109,7 @@ def _look_at_sizes(
         counts = first.counts.copy()
         counts[missing] = both.counts  # these have less noise than ``deviation`` says
         first = replace(first, counts=counts)
-    return np.minimum(scale, _widest(task)), known, sure, first
+    return np.minimum(scale, np.maximum(_widest(task), _LEAST_SCALE)), known, sure, first
 
 
 def _widest(task: Task) -> Floats | float:

@@ -55,13 +55,13 @@ __all__ = [
 
 Weights = dict[Purpose, float]
 REACHED = 2.0  # scales on either side of the centre, to which columns are clipped
-_BEYOND = 2.0  # a factor on that if reaches of columns were measured: a few rows may be further out
+_BEYOND = 2.0  # a factor on that if a few rows may be further out: reaches were measured, or δ = 0 hides far ends
 _SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # target for the noise on a count, as a fraction of the pairs
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
 _FILLED = 0.3  # the fraction of the pairs in the best fit of a column
 _CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # by how many noise scales it must exceed the noise, to be found nearly always
-_BARELY, _BARELY_PURE = 2.0, 7.0  # the same, to be found in half of the fits
+_BARELY = 2.0  # the same for most columns and δ > 0; for δ = 0 few skewed columns are found with less than the above
 _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, beside a main share of 1
 _LEAST_OF_MUCH = 0.06  # least, if single rows matter: a column without a location has no variance
 _NOISE_OF_PLACES = 0.05  # target for the noise on a count in the last of four measurements, as a fraction of the rows
@@ -127,7 +127,7 @@ def shows_columns(task: Task) -> bool:
 
 def finds_most_columns(task: Task) -> bool:
     """Whether there are enough rows to find the scales of most normal columns; without them nothing is known."""
-    return _fills_cells(task, _BARELY_PURE if task.budget.is_pure else _BARELY)
+    return _fills_cells(task, _CLEARLY_PURE if task.budget.is_pure else _BARELY)
 
 
 def _fills_cells(task: Task, times: float) -> bool:
@@ -208,6 +208,7 @@ def ask_columns(
         known = known & placed if own else known
     elif task.private_center and isinstance(task.bound, tuple):
         center = task.bound[0] / 2 + task.bound[1] / 2
+    hidden = _BEYOND if task.budget.is_pure and not single_rows_count(task) else 1.0
     frame = _frame(center, scale, known, task, boxed=own)
     if task.private_center:
         cost = costs[Purpose.CENTER]
@@ -216,7 +217,7 @@ def ask_columns(
         mean = shrunk_mean(answer.mean, answer.error / math.sqrt(d))
         mean = mean if holes is None else holes.mean(mean)
         center = center + np.where(known, np.clip(mean, -REACHED, REACHED), 0.0) * scale
-        frame = _frame(center, scale, known, task, boxed=own)
+    frame = _frame(center, scale, known, task, boxed=own, times=hidden)
     if Purpose.REACHES not in costs or reach is None:
         return ColumnFrame(frame, scale, known, sizes, reach)
     reaches = ColumnReaches(_frame(center, scale, known, task, boxed=False))
@@ -263,7 +264,7 @@ def unknown_note(columns: list[int], missing: Floats | None = None) -> tuple[str
     given = "Their variances and covariances are given as 0, which says nothing about them."
     said = (
         (empty, NO_CELLS, "nearly all of their cells are missing or do not fit the declared type."),
-        (others, NOTHING_SEEN, "constant, or too rare for this budget."),
+        (others, NOTHING_SEEN, "constant, rare, or too few rows for this budget."),
     )
     return tuple(f"{start} {_listed(which)} (counted from 0): {why} {given}" for which, start, why in said if which)
 

@@ -75,6 +75,8 @@ def standing(release: Release) -> list[str]:
             f"No component can be distinguished from noise, but {some} can, corrected for the number of pairs of "
             "columns (Bonferroni, 2%)."
         )
+    elif told == 0 and (unknown := unknown_names(release)) and release.unresolved == "unknown columns":
+        said.append(f"Nothing is known about {unknown}, so this release shows no component.")
     elif told == 0:
         said.append(
             "No component can be distinguished from noise: this release shows no result. More rows, a larger ε or "
