@@ -16,6 +16,7 @@ array([[0.6   , 0.8   ],
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,27 +31,25 @@ __all__ = ["SignFrame", "SplitSigns"]
 
 
 @dataclass(frozen=True)
-class SignFrame:
-    """The rows of a view, transformed; rows of norm 0 stay 0."""
+class _SignRows(ABC):
+    """Rows of norm at most 1, made of the rows of a view; rows of norm 0 stay 0."""
 
     frame: RowView
     transform: Transform  # a function of the norms of the view's rows
 
     @property
-    def n_columns(self) -> int:
-        return self.frame.n_columns
-
-    @property
     def rows_per_term(self) -> int:
         return self.frame.rows_per_term
 
+    @property
+    @abstractmethod
+    def n_columns(self) -> int: ...
+
+    @abstractmethod
+    def image(self, block: Any) -> Floats: ...
+
     def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
         return None
-
-    def image(self, block: Any) -> Floats:
-        scaled, roots, gains = _signs(self.frame.image(block), self.transform)
-        with np.errstate(under="ignore"):
-            return np.asarray(scaled * np.where(roots > 0, gains / np.maximum(roots, 1.0), 0.0)[:, None])
 
     @property
     def lattice(self) -> Lattice:
@@ -59,26 +58,30 @@ class SignFrame:
 
 
 @dataclass(frozen=True)
-class SplitSigns:
+class SignFrame(_SignRows):
+    """The rows of a view, transformed."""
+
+    @property
+    def n_columns(self) -> int:
+        return self.frame.n_columns
+
+    def image(self, block: Any) -> Floats:
+        scaled, roots, gains = _signs(self.frame.image(block), self.transform)
+        with np.errstate(under="ignore"):
+            return np.asarray(scaled * np.where(roots > 0, gains / np.maximum(roots, 1.0), 0.0)[:, None])
+
+
+@dataclass(frozen=True)
+class SplitSigns(_SignRows):
     """Signs in twice as many columns: ξ·x/|x|, then √(1 − ξ²)·x/|x|, with ξ ≤ 1 of a redescending transform.
 
     Both parts together are the sign of the row, of norm 1. So rows beyond the cutoff are measured separately from those
-    inside, and the sum of products has the sensitivity of signs. Rows of norm 0 stay 0.
+    inside, and the sum of products has the sensitivity of signs.
     """
-
-    frame: RowView
-    transform: Transform
 
     @property
     def n_columns(self) -> int:
         return 2 * self.frame.n_columns
-
-    @property
-    def rows_per_term(self) -> int:
-        return self.frame.rows_per_term
-
-    def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
-        return None
 
     def image(self, block: Any) -> Floats:
         scaled, roots, gains = _signs(self.frame.image(block), self.transform)
@@ -86,11 +89,6 @@ class SplitSigns:
             signs = scaled * np.where(roots > 0, 1.0 / np.maximum(roots, 1.0), 0.0)[:, None]
             beyond = np.sqrt(np.maximum(1.0 - gains * gains, 0.0))
             return np.concatenate([signs * gains[:, None], signs * beyond[:, None]], axis=1)
-
-    @property
-    def lattice(self) -> Lattice:
-        """The lattice of the unit ball that contains these rows."""
-        return Lattice(self, 1.0)
 
 
 def _signs(rows: Floats, transform: Transform) -> tuple[Floats, Floats, Floats]:
