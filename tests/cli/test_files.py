@@ -80,6 +80,13 @@ def test_commands_that_fit(command, folder):
     assert json.loads(done.stdout)["columns"] == ["größe", "maß"]
 
 
+def test_semicolons_without_a_decimal_mark_are_warned_of_before_spending(folder):
+    options = ["pca", folder / "office.csv", "-k", 1, "--epsilon", 1, "--skip", "notiz,sex", "--dry-run"]
+    assert "give --decimal ," not in call(*options, *OFFICE).output
+    without = [word for word in OFFICE if word not in ("--decimal", ",", "--thousands", ".")]
+    assert "warning: Files with semicolons often have decimal commas" in call(*options, *without).output
+
+
 def test_plan_compare_and_local_read_alike(folder, tmp_path):
     few = [*OFFICE, "--skip", "notiz,sex"]
     plan = ["plan", "--rows", 5000, "-k", 1, "--epsilon", 2, "--method", "laplace", "--bound", 2000, "--json"]

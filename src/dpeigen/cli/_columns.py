@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpeigen.cli._config import Study
+from dpeigen.cli._errors import tell
 from dpeigen.cli._reading import reading_of, without_skipped
 from dpeigen.sources.declared import Declared, declared
 
@@ -24,6 +25,11 @@ def open_columns(
     from dpeigen.sources import open_source
 
     reading, known = reading_of(given["reading"], study), dict(study.columns or {})
+    if reading.get("separator") == ";" and "decimal" not in reading:
+        tell(
+            "warning: Files with semicolons often have decimal commas. If this one does, stop and give --decimal ,. "
+            "Otherwise cells such as 1,5 are not read as numbers."
+        )
     names = list(known) if study.columns is not None else None
     if "skip" in reading and (names is not None or given["columns"] is not None):
         names = without_skipped(reading.pop("skip"), given["columns"], known)
