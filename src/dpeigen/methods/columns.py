@@ -209,9 +209,8 @@ def ask_columns(
     elif task.private_center and isinstance(task.bound, tuple):
         center = task.bound[0] / 2 + task.bound[1] / 2
     hidden = _BEYOND if task.budget.is_pure and not single_rows_count(task) else 1.0
-    frame = _frame(center, scale, known, task, boxed=own)
     if task.private_center:
-        cost = costs[Purpose.CENTER]
+        frame, cost = _frame(center, scale, known, task, boxed=own), costs[Purpose.CENTER]
         question = ClippedMean(Lattice(frame, (REACHED if own else 1.0) * math.sqrt(d)))
         answer = curator.measure(question, purpose=Purpose.CENTER, cost=cost)
         mean = shrunk_mean(answer.mean, answer.error / math.sqrt(d))
