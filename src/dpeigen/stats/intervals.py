@@ -24,6 +24,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpeigen._types import Floats
@@ -122,9 +123,29 @@ class Spectrum:
         return cls(values, vectors, np.asarray(vectors.T @ errors @ vectors), least)
 
     def noisy(self, values: Floats, draws: int | None = None) -> Floats:
-        """Draws × d eigenvalues, decreasing, of a matrix with these eigenvalues plus its error."""
-        found = np.linalg.eigvalsh(self.errors[:draws] + np.diag(values))
+        """Draws × d eigenvalues, decreasing, of a matrix with these eigenvalues plus its error.
+
+        If columns have different units, eigenvalues have different orders of magnitude, each with an error of its own
+        order. A rare draw that makes a large one negative makes it the smallest of all. So for each eigenvalue, those
+        of a larger order are eliminated to second order.
+        """
+        larger, found = self._larger(values), np.empty((len(self.errors[:draws]), len(values)))
+        for k in np.unique(larger):
+            same = larger == k
+            found[:, same] = self._after(k, values, draws)[:, same[k:]]
+        return found
+
+    def _after(self, k: int, values: Floats, draws: int | None) -> Floats:
+        """Draws × (d − k) noisy eigenvalues, decreasing, after the first k are eliminated to second order."""
+        across, rest = self.errors[:draws, k:, :k], self.errors[:draws, k:, k:] + np.diag(values[k:])
+        found = np.linalg.eigvalsh(rest - (across / values[:k]) @ np.swapaxes(across, 1, 2))
         return np.asarray(found[:, ::-1])
+
+    def _larger(self, values: Floats) -> NDArray[np.int_]:
+        """For each eigenvalue, the number of those that are at least ten times as large as it and as its error."""
+        sizes = np.maximum(values, np.einsum("mii->mi", self.errors).std(axis=0))
+        orders = np.floor(np.log10(np.maximum(np.maximum.accumulate(sizes[::-1])[::-1], 1e-300)))
+        return np.sum(np.floor(np.log10(np.maximum(values, 1e-300))) > orders[:, None] + 1, axis=1)
 
     @property
     def _few(self) -> int:
@@ -153,7 +174,8 @@ class Spectrum:
         across = np.delete(self.errors[:, j], j, axis=1) ** 2
         if (gaps != 0).all() and float((across @ gaps**-2).mean()) < _MIXED:
             return np.asarray(values[j] + self.errors[:, j, j] + across @ (1 / gaps))
-        return self.noisy(values, self._few)[:, j]
+        k = int(self._larger(values)[j])
+        return self._after(k, values, self._few)[:, j - k]
 
     def _end(self, j: int, debiased: Floats, reach: float, spread: float) -> float:
         """The λⱼ for which the measured eigenvalue is ``reach`` deviations below (or above) its expectation."""
