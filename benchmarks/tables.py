@@ -2,7 +2,7 @@
 
 Run by `make bench`, or alone, which prints a line for each table:
 
-    python benchmarks/tables.py [--quick] [--only covariance|variances|holes|pca|oracle|units|mahalanobis|…]
+    python benchmarks/tables.py [--quick] [--only covariance|variances|found|holes|pca|oracle|units|mahalanobis|…]
                                 [--table NAME …] [--seeds 2] [--epsilon 1 …] [--fewest 2000]
 
 `--quick`: 2 runs in place of 5, and fewer ε. `_tables.py` says which tables there are and how they are cleaned;
@@ -50,6 +50,7 @@ ORACLE_EPSILON, SHORT = 50.0, 0.99  # tables of which less is captured are shown
 SMALL_ROWS = 7_000  # the largest table for Frobenius errors, and for hindsight
 UNIT_ROWS = 5_000  # the largest table of which units and places are changed
 INVENTED, PURE_EPSILONS = 5.0, (0.7, 2.0)  # times the truth: a released variance that is made of noise; δ = 0
+COUNTS = (2.0, 2.6, 3.2, 4.0)  # times the noise on counts of pairs
 PEER_TABLES, PEER_COLUMNS, PEER_RUNS, PEER_EPSILON = 8, 10, 5, 1.0
 PEER_FACTS = (
     "peers need public facts: exact centres and scales of columns, the exact largest length of a row; pure ε. 'same "
@@ -184,6 +185,38 @@ def variance_rows(choice: Choice) -> list[Row]:
         what = f"released variances above {INVENTED:g} times the truth, δ = 0, ε = {epsilon:g}"
         figure = f"{made_up} of {len(known)} (unknown: {len(ratios) - len(known)} more)"
         rows.append((what, figure, "0", made_up == 0))
+    return rows
+
+
+def found_rows(choice: Choice) -> list[Row]:
+    """The share of columns that are known, with ε from that at which counts of pairs exceed their noise so many times.
+
+    It chooses how many times they must for a whole covariance (`dpeigen.methods.columns`).
+    """
+    from scipy.optimize import brentq
+
+    from dpeigen import PrivateCovariance
+    from dpeigen.methods.columns import counts_over_noise
+    from dpeigen.privacy import Budget
+
+    rows: list[Row] = []
+    for times in COUNTS:
+        known, errors, refused = [], [], 0
+        for t in choice.tables(most=UNIT_ROWS if not choice.names else 10**9):
+            n, d = t.X.shape
+            epsilon = brentq(
+                lambda e, n=n, d=d, times=times: counts_over_noise(n, d, Budget(e, DELTA)) - times, 1e-3, 50
+            )
+            for seed in range(choice.seeds):
+                whitened = PrivateCovariance(epsilon=epsilon, delta=DELTA, method="whitened", random_state=seed)
+                found = fit(whitened, t.X)
+                refused += found is None
+                if found is not None:
+                    known.append(float(np.mean(np.diag(found.covariance_) > 0)))
+                    errors.append(correlation_error(found.covariance_, np.corrcoef(t.X.T)))
+        what = f"share of columns that are known, counts {times:g} times their noise"
+        beside = f"rms error of correlations {np.mean(errors):.3f}; {refused} fits were refused"
+        rows.append((what, f"{np.mean(known):.2f} ({beside})", "", None))
     return rows
 
 
@@ -469,6 +502,7 @@ def peer_errors(fits: Sequence[dict], truth: np.ndarray) -> tuple[float, float]:
 SECTIONS: dict[str, Callable[[Choice], list[Row]]] = {
     "covariance": covariance_rows,
     "variances": variance_rows,
+    "found": found_rows,
     "holes": hole_rows,
     "pca": pca_rows,
     "oracle": oracle_rows,
