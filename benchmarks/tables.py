@@ -19,7 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 from _oracle import figures, moment_share  # noqa: E402
+from _own_variances import figures as own_figures  # noqa: E402
 from _table_errors import (  # noqa: E402
     K,
     captured,
@@ -305,12 +306,21 @@ def oracle_rows(choice: Choice) -> list[Row]:
         ours = float(np.mean([captured(each.components_, t.correlation) for each in found])) if found else 0.0
         if not found or (ours >= SHORT and not choice.names):
             continue
-        limits = figures(t.standardised, t.correlation, ORACLE_EPSILON, moment_share(found[0]))
+        limits = [*figures(t.standardised, t.correlation, ORACLE_EPSILON, moment_share(found[0]))]
+        limits += own_figures(t.standardised, t.correlation, ORACLE_EPSILON, partial(standard_fits, t, choice.seeds))
         texts = [f"default: {ours:.4f}", *(f"{what}: {share:.4f}" for what, share in limits)]
         title = f"captured variance, k = {K}, standardised rows, ε = {ORACLE_EPSILON:g}, {t}: default, and in hindsight"
         rows.append((title, "; ".join(texts), "", None))
         choice.say("\n    ".join([f"{t!s:32}", *texts]))
     return rows
+
+
+def standard_fits(t: Table, seeds: int, epsilon: float) -> list[object]:
+    """Fits of the correlations of a standardised table, worth ε."""
+    from dpeigen import PrivatePCA
+
+    asked = [PrivatePCA(K, epsilon=epsilon, delta=DELTA, scale="private", random_state=seed) for seed in range(seeds)]
+    return [fitted for each in asked if (fitted := fit(each, t.standardised)) is not None]
 
 
 def moved(X: np.ndarray, units: bool, offsets: bool) -> np.ndarray:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 _tables = pytest.importorskip("_tables", reason="benchmarks/ comes with the source checkout")
 pandas = pytest.importorskip("pandas")
 from _oracle import Oracle, noise_of  # noqa: E402
+from _own_variances import by_laplace, by_staircase, combined, longest, staircase  # noqa: E402
 from _table_errors import (  # noqa: E402
     captured,
     correlation_error,
@@ -188,3 +189,34 @@ def test_noise_in_hindsight_is_that_of_matrix_laplace() -> None:
     """Its mean square is known; of 4,000 draws six standard errors are below 10%."""
     found = noise_of(4, 2.0, 4_000, 0)
     assert np.mean(found[:, 0, 1] ** 2) == pytest.approx(2 * 5 / 2.0**2, rel=0.1)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+def test_staircase_noise_has_its_deviation_and_loses_epsilon_for_one_unit(epsilon: float) -> None:
+    noise, deviation = staircase(epsilon, 400_000, np.random.default_rng(3))
+    assert np.std(noise) == pytest.approx(deviation, rel=0.03)
+    assert deviation < np.sqrt(2) / epsilon  # less than Laplace noise
+    sizes = np.abs(noise)
+    first, second = (np.mean((sizes >= k) & (sizes < k + 1)) for k in (0, 1))
+    lost = np.log(first / second)
+    assert lost == pytest.approx(epsilon, abs=0.1 if epsilon < 5 else 0.6)
+    assert lost != pytest.approx(epsilon / 2, abs=0.2)  # twin
+
+
+def test_variances_measured_on_their_own_see_one_far_row() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(2000, 4))
+    rows[0, :2] = 30.0, -25.0
+    truth = (rows**2).mean(axis=0)
+    for noisy in (by_laplace(rows, 32.0), by_staircase(rows, 32.0)):
+        found = np.array([noisy(40.0, rng)[0] for _ in range(50)])
+        np.testing.assert_allclose(np.median(found, axis=0), truth, atol=0.05)
+        missed = noisy(0.3, rng)[0]  # twin: with so little for the longest row it is not found
+        assert missed[0] < truth[0] - 0.2
+    lengths = np.linalg.norm(rows, axis=1)
+    assert longest(lengths, 50.0, rng) == pytest.approx(lengths.max(), rel=0.1)
+
+
+def test_a_variance_is_replaced_only_if_it_differs_clearly() -> None:
+    before = np.array([0.6, 1.0, 1.0])
+    np.testing.assert_allclose(combined(before, np.array([1.0, 1.05, 0.95]), 0.03), [1.0, 1.0, 1.0], atol=0.01)
