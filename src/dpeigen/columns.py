@@ -20,7 +20,7 @@ from dpeigen.sources.wording import label, spread_text, value_text
 
 __all__ = ["DeclaredColumns"]
 
-_NO_CELLS = "nearly all of its cells are missing or do not fit the declared type"
+_NO_CELLS = "nearly all cells are missing or do not fit the declared type"
 _NOTHING_SEEN = "constant, rare, or too few rows for this budget"
 
 
@@ -179,11 +179,14 @@ class DeclaredColumns:
     @property
     def unknown_columns(self) -> dict[str, str]:
         """The names of numeric columns about which nothing is known, each with the reason."""
+        empty = self.columns_without_cells
+        return {self.feature_names[j]: _NO_CELLS if j in empty else _NOTHING_SEEN for j in self._without_scale}
+
+    @property
+    def columns_without_cells(self) -> list[int]:
+        """Numeric columns without a scale in which hardly any cell could be read, counted from 0."""
         shares = self.facts.get("missing_shares") or {}
-        return {
-            self.feature_names[j]: _NO_CELLS if shares and shares[j] > NEARLY_ALL else _NOTHING_SEEN
-            for j in self._without_scale
-        }
+        return [j for j in self._without_scale if shares and shares[j] > NEARLY_ALL]
 
     def rescaled(self, column: int) -> tuple[float, float]:
         """Return the values of 0 and of a step of 1 in the column's own unit, if public bounds rescaled it.

@@ -200,7 +200,7 @@ def _print(command: str, release: Release, out: Path, *, as_json: bool) -> None:
 
 def _expected(plan: FitPlan) -> list[str]:
     """What a user should know before paying."""
-    found = [plan.only_noise] if plan.only_noise else []
+    found = plan.warnings
     if plan.cost.delta == 0:
         found.append(
             "delta is 0. That is pure privacy, which needs far more rows for the same error. A small delta, well below "

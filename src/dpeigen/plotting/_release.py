@@ -17,6 +17,7 @@ from dpeigen.plotting._base import Display, characters, colours, ink, must_be, s
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.intervals import Interval
+from dpeigen.stats.spectrum import precise_eigh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +139,7 @@ def _right_half(found: ScreeBars) -> float:
 
 def _with_axes(release: Release, wanted: int) -> Release:
     """The same with further principal axes of its covariance as components."""
-    values, vectors = np.linalg.eigh(release.covariance)
+    values, vectors = precise_eigh(release.covariance)
     after = np.arange(release.n_features)[::-1][len(release.eigenvalues) : wanted]
     return replace(
         release,
@@ -166,6 +167,9 @@ class ScreeDisplay(ReleaseDisplay):
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import MaxNLocator
 
+        if self.release.resolved == 0 and self.release.unresolved == "unknown columns":
+            say(ax, "Too few columns could be measured: nothing is known about any component.")
+            return
         found, k, palette = spectrum(self.release), len(self.release.eigenvalues), colours(ax)
         place = np.arange(1, len(found.values) + 1)
         for x, value, told in zip(place, found.values, found.told, strict=True):

@@ -233,7 +233,7 @@ def _coefficients(figure: Figure, release: Release) -> None:
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
     ax = _points(figure, (fit.coef * units)[order], ends, [short(names[j]) for j in order])
-    ax.set_xlabel(f"deviations of {short(names[-1], 20)} per deviation")
+    ax.set_xlabel(f"change of {short(names[-1], 20)} per deviation, in its deviations")
 
 
 def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, labels: list[str]) -> Axes:
