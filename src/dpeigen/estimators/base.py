@@ -195,6 +195,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             shrink=shrink,
             scale=(scale := self._scale(d, owner)),
             indicators=self._indicators(source, scale, center, owner),
+            spans=self._spans(source, owner),
             robust=robust,
             same_units=self.units is not None,
             unit=unit_of(source),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpeigen._version import __version__
-from dpeigen.clipped import clipped_warning
+from dpeigen.clipped import MANY, clipped_share, clipped_warning
 from dpeigen.privacy import Guarantee
 from dpeigen.privacy.guarantee import weak_budget
 from dpeigen.release import Release
@@ -70,8 +70,12 @@ def _warnings(release: Release) -> list[Notice]:
     clipped, g = clipped_warning(release), release.guarantee
     rows = release.facts.get("n_rows")
     weak = weak_budget(g.epsilon, g.delta, None if rows is None else int(rows), g.unit)
-    found = [("Weak guarantee", weak), ("Many rows were clipped", clipped)]
+    found = [("Weak guarantee", weak), (_clipped_title(release), clipped)]
     return _no_result(release) + [Notice("warning", title, text) for title, text in found if text]
+
+
+def _clipped_title(release: Release) -> str:
+    return "Many rows were clipped" if (clipped_share(release) or 0.0) > MANY else "Some rows were clipped"
 
 
 def _no_result(release: Release) -> list[Notice]:
