@@ -82,6 +82,31 @@ def test_a_dry_run_says_what_to_expect(table):
     assert "give --rows: this run then also says" in " ".join(call(*fit, "--epsilon", 4).output.split())
 
 
+def test_a_dry_run_says_which_columns_are_read_as_numbers(tmp_path):
+    """Text in them would be missing cells, if missing cells are accepted; the file is not looked at."""
+    (tmp_path / "t.csv").write_text("age,sex,note,born\n1,f,x,2000-01-01\n", encoding="utf-8")
+    fit = (
+        "covariance",
+        tmp_path / "t.csv",
+        "--epsilon",
+        1,
+        "--category",
+        "sex=f|m",
+        "--type",
+        "born=date",
+        "--dry-run",
+    )
+    told = call(*fit, "--missing", "correct")
+    assert told.exit_code == 0, told.output
+    assert "Read as numbers: age, note. Text in them counts as missing cells" in " ".join(told.output.split())
+    assert "Read as numbers" not in call(*fit).output
+    assert json.loads(call(*fit, "--missing", "drop", "--json").stdout)["read_as_numbers"] == ["age", "note"]
+    call("init", tmp_path / "t.csv", "--out", tmp_path / "s.toml")
+    written = call("covariance", tmp_path / "t.csv", "--config", tmp_path / "s.toml", "--epsilon", 1, "--missing",
+                   "correct", "--dry-run")  # fmt: skip
+    assert "Read as numbers: age, sex, note, born." in " ".join(written.output.split())
+
+
 def test_refusals_name_options_and_remedies_that_work(tmp_path, quick):
     """The ε that a refusal names is accepted."""
     rows = np.random.default_rng(0).normal(50, 9, size=(300, 4))
