@@ -152,7 +152,24 @@ class DeclaredColumns:
         """
         if column in self._without_scale:
             return "not known"
-        return self.spread_text(column, float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0))))
+        return self.spread_text(column, self.deviation(column))
+
+    def deviation(self, column: int) -> float:
+        """Return the released standard deviation of a column, at most half the distance of its declared limits.
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+
+        Returns
+        -------
+        float
+            In the units of the release. Noise can make the square root of its variance larger than is possible.
+        """
+        low, high = self.limits
+        found = float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0)))
+        return min(found, float(high[column] - low[column]) / 2)
 
     def spread_text(self, column: int, deviation: float) -> str:
         """Write a deviation of a column in the column's own unit.

@@ -149,7 +149,7 @@ def _measured_deviations(release: Release, found: Intervals) -> Interval | None:
     low, high = quantiles(np.sqrt(np.maximum(drawn, 0.0)), found.level)
     least, most = release.limits
     high = np.minimum(high, (most - least) / 2)
-    shown = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    shown = np.minimum(np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0)), (most - least) / 2)
     return (
         np.where(errors.known, np.minimum(low, shown), 0.0),
         np.where(errors.known, np.maximum(high, shown), math.inf),
@@ -240,7 +240,11 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
 
     def cell(i: int, j: int) -> Cell:
         value = f"{matrix[i, j]:+.3f}"
-        return value if found is None else (value, results.interval(found[0][i, j], found[1][i, j], "+.2f"))
+        if found is None:
+            return value
+        low, high = found[0][i, j], found[1][i, j]
+        digits = "+.3f" if min(abs(low), abs(high)) < 0.005 else "+.2f"  # -0.00 would hide on which side of 0 it is
+        return value, results.interval(low, high, digits)
 
     pictures = [
         Picture(
