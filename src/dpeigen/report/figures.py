@@ -168,8 +168,8 @@ def _correlations(figure: Figure, release: Release) -> None:
         colour = _colour(value)
         ax.add_patch(Rectangle((j, i), 0.96, 0.96, facecolor=colour, alpha=_opacity(value), linewidth=0))
         if d <= results.MOST_COMPONENTS and i != j:  # 1 on the diagonal, by definition
-            size = 9.5 if d <= _ROOMY else 7.5
-            cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center", fontsize=size)
+            cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center")
+            cell.set_fontsize(9.5 if d <= _ROOMY else 7.5)
             cell.set_in_layout(False)  # it is inside its cell
     size = 9 if d > 16 else None
     ax.set_yticks(np.arange(d) + 0.5, [short(name) for name in names], fontsize=size)
