@@ -20,7 +20,7 @@ from dpeigen.sources.wording import label, spread_text, value_text
 
 __all__ = ["DeclaredColumns"]
 
-_NO_CELLS = "nearly all of its cells are missing or do not fit the declared type"
+_NO_CELLS = "nearly all cells are missing or do not fit the declared type"
 _NOTHING_SEEN = "constant, rare, or too few rows for this budget"
 
 
@@ -152,7 +152,24 @@ class DeclaredColumns:
         """
         if column in self._without_scale:
             return "not known"
-        return self.spread_text(column, float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0))))
+        return self.spread_text(column, self.deviation(column))
+
+    def deviation(self, column: int) -> float:
+        """Return the released standard deviation of a column, at most half the distance of its declared limits.
+
+        Parameters
+        ----------
+        column : int
+            Counted from 0.
+
+        Returns
+        -------
+        float
+            In the units of the release. Noise can make the square root of its variance larger than is possible.
+        """
+        low, high = self.limits
+        found = float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0)))
+        return min(found, float(high[column] - low[column]) / 2)
 
     def spread_text(self, column: int, deviation: float) -> str:
         """Write a deviation of a column in the column's own unit.
@@ -179,11 +196,14 @@ class DeclaredColumns:
     @property
     def unknown_columns(self) -> dict[str, str]:
         """The names of numeric columns about which nothing is known, each with the reason."""
+        empty = self.columns_without_cells
+        return {self.feature_names[j]: _NO_CELLS if j in empty else _NOTHING_SEEN for j in self._without_scale}
+
+    @property
+    def columns_without_cells(self) -> list[int]:
+        """Numeric columns without a scale in which hardly any cell could be read, counted from 0."""
         shares = self.facts.get("missing_shares") or {}
-        return {
-            self.feature_names[j]: _NO_CELLS if shares and shares[j] > NEARLY_ALL else _NOTHING_SEEN
-            for j in self._without_scale
-        }
+        return [j for j in self._without_scale if shares and shares[j] > NEARLY_ALL]
 
     def rescaled(self, column: int) -> tuple[float, float]:
         """Return the values of 0 and of a step of 1 in the column's own unit, if public bounds rescaled it.

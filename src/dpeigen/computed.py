@@ -17,6 +17,7 @@ from dpeigen._validate import check_count, complain
 from dpeigen.privacy import randomness
 from dpeigen.stats.elliptical import breakdown_bound, subspace_error_bound
 from dpeigen.stats.ridge import RidgeFit
+from dpeigen.stats.spectrum import precise_eigh
 
 if TYPE_CHECKING:
     from dpeigen.intervals import Intervals
@@ -201,7 +202,7 @@ class Computed:
             Rows in the data's own units.
         """
         n = check_count("n", n, "Release.sample", low=0)
-        values, vectors = np.linalg.eigh(self.covariance)
+        values, vectors = precise_eigh(self.covariance)
         noise = randomness(random_state).normal((n, self.n_features))
         rows: Floats = (noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         rows = rows if self.scale is None else rows * self.scale

@@ -393,9 +393,13 @@ class Intervals:
 
     @property
     def _enough_known(self) -> bool:
-        """Whether the components of the known columns say anything about the table."""
+        """Whether the components of the known columns say anything about the table.
+
+        Columns in which hardly any cell could be read, such as text read as numbers, do not count.
+        """
         known, d = int(self.known.sum()), len(self.known)
-        return 2 * known >= d and known >= min(2, d)
+        readable = d - len(self.release.columns_without_cells)
+        return 2 * known >= readable and known >= min(2, d)
 
     @cached_property
     def unresolved(self) -> str | None:

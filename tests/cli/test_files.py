@@ -82,9 +82,34 @@ def test_commands_that_fit(command, folder):
 
 def test_semicolons_without_a_decimal_mark_are_warned_of_before_spending(folder):
     options = ["pca", folder / "office.csv", "-k", 1, "--epsilon", 1, "--skip", "notiz,sex", "--dry-run"]
-    assert "give --decimal ," not in call(*options, *OFFICE).output
+    assert "decimal commas" not in call(*options, *OFFICE).output
     without = [word for word in OFFICE if word not in ("--decimal", ",", "--thousands", ".")]
     assert "warning: Files with semicolons often have decimal commas" in call(*options, *without).output
+
+
+@pytest.mark.parametrize("accepted", [["--missing", "correct"], ["--missing", "drop"]])
+def test_semicolons_need_a_decimal_mark_if_missing_cells_are_accepted(folder, tmp_path, accepted):
+    """Otherwise numbers such as 1,5 would be missing cells, and the budget would be spent on them."""
+    options = [
+        "pca",
+        folder / "office.csv",
+        "-k",
+        1,
+        "--epsilon",
+        1,
+        "--delta",
+        "1e-6",
+        "--skip",
+        "notiz,sex",
+        *accepted,
+    ]
+    without = [word for word in OFFICE if word not in ("--decimal", ",", "--thousands", ".")]
+    done = call(*options, *without, "--out", tmp_path / "o")
+    assert done.exit_code == 2, done.output
+    assert "Give --decimal , or --decimal ." in done.output
+    assert "Nothing was spent" in done.output
+    assert not (tmp_path / "o").exists()
+    assert call(*options, *without, "--decimal", ".", "--dry-run").exit_code == 0
 
 
 def test_plan_compare_and_local_read_alike(folder, tmp_path):
@@ -220,7 +245,7 @@ def test_init_says_what_to_declare_by_the_header_line_alone(text, options, decla
     study = read_study(tmp_path / "0.toml")
     assert {name: study.settings[name] for name in READING if name in study.settings} == declared
     assert SECRET not in written.pop()
-    assert open_source(tmp_path / "t.csv", **declared).n_features == len(study.columns)
+    assert open_source(tmp_path / "t.csv", **{"decimal": "."} | declared).n_features == len(study.columns)
 
 
 def test_a_semicolon_hints_at_decimal_commas(tmp_path):

@@ -1,6 +1,7 @@
 """What the command line says before paying and after: warnings, proposals for settings, and numbers with intervals."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def test_a_dry_run_says_what_to_expect(table):
     fit = ("pca", table, "-k", 1, "--bound", 10, "--dry-run")
     noise = call(*fit, "--epsilon", 0.05, "--delta", "1e-6", "--rows", 100)
     assert noise.exit_code == 0
-    assert "warning: 100 rows, 3 columns, epsilon=0.05" in noise.output
+    assert "warning: 100 rows, 3 columns, --epsilon 0.05" in noise.output
     assert "leave only noise" in noise.output
     enough = call(*fit, "--epsilon", 4, "--delta", "1e-6", "--rows", 100_000)
     assert "warning" not in enough.output
@@ -76,7 +77,48 @@ def test_a_dry_run_says_what_to_expect(table):
     assert "warning: delta is 0. That is pure privacy, which needs far more rows" in pure.output
     told = json.loads(call(*fit, "--epsilon", 0.05, "--rows", 100, "--json").stdout)
     assert len(told["warnings"]) == 2
+    weak = call(*fit, "--epsilon", 4, "--delta", 0.01, "--rows", 100_000)
+    assert "warning: The budget is weak: --delta 0.01 is not below 1 / number of rows (100,000)" in weak.output
     assert "give --rows: this run then also says" in " ".join(call(*fit, "--epsilon", 4).output.split())
+
+
+def test_a_dry_run_says_which_columns_are_read_as_numbers(tmp_path):
+    """Text in them would be missing cells, if missing cells are accepted; the file is not looked at."""
+    (tmp_path / "t.csv").write_text("age,sex,note,born\n1,f,x,2000-01-01\n", encoding="utf-8")
+    fit = (
+        "covariance",
+        tmp_path / "t.csv",
+        "--epsilon",
+        1,
+        "--category",
+        "sex=f|m",
+        "--type",
+        "born=date",
+        "--dry-run",
+    )
+    told = call(*fit, "--missing", "correct")
+    assert told.exit_code == 0, told.output
+    assert "Read as numbers: age, note. Text in them counts as missing cells" in " ".join(told.output.split())
+    assert "Read as numbers" not in call(*fit).output
+    assert json.loads(call(*fit, "--missing", "drop", "--json").stdout)["read_as_numbers"] == ["age", "note"]
+    call("init", tmp_path / "t.csv", "--out", tmp_path / "s.toml")
+    written = call("covariance", tmp_path / "t.csv", "--config", tmp_path / "s.toml", "--epsilon", 1, "--missing",
+                   "correct", "--dry-run")  # fmt: skip
+    assert "Read as numbers: age, sex, note, born." in " ".join(written.output.split())
+
+
+def test_refusals_name_options_and_remedies_that_work(tmp_path, quick):
+    """The ε that a refusal names is accepted."""
+    rows = np.random.default_rng(0).normal(50, 9, size=(300, 4))
+    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header="a,b,c,d", comments="", fmt="%.6g")
+    for fit in (("covariance", tmp_path / "t.csv"), ("pca", tmp_path / "t.csv", "-k", 2, "--scale", "private")):
+        refused = call(*fit, "--epsilon", 0.5, "--delta", "1e-6", "--out", tmp_path / fit[0])
+        assert refused.exit_code == 2
+        assert "Nothing was spent" in refused.output
+        assert "epsilon=" not in refused.output
+        enough = re.search(r"or --epsilon ([\d.]+)\. Nothing", refused.output)
+        done = call(*fit, "--epsilon", enough[1], "--delta", "1e-6", "--out", tmp_path / fit[0])
+        assert done.exit_code == 0, done.output
 
 
 def test_a_missing_ledger_is_explained_in_words_of_the_command_line(table, tmp_path, monkeypatch):

@@ -1,11 +1,15 @@
 """Columns that could not be read: the terminal says how many cells are missing, and gives no numbers in their place."""
 
+import re
+
 import numpy as np
 import pytest
 
-from dpeigen import PrivatePCA
+from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.cli._show import components_table, console, show_release
-from dpeigen.report.results import standing, variance_cells
+from dpeigen.report.components import component_blocks
+from dpeigen.report.matrices import covariance_blocks
+from dpeigen.report.results import about_columns, standing, variance_cells
 from dpeigen.sources import open_source
 from dpeigen.sources.arrow import columns_of
 
@@ -18,7 +22,9 @@ def half_readable(tmp_path_factory):
     lines = [f"{a:.0f};{b:.1f}".replace(".", ",") for a, b in cells]
     path.write_text("age;score\n" + "\n".join(lines) + "\n", encoding="utf-8")
     options = {"epsilon": 2.0, "delta": 1e-6, "scale": "private", "missing": "correct", "random_state": 0}
-    return PrivatePCA(2, **options).fit(open_source(path, separator=";")).release_
+    with pytest.warns(UserWarning, match="Declare decimal=',' or decimal='.'"):
+        source = open_source(path, separator=";")
+    return PrivatePCA(2, **options).fit(source).release_
 
 
 def shown(what):
@@ -32,7 +38,7 @@ def test_the_terminal_shows_the_paid_shares_of_missing_cells(half_readable):
     text = shown(lambda out: show_release(out, half_readable, "Private PCA"))
     assert "missing cells" in text
     (row,) = [line for line in text.splitlines() if line.startswith("│ score")]
-    assert row.rstrip("│ ").endswith(f"{100 * half_readable.missing_shares[1]:.1f}%")
+    assert re.search(rf"{100 * half_readable.missing_shares[1]:.1f}% \(\d+\.\d to 100\.0%\)", row)
     assert half_readable.missing_shares[1] > 0.9
 
 
@@ -47,10 +53,56 @@ def test_components_among_known_columns_name_the_others():
     table[:, 1] += table[:, 0]
     release = PrivatePCA(1, epsilon=4.0, delta=1e-6, scale="private", random_state=0).fit(table).release_
     assert release.resolved == 1
-    assert any(said.endswith("that could be measured: nothing is known about x4.") for said in standing(release))
+    assert "Loadings and variances are those of the other columns: x4 could not be measured." in standing(release)
 
 
 def test_repeated_names_of_columns_are_named(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,a,c,b\n1,2,3,4,5\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"Got \['a', 'b'\] more than once\. Rename columns in the file\."):
         columns_of(tmp_path / "t.csv")
+
+
+def test_columns_of_text_do_not_hide_the_components_of_the_others(tmp_path):
+    """Three of five columns are text that was read as numbers: they have no cells, and the other two have a result."""
+    rng, path = np.random.default_rng(2), tmp_path / "visits.csv"
+    first = rng.normal(50, 10, 6000)
+    second = first + rng.normal(0, 4, 6000)
+    lines = [f"{a:.2f},{b:.2f},f,II,none" for a, b in zip(first, second, strict=True)]
+    path.write_text("first,second,sex,stage,note\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    options = {"epsilon": 4.0, "delta": 1e-6, "scale": "private", "missing": "correct", "random_state": 0}
+    release = PrivatePCA(1, **options).fit(path).release_
+    assert release.columns_without_cells == [2, 3, 4]
+    assert release.resolved == 1
+    assert "Loadings and variances are those of the other columns: sex, stage, note could not be measured." in standing(
+        release
+    )
+
+
+def test_too_few_known_columns_have_no_scree_plot_and_a_remedy(half_readable):
+    names = [picture.name for block in component_blocks(half_readable) for picture in getattr(block, "pictures", [])]
+    assert names == []
+    (said,) = standing(half_readable)
+    assert said.startswith("This release shows no component, because score could not be measured. Declare types,")
+
+
+def test_a_covariance_without_components_says_what_is_known():
+    table = np.random.default_rng(3).normal(100, 10, size=(1500, 4)) * [1, 1, 1, 0]
+    release = PrivateCovariance(epsilon=1.0, delta=1e-6, scale="private", random_state=1).fit(table).release_
+    assert release.resolved == 0
+    (said,) = standing(release)
+    assert said.startswith("The standard deviations of 3 of 4 columns can be distinguished from noise; no component")
+    (matrix,) = [block.blocks[0] for block in covariance_blocks(release) if hasattr(block, "blocks")]
+    assert matrix.rows[3] == ["x3", *["not known"] * 4]
+
+
+def test_a_column_with_a_deviation_is_not_called_unknown(monkeypatch):
+    """A variance may be too uncertain for correlations and still have an interval."""
+    table = np.random.default_rng(4).normal(100, 10, size=(3000, 3))
+    release = PrivatePCA(1, epsilon=2.0, delta=1e-6, scale="private", random_state=1).fit(table).release_
+    monkeypatch.setitem(vars(release.usual_intervals), "known", np.array([True, True, False]))
+    said = " ".join(block.text for block in about_columns(release))
+    assert "Too uncertain for correlations and components: the variance of x2." in said
+    assert "Nothing is known about" not in said
+    (row,) = [line for line in shown(lambda out: show_release(out, release, "")).splitlines() if "│ x2 " in line]
+    assert row.count(" to ") == 2
+    assert "not known" not in row

@@ -7,6 +7,7 @@ import pytest
 
 from dpeigen import PrivateCovariance
 from dpeigen.estimators import base
+from dpeigen.report.matrices import deviation_intervals
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -41,3 +42,20 @@ def test_variances_and_means_are_possible(monkeypatch):
         assert (release.covariance <= high).all()
     monkeypatch.setattr(base, "within_limits", lambda release: release)
     assert max(largest(seed)[1] for seed in range(6)) > 1.01
+
+
+def test_deviations_on_cards_are_possible_with_a_scale_too():
+    """Divided columns keep their covariance; the deviation that is shown is at most half the distance of the limits."""
+    largest = 0.0
+    for seed in range(4):
+        release = (
+            PrivateCovariance(epsilon=0.7, delta=1e-6, columns=DECLARED, scale="private", random_state=seed)
+            .fit(table(seed))
+            .release_
+        )
+        half = release.feature_names.index("half")
+        largest = max(largest, float(np.sqrt(release.raw_covariance[half, half])))
+        assert release.deviation(half) <= 0.5
+        found = deviation_intervals(release)
+        assert found is None or found[0][half] <= release.deviation(half) <= found[1][half] <= 0.5
+    assert largest > 0.5  # what it protects from

@@ -401,7 +401,7 @@ def test_it_is_the_covariance_of_the_joint_rows():
 
 @pytest.mark.parametrize("center", ["pairs", None, [0.1, 0.0, -0.1, 5.0]])
 def test_column_bounds_scale_columns_by_public_factors(center):
-    """The same release as that of a covariance whose columns have these lengths: h² is its target's half-width."""
+    """The same release as that of all components of columns with these lengths: h² is the target's half-width."""
     y = 100 * Y
     box = {"bound": ([-4, -4, -1], 4), "target_bounds": (-300, 500)}
     model = ridge(10.0, **box, center=center, method="matrix-laplace").fit(X, y)
@@ -413,11 +413,11 @@ def test_column_bounds_scale_columns_by_public_factors(center):
     lower, upper = np.array([-4, -4, -1, -300]) * factors, np.array([4, 4, 4, 500]) * factors
     point = np.array(center) * factors if isinstance(center, list) else center
     settings = {"epsilon": 1.0, "bound": (lower, upper), "center": point, "method": "matrix-laplace"}
-    joint = PrivateCovariance(**settings, random_state=0).fit(np.column_stack([X, y]) * factors)
-    scaled = joint.covariance_ / np.outer(factors, factors)
+    joint = PrivatePCA(4, **settings, random_state=0).fit(np.column_stack([X, y]) * factors)
+    scaled = joint.release_.covariance / np.outer(factors, factors)
     np.testing.assert_allclose(model.release_.covariance, scaled, rtol=1e-6, atol=1e-6)
     if center != "pairs":
-        np.testing.assert_allclose(model.release_.mean, joint.location_ / factors, rtol=1e-12)
+        np.testing.assert_allclose(model.release_.mean, joint.release_.mean / factors, rtol=1e-12)
     rebuilt = (model.release_.components.T * model.release_.eigenvalues) @ model.release_.components
     np.testing.assert_allclose(rebuilt, model.release_.covariance, rtol=1e-9, atol=1e-9)
     assert model.guarantee_ == joint.guarantee_

@@ -235,3 +235,30 @@ def test_resolve_takes_names_and_instances(tools):
     assert resolve("auto", facts(tools, 3, bound=None, epsilon=50.0)).name in ("spatial-sign", "whitened")
     with pytest.raises(ValueError, match="'method' parameter of test must be one of 'auto', 'gaussian'"):
         resolve("kendal", task)
+
+
+@pytest.mark.parametrize("method", ["gaussian", "matrix-laplace", "laplace"])
+@pytest.mark.parametrize("scale", [None, "private"])
+def test_a_column_in_huge_units_does_not_hide_the_others(method, scale):
+    """Inside public bounds the same seed has the same relative errors, whatever the unit of a column."""
+    rows = np.random.default_rng(0).uniform(0.2, 0.8, size=(2000, 3))
+    found = []
+    for unit in (1.0, 1e11):
+        upper = np.array([1.0, 1.0, unit])
+        fit = PrivateCovariance(
+            epsilon=1.0, delta=1e-6, method=method, bound=(np.zeros(3), upper), scale=scale, random_state=1
+        ).fit(rows * upper)
+        found.append((fit.correlation_, fit.location_ / upper))
+    for plain, huge in zip(*found, strict=True):
+        assert huge == pytest.approx(plain, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", ["gaussian", "matrix-laplace", "laplace"])
+def test_means_lie_inside_public_bounds(method):
+    """30 rows and ε = 0.05: noise alone would move them far outside."""
+    bound = (np.array([0.0, 0.0, -5.0]), np.array([1.0, 120.0, 5.0]))
+    rows = np.random.default_rng(0).uniform(*bound, size=(30, 3))
+    for seed in range(5):
+        fit = PrivateCovariance(epsilon=0.05, delta=1e-6, method=method, bound=bound, random_state=seed).fit(rows)
+        assert (fit.location_ >= bound[0]).all()
+        assert (fit.location_ <= bound[1]).all()

@@ -57,7 +57,7 @@ def test_transform_divides_by_released_numbers():
 
 
 def test_too_few_rows_are_refused_before_anything_is_spent():
-    with pytest.raises(ValueError, match="public deviations"):
+    with pytest.raises(ValueError, match=r"public deviations; [\d,]+ rows; or epsilon=[\d.]+\. Nothing was spent"):
         PrivatePCA(1, epsilon=0.1, scale="private", **OPTIONS).fit(table(400))
 
 

@@ -372,7 +372,7 @@ def test_deviations_that_columns_were_divided_by_have_intervals_that_hold_the_tr
     for seed in range(12):
         rows = np.random.default_rng(seed).normal(size=(3000, 5)) * [0.01, 1.0, 5.0, 300.0, 1.0]
         pca = PrivateCovariance(epsilon=2.0, delta=1e-6, scale="private", random_state=seed).fit(rows)
-        low, high = matrices._deviations(pca.release_)
+        low, high = matrices.deviation_intervals(pca.release_)
         truth = np.array([0.01, 1.0, 5.0, 300.0, 1.0])
         assert ((low <= pca.release_.scale) & (pca.release_.scale <= high)).all()
         held += int(((low <= truth) & (truth <= high)).sum())
@@ -700,7 +700,7 @@ def test_loadings_of_unknown_columns_are_not_printed(cards):
     text = (cards("scaled")[1] / "card.md").read_text(encoding="utf-8")
     assert re.search(r"\| constant \| not known \| not known \|", text)
     assert re.search(r"\| mg \| [+-]0\.\d+ \(", text)
-    assert "among the columns that could be measured" in text
+    assert "those of the other columns: constant could not be measured" in text
 
 
 def test_a_component_without_a_loading_that_is_told_from_0_says_so():

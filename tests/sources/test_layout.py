@@ -99,9 +99,9 @@ PLAIN_ROWS = [[1.5, 2.0], [-3.0, 4000.0]]
         ('a,b\n"1,5",2\n-3,4000\n', {"decimal": ","}),
         ('a,b\n1.5,2\n-3,"4,000"\n', {"thousands": ","}),
         ("a;b\n1,5;2\n-3;4.000,0\n", {"separator": ";", "decimal": ",", "thousands": "."}),
-        ("a;b\n1.5;2\n-3;4 000\n", {"separator": ";", "thousands": " "}),
-        ("a;b\n1.5;2\n-3;4\u00a0000\n", {"separator": ";", "thousands": " "}),
-        ("a;b\n1.5;2\n-3;4\u202f000\n", {"separator": ";", "thousands": "\u00a0"}),
+        ("a;b\n1.5;2\n-3;4 000\n", {"separator": ";", "decimal": ".", "thousands": " "}),
+        ("a;b\n1.5;2\n-3;4\u00a0000\n", {"separator": ";", "decimal": ".", "thousands": " "}),
+        ("a;b\n1.5;2\n-3;4\u202f000\n", {"separator": ";", "decimal": ".", "thousands": "\u00a0"}),
         ("a,b\n1.5,2\n-3,4'000\n", {"thousands": "'"}),
         ("a,b\n'1.5',2\n-3,'4000'\n", {"quote": "'"}),
         ("a,b,n\n1.5,2,x\"y\n-3,4000,\"\n", {"quote": "none", "skip": ["n"]}),
@@ -204,7 +204,7 @@ def test_a_line_is_a_row_whatever_is_in_it(options, encoding, tmp_path):
     for line in LINES:
         lines = ["a;b", "1;2", line, "3;4"]
         path.write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding, "replace"))
-        source = open_source(path, separator=";", encoding=encoding, **options)
+        source = open_source(path, separator=";", decimal=".", encoding=encoding, **options)
         assert source.count_rows() == 3
         found = rows_of(source)
         np.testing.assert_array_equal(found[[0, 2]], [[1, 2], [3, 4]])
@@ -216,7 +216,7 @@ def test_bytes_that_are_no_text_stay_in_their_row(encoding, tmp_path):
     path = tmp_path / "rows.csv"
     for odd in (b"\x81", b"\xff", b"\xe4\x81", b"\x00", b"\x8f\xa1"):
         path.write_bytes(b"a;s;b\n1;f;2\n3;" + odd + b";4\n5;" + odd + b"\n6;m;7\n")
-        source = open_source(path, separator=";", encoding=encoding, categories={"s": ["f", "m"]})
+        source = open_source(path, separator=";", decimal=".", encoding=encoding, categories={"s": ["f", "m"]})
         wanted = [[1, 1, 0, 2], [3, np.nan, np.nan, 4], [np.nan] * 4, [6, 0, 1, 7]]
         found = rows_of(source)
         assert source.count_rows() == 4
@@ -274,7 +274,7 @@ def test_wrong_declarations_name_the_parameter_and_spend_nothing(options, match,
     [
         (b"a;b\n1;2\n", {}, r"separated by commas.*separator=';' \(--separator ';'\)"),
         (b"a\tb\n1\t2\n", {}, r"separator='tab'"),
-        (b"a,b\n1,2\n", {"separator": ";"}, "separated by semicolons.*separator=','"),
+        (b"a,b\n1,2\n", {"separator": ";", "decimal": "."}, "separated by semicolons.*separator=','"),
         (b"gr\xf6\xdfe,b\n1,2\n", {}, "in UTF-8.*encoding='cp1252'"),
         ("a,b\n1,2\n".encode("utf-16"), {}, "in UTF-8.*'utf-16'"),
         (b"title\n1,5;2\n", {"separator": ";", "decimal": ",", "header": 2}, r"header line \(header=2\).*not numbers"),
@@ -294,18 +294,18 @@ def test_a_wrong_decimal_mark_is_refused_alike_for_neighbours_and_nothing_is_spe
     said = set()
     for cell in ("1,5", SECRET):
         (tmp_path / "rows.csv").write_text(f"a;b\n{cell};2\n3,5;4\n")
-        source = open_source(tmp_path / "rows.csv", separator=";")
+        source = open_source(tmp_path / "rows.csv", separator=";", decimal=".")
         with pytest.raises(BadRowsError, match="nothing was spent") as caught:
             PrivateCovariance(**FIT, ledger=ledger).fit(source)
         said.add(str(caught.value))
-        PrivateCovariance(**DROP).fit(open_source(tmp_path / "rows.csv", separator=";"))
+        PrivateCovariance(**DROP).fit(open_source(tmp_path / "rows.csv", separator=";", decimal="."))
     assert len(said) == 1
     assert ledger.remaining().epsilon == 9.0
 
 
 def test_declarations_are_for_files():
     with pytest.raises(ValueError, match="for paths of files only"):
-        open_source(pa.table({"a": [1.0]}), separator=";")
+        open_source(pa.table({"a": [1.0]}), separator=";", decimal=".")
     assert open_source(pa.table({"a": [1.0], "b": [2.0]}), skip=["a"]).feature_names == ["b"]
     assert Layout.of({}) is None
 
@@ -317,7 +317,7 @@ def test_other_files_say_how_they_are_written(ending, tmp_path):
     path = tmp_path / f"rows.{ending}"
     pq.write_table(pa.table({"a": [1.0]}), path) if ending == "parquet" else np.save(path, np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"'separator'.*left out for 'rows\..*its format says"):
-        open_source(path, separator=";")
+        open_source(path, separator=";", decimal=".")
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def test_lines_of_json_are_rows(tmp_path):
     with pytest.raises(ValueError, match=r"must be named.*--columns"):
         open_source(path)
     with pytest.raises(ValueError, match=r"'separator'.*JSON says"):
-        open_source(path, columns=["a"], separator=";")
+        open_source(path, columns=["a"], separator=";", decimal=".")
 
 
 def test_sheets(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from dpeigen.stats.spectrum import (
     fix_signs,
     gaussian_r_transform,
     isotonic_decreasing,
+    precise_eigh,
     principal_angles,
     project_eigenvalues,
     projection_distance,
@@ -334,6 +336,22 @@ def test_eigenvectors_are_rows_in_descending_order_with_fixed_signs():
     flipped = rows * rng.choice([-1.0, 1.0], (12, 1))
     assert np.array_equal(fix_signs(flipped), rows)
     assert (np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("d", [5, 30])
+def test_small_variances_survive_beside_a_column_in_huge_units(d):
+    """Errors are relative to each eigenvalue; LAPACK's usual ones are relative to the largest."""
+    rng = np.random.default_rng(d)
+    deviations = 10.0 ** rng.uniform(-1, 3, d)
+    deviations[d // 2] = 6e10
+    matrix = np.corrcoef(rng.normal(size=(d, 3 * d))) * np.outer(deviations, deviations)
+    with mpmath.workdps(60):
+        exact = np.array([float(value) for value in mpmath.eigsy(mpmath.matrix(matrix.tolist()), eigvals_only=True)])
+    values, vectors = precise_eigh(matrix)
+    assert values == pytest.approx(np.sort(exact), rel=1e-8)
+    assert symmetric_eigh(matrix)[0] == pytest.approx(np.sort(exact)[::-1], rel=1e-8)
+    assert vectors.T @ vectors == pytest.approx(np.eye(d), abs=1e-12)
+    assert np.abs(np.linalg.eigvalsh(matrix) / np.sort(exact) - 1).max() > 0.01  # the usual way
 
 
 # --- distances --------------------------------------------------------------------------------------------

@@ -26,10 +26,7 @@ def open_columns(
 
     reading, known = reading_of(given["reading"], study), dict(study.columns or {})
     if reading.get("separator") == ";" and "decimal" not in reading:
-        tell(
-            "warning: Files with semicolons often have decimal commas. If this one does, stop and give --decimal ,. "
-            "Otherwise cells such as 1,5 are not read as numbers."
-        )
+        _ask_for_decimal_mark(given, study)
     names = list(known) if study.columns is not None else None
     if "skip" in reading and (names is not None or given["columns"] is not None):
         names = without_skipped(reading.pop("skip"), given["columns"], known)
@@ -43,6 +40,24 @@ def open_columns(
     known = with_options(known, given, names)
     columns: Any = known if names is not None else {**known, ...: None} if known else None
     return open_source(path, columns=columns, unit=unit, **reading), known
+
+
+def _ask_for_decimal_mark(given: Mapping[str, Any], study: Study) -> None:
+    """Files with semicolons often have decimal commas, and no row may be read to see it.
+
+    If missing cells are accepted, a wrong decimal mark would spend the budget on missing cells, so it must be declared.
+    """
+    places = [(where, name) for where in (given, study.settings) for name in ("missing", "on_bad_row")]
+    asked = next((where[name] for where, name in places if where.get(name) is not None), "refuse")
+    often = (
+        "Files with semicolons often have decimal commas. Without --decimal , cells such as 1,5 are not read as numbers"
+    )
+    if asked != "refuse":
+        raise ValueError(
+            f"{often}: they would be missing cells, and the budget would be spent on them. Give --decimal , or "
+            "--decimal . (or the setting 'decimal'). Nothing was spent."
+        )
+    tell(f"warning: {often}.")
 
 
 def with_options(

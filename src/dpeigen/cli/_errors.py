@@ -7,6 +7,8 @@ paid for, but not everything could be written to the requested place; or noise w
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
 import warnings
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ __all__ = [
     "UNWRITTEN",
     "USAGE",
     "UnreadableError",
+    "as_options",
     "fail",
     "one_line_errors",
     "one_line_warnings",
@@ -43,13 +46,37 @@ EXIT_CODES = (
 )
 
 
+_OPTIONS = (
+    (r"\bbound=\(lower, upper\)", "--lower and --upper"),
+    (r"\bscale= public deviations", "public deviations, --scale a,b,c"),
+    (r"\bn_components=", "components="),
+)
+_ASSIGNED = (
+    r"(?<![\w-])(epsilon|delta|missing|unit|center|relation|method|scale|components)="
+    r"(?:'([^']*)'|(\d[\d.]*(?:e-?\d+)?(?<!\.)))"
+)
+
+
 class UnreadableError(Exception):
     """Data that cannot be read; the message shows no value."""
 
 
 def tell(message: object) -> None:
     """One line on standard error, without control characters, which names in a file may contain."""
-    typer.echo("dpeigen: " + clean(" ".join(str(message).split())), err=True)
+    typer.echo("dpeigen: " + clean(as_options(" ".join(str(message).split()))), err=True)
+
+
+def as_options(text: str) -> str:
+    """A message of the library with its parameters as options of the command line.
+
+    >>> as_options("Three remedies: public bounds, bound=(lower, upper); 1,100 rows; or epsilon=3.4.")
+    'Three remedies: public bounds, --lower and --upper; 1,100 rows; or --epsilon 3.4.'
+    >>> as_options("Set missing='correct', or give unit='patient id'.")
+    "Set --missing correct, or give --unit 'patient id'."
+    """
+    for pattern, words in _OPTIONS:
+        text = re.sub(pattern, words, text)
+    return re.sub(_ASSIGNED, lambda found: f"--{found[1]} {shlex.quote(found[2] or found[3])}", text)
 
 
 def say_if_unrecorded(ledger: object) -> None:

@@ -200,7 +200,7 @@ def _print(command: str, release: Release, out: Path, *, as_json: bool) -> None:
 
 def _expected(plan: FitPlan) -> list[str]:
     """What a user should know before paying."""
-    found = [plan.only_noise] if plan.only_noise else []
+    found = plan.warnings
     if plan.cost.delta == 0:
         found.append(
             "delta is 0. That is pure privacy, which needs far more rows for the same error. A small delta, well below "
@@ -225,11 +225,29 @@ def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
         "passes": plan.passes,
         "reads": plan.passes + fit.counts,
         "columns": fit.source.feature_names,
+        "read_as_numbers": _undeclared(fit),
         "rows_known": not (fit.counts and rows is None),
         "guarantee": plan.guarantee.to_dict(),
         "warnings": _expected(plan),
         "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
     }
+
+
+def _undeclared(fit: Fit) -> list[str]:
+    """Columns of a text file that are read as numbers, if missing cells are accepted and no limits are declared.
+
+    A column of text among them would be missing as a whole, and the budget would be spent on it.
+    """
+    if not fit.counts or fit.estimator._missing() == "refuse":
+        return []
+    settled = {"categories", "levels", "transform", "lower", "upper"}
+    told = {
+        feature
+        for name, said in (fit.source.schema or {}).items()
+        if settled & set(said.to_dict()) or said.to_dict().get("type", "number") != "number"
+        for feature in said.features(name)
+    }
+    return [name for name in fit.source.feature_names or () if name not in told]
 
 
 def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
@@ -256,6 +274,12 @@ def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     if names:
         console.print(
             f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
+        )
+    if plain := facts["read_as_numbers"]:
+        console.print(
+            f"numbers    Read as numbers: {clean(', '.join(plain[:20]))}{', …' if len(plain) > 20 else ''}. Text in "
+            "them counts as missing cells: declare categories, levels or dates, or leave such columns out.",
+            markup=False,
         )
     unit = guarantee.unit
     what = "rows" if unit == "row" else f"distinct {unit!r}"

@@ -20,8 +20,17 @@ from dpeigen.notebook import NOISE
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.report import blocks, matrices, regressions
+from dpeigen.report.blocks import count
 from dpeigen.report.regressions import asked_regression, regression_errors
-from dpeigen.report.results import interval, loadings_unknown, named_remarks, unknown_columns, variance_cells
+from dpeigen.report.results import (
+    interval,
+    loadings_unknown,
+    named_remarks,
+    standing,
+    unknown_columns,
+    variance_cells,
+)
+from dpeigen.report.scales import scale_cells
 
 __all__ = [
     "as_json",
@@ -55,7 +64,8 @@ def show_release(out: Console, release: Release, title: str) -> None:
     show_guarantee(out, named_remarks(release), title)
     if warning := clipped_warning(release):
         out.print(f"warning    {warning}", markup=False)
-    if release.scale is not None:
+    # A covariance has its own table of centres and deviations.
+    if release.scale is not None and (release.kind != "covariance" or release.missing_shares is not None):
         out.print(_scales_table(release))
 
 
@@ -107,9 +117,10 @@ def components_table(release: Release) -> Table:
         loadings = _largest_loadings(release, i) if release.is_resolved(i) else NOISE
         floor = [] if floors is None else ["\n".join(filter(None, compared(release, i) or ()))]
         table.add_row(str(i + 1), variance, share, *floor, loadings)
-    notes = floor_notes(release, len(release.eigenvalues)) + ([_no_intervals(release)] if found is None else [])
+    notes = [] if release.resolved is None or not unknown_columns(release) else standing(release)
+    notes += floor_notes(release, len(release.eigenvalues)) + ([_no_intervals(release)] if found is None else [])
     if notes:
-        table.caption, table.caption_justify = " ".join(notes), "left"
+        table.caption, table.caption_justify = Text(clean(" ".join(notes))), "left"
     return table
 
 
@@ -122,7 +133,8 @@ def _no_intervals(release: Release) -> str:
 def _largest_loadings(release: Release, i: int) -> str:
     unknown = set(unknown_columns(release))
     if loadings_unknown(release):
-        return f"unknown: {len(unknown) or 'some'} columns could not be measured and may contribute"
+        which = count(len(unknown), "column") if unknown else "some columns"
+        return f"unknown: {which} could not be measured and may contribute"
     component, names, found = release.components[i], release.labels, release.usual_intervals
     parts = []
     known = [j for j in np.argsort(-np.abs(component), kind="stable") if j not in unknown]
@@ -152,17 +164,21 @@ def _rich(block: blocks.Table) -> Group:
 
 
 def _scales_table(release: Release) -> Table:
-    """Centres and scales of the columns, and the paid shares of missing cells."""
-    table = Table(title="Scale of the columns", title_justify="left", title_style="bold")
-    missing = release.missing_shares
+    """Centres and scales of the columns, and the paid shares of missing cells, with their intervals."""
+    cells = list(scale_cells(release, _MOST_ROWS))
+    level = " (95% interval)" if any(isinstance(cell, tuple) for pair in cells for cell in pair) else ""
+    table = Table(title=f"Scale of the columns{level}", title_justify="left", title_style="bold")
+    missing, found = release.missing_shares, release.usual_intervals
     table.add_column("column")
     for heading in ("centre", "divided by", *(["missing cells"] if missing is not None else [])):
         table.add_column(heading, justify="right")
-    unknown = unknown_columns(release)
-    for j, scale in enumerate(np.ones(0) if release.scale is None else release.scale[:_MOST_ROWS]):
-        center = "" if j in unknown else _plain(release.center_text(j))
+    ends = None if found is None else found.missing_shares
+    for j, pair in enumerate(cells):
         share = [] if missing is None else [f"{100 * missing[j]:.1f}%"]
-        table.add_row(_plain(release.labels[j]), center, "unknown" if j in unknown else f"{scale:.4g}", *share)
+        if share and ends is not None:
+            share = [f"{share[0]} ({100 * ends[0][j]:.1f} to {100 * ends[1][j]:.1f}%)"]
+        shown = (_plain(cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})") for cell in pair)
+        table.add_row(_plain(release.labels[j]), *shown, *share)
     if release.n_features > _MOST_ROWS:
         table.add_row(f"({release.n_features - _MOST_ROWS} more are in the file)")
     return table

@@ -195,6 +195,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             shrink=shrink,
             scale=(scale := self._scale(d, owner)),
             indicators=self._indicators(source, scale, center, owner),
+            spans=self._spans(source, owner),
             robust=robust,
             same_units=self.units is not None,
             unit=unit_of(source),
@@ -248,7 +249,9 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         counting = task.relation is Relation.REPLACE and source.n_rows is None
         method = resolve(self.method, task)
         check_robust(method, task)
-        return replace(rehearse(method, task, counting=counting), only_noise=only_noise(method, task, self.method))
+        found = rehearse(method, task, counting=counting)
+        weak = weak_budget(found.cost.epsilon, found.cost.delta, task.n_rows, task.unit)
+        return replace(found, only_noise=only_noise(method, task, self.method), weak=weak)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")

@@ -52,6 +52,18 @@ class MixedColumns:
         units = self._column_units(source.n_features, owner)
         return tuple((j, float(units[j])) for j, name in enumerate(source.feature_names or ()) if name in flags)
 
+    def _spans(self, source: Source, owner: str) -> tuple[tuple[int, float], ...]:
+        """Columns of declared levels (categories, ordinal scales, truth values) and the widths of their ranges."""
+        found = {
+            feature: high - low
+            for name, said in (source.schema or {}).items()
+            if said.categories is not None or said.levels is not None or said.type == "bool"
+            for feature, (low, high) in zip(said.features(name), said.bounds() or (), strict=True)
+        }
+        units = self._column_units(source.n_features, owner) if found else np.ones(source.n_features)
+        names = enumerate(source.feature_names or ())
+        return tuple((j, float(found[name] * units[j])) for j, name in names if name in found)
+
     def _column_units(self, d: int, owner: str) -> Floats:  # noqa: ARG002
         """The factors of columns before a method sees them."""
         return np.ones(d)

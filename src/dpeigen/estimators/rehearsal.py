@@ -51,16 +51,21 @@ class FitPlan:
     counting: bool  # whether a fit reads the data once more, to count the rows
     guarantee: Guarantee  # of a fit
     only_noise: str | None = None  # a warning if the result would be only noise, and what would be enough
+    weak: str | None = None  # a warning if the budget protects little
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         title, text = self._words()
-        warned = _html.paragraph(self.only_noise, loud=True) if self.only_noise else ""
+        warned = "".join(_html.paragraph(words, loud=True) for words in self.warnings)
         return _html.box(title, _html.paragraph(text), warned, self.guarantee._repr_html_())
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know before paying."""
+        return [words for words in (self.only_noise, self.weak) if words]
+
     def __str__(self) -> str:
-        warned = [self.only_noise] if self.only_noise else []
-        return "\n".join([*self._words(), *warned, str(self.guarantee)])
+        return "\n".join([*self._words(), *self.warnings, str(self.guarantee)])
 
     def _words(self) -> tuple[str, str]:
         reads = self.passes + self.counting

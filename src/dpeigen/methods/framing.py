@@ -101,9 +101,11 @@ def ask_centered_frame(
 def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:
     """The public frame, and the radius of framed rows (None if it must be paid for or is not needed).
 
-    With column bounds and ``weighted``, columns of half-width h get weight h^{−1/2}: among all diagonal weights this
-    minimises the total noise Σᵢⱼ (noise of entry ij)² in the data's own units, which is (Σ 1/wᵢ²)²·(Σ wᵢ²hᵢ²)² up to
-    constants (Cauchy–Schwarz). Equal widths give equal weights. Those of a regression are in `methods.joint_lengths`.
+    With column bounds and ``weighted``, columns of half-width h have weights. Components in the columns' own units:
+    weight h^{−1/2}, which among all diagonal weights minimises the total noise Σᵢⱼ (noise of entry ij)² in these units.
+    It is (Σ 1/wᵢ²)²·(Σ wᵢ²hᵢ²)² up to constants (Cauchy–Schwarz). A whole covariance, or correlations: weight 1/h, so
+    that the error of each column is relative to its own unit. Otherwise a column in large units would hide all others.
+    Equal widths give equal weights. Those of a regression are in `methods.joint_lengths`.
     """
     center = task.center if isinstance(task.center, np.ndarray) else None
     if not isinstance(task.bound, tuple):
@@ -116,16 +118,27 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
         center = lower / 2 + upper / 2  # a public reference point; differences do not need one
     origin = np.zeros(task.n_features) if center is None else center
     half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-    weights = 1 / np.sqrt(half) if weighted and np.ptp(half) > 0 else None
+    weights = half ** -_column_power(task) if weighted and np.ptp(half) > 0 else None
     if weighted and task.regression:
         weights = np.append(1 / half[:-1], joint_lengths(task)[0] / half[-1])
     frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.missing)
     return frame, float(np.linalg.norm(half if weights is None else half * weights))
 
 
+def _column_power(task: Task) -> float:
+    """The power of the half-width of a column's bounds by which the column is divided."""
+    return 1.0 if task.n_components is None or task.scale is not None else 0.5
+
+
 def location(frame: Frame, mean: Floats | None, task: Task) -> Floats | None:
-    """The centre in the data's own units, public or paid for; None for pairs, which have none."""
+    """The centre in the data's own units, public or paid for; None for pairs, which have none.
+
+    Rows lie inside public bounds, and so does their mean; noise can move it outside.
+    """
     if task.pairs:
         return None
     origin = np.zeros(frame.n_features) if frame.center is None else frame.center.copy()
-    return origin if mean is None else origin + mean * frame.unit
+    if mean is None:
+        return origin
+    found = origin + mean * frame.unit
+    return np.clip(found, *task.bound) if isinstance(task.bound, tuple) else found

@@ -24,6 +24,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.methods.column_scales import NORMAL_SCALE, ask_scales, scale_integers
 from dpeigen.methods.columns import scales_share, shows_columns, unknown_note
+from dpeigen.methods.enough import more_epsilon, more_rows
 from dpeigen.methods.wrapped import Wrapped, left_for
 from dpeigen.privacy import Budget, Cost, allocate
 from dpeigen.stats.measured import Measured
@@ -75,8 +76,7 @@ class Standardised(Wrapped):
             raise ValueError(complain("n_components", task.owner, must, "private"))
         if not isinstance(task.scale, np.ndarray) and not shows_columns(task):
             must = f"larger for the deviations of {task.n_features} columns of {task.n_rows} rows"
-            remedy = "Three remedies: scale= public deviations; more rows; or a larger epsilon. Nothing was spent."
-            raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon, remedy))
+            raise ValueError(complain("epsilon", task.owner, must, task.budget.epsilon, _remedies(task)))
         self.inner.check(self._inner_task(task))
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
@@ -115,6 +115,19 @@ class Standardised(Wrapped):
         return replace(
             fixed, budget=left_for(self.inner, fixed, paid, delta=task.budget.delta, asked="scale='private'")
         )
+
+
+def _remedies(task: Task) -> str:
+    """What would be enough to find the deviations, from public facts."""
+    n, budget = task.n_rows or 0, task.budget
+    epsilon = more_epsilon(
+        budget.epsilon, lambda more: shows_columns(replace(task, budget=replace(budget, epsilon=more)))
+    )
+    rows = more_rows(n, lambda more: shows_columns(replace(task, n_rows=more))) if n else None
+    return (
+        f"Three remedies: scale= public deviations; {'many more' if rows is None else f'{rows:,}'} rows; or "
+        f"{'a larger epsilon' if epsilon is None else f'epsilon={epsilon:g}'}. Nothing was spent."
+    )
 
 
 def _in_own_units(measured: Callable[[], Measured], deviations: Floats) -> Measured:

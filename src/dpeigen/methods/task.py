@@ -38,6 +38,7 @@ class Task:
     unit: str = "row"  # whom the guarantee protects; n_rows is the number of units
     max_rows: int | None = None  # the most rows of a unit, if rows have equal weight; None: units have equal weight
     indicators: tuple[tuple[int, float], ...] = ()  # indicator columns of categories, and the value that stands for 1
+    spans: tuple[tuple[int, float], ...] = ()  # columns with declared levels, and the difference of the outermost two
     private_rank: bool = False  # whether the number of components is paid for; n_components is 1 until it is known
     people: float | None = None  # number of units, if rows have equal weight and n_rows is rows divided by max_rows
 

@@ -17,6 +17,7 @@ from dpeigen.plotting._base import Display, characters, colours, ink, must_be, s
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.intervals import Interval
+from dpeigen.stats.spectrum import precise_eigh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +139,7 @@ def _right_half(found: ScreeBars) -> float:
 
 def _with_axes(release: Release, wanted: int) -> Release:
     """The same with further principal axes of its covariance as components."""
-    values, vectors = np.linalg.eigh(release.covariance)
+    values, vectors = precise_eigh(release.covariance)
     after = np.arange(release.n_features)[::-1][len(release.eigenvalues) : wanted]
     return replace(
         release,
@@ -166,6 +167,9 @@ class ScreeDisplay(ReleaseDisplay):
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import MaxNLocator
 
+        if self.release.resolved == 0 and self.release.unresolved == "unknown columns":
+            say(ax, "Too few columns could be measured: nothing is known about any component.")
+            return
         found, k, palette = spectrum(self.release), len(self.release.eigenvalues), colours(ax)
         place = np.arange(1, len(found.values) + 1)
         for x, value, told in zip(place, found.values, found.told, strict=True):
@@ -266,8 +270,11 @@ def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_
         say(ax, f"Component {component + 1} is {NOISE}.")
         return
     loadings, names, palette = release.components[component], release.labels, colours(ax)
-    order = np.argsort(-np.abs(loadings), kind="stable")[:most][::-1]
-    place, found = np.arange(len(order)), release.usual_intervals
+    found = release.usual_intervals
+    known = np.ones(len(loadings), dtype=bool) if found is None or not found.known.any() else found.known
+    sizes = np.where(known, np.abs(loadings), -1.0)  # nothing was measured of the others
+    order = np.argsort(-sizes, kind="stable")[: min(most, int(known.sum()))][::-1]
+    place = np.arange(len(order))
     clear = np.ones(len(order), dtype=bool)
     if found is not None:
         low, high = (side[component][order] for side in found.components)
@@ -277,8 +284,10 @@ def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_
     ax.barh(place, shown, color=[palette.blue if v >= 0 else palette.orange for v in shown], height=0.66)
     ax.axvline(0, color=ink(ax), linewidth=0.8)
     ax.set_yticks(place, [short(names[j], characters(ax, 10.0, _NAMES)) for j in order])
-    left = len(loadings) - len(order)
-    ax.set_xlabel("loading (no unit)" + (f"; {left} smaller {'one' if left == 1 else 'ones'} left out" if left else ""))
+    left, hidden = int(known.sum()) - len(order), int((~known).sum())
+    more = f"; {left} smaller {'one' if left == 1 else 'ones'} left out" if left else ""
+    more += f"; {hidden} not known" if hidden else ""
+    ax.set_xlabel(f"loading (no unit){more}")
     ax.set(xlim=(-1.04, 1.04), ylim=(-0.7, len(order) - 0.3))
 
 

@@ -25,12 +25,15 @@ __all__ = [
     "named_remarks",
     "names_of",
     "share_interval",
+    "too_few_known",
     "unknown_columns",
     "unknown_names",
     "unknown_reasons",
+    "unscaled_columns",
     "widest_columns",
 ]
 
+UNCERTAIN = "uncertain variance"
 MOST_COMPONENTS = 8  # in a table or a heat map
 _MOST_ORDINAL = 8
 _IN_UNITS = {
@@ -71,8 +74,18 @@ def unknown_reasons(release: Release) -> dict[int, str]:
     found = release.usual_intervals
     if found is not None:
         for j in np.flatnonzero(~found.known).tolist():
-            reasons.setdefault(j, "its variance cannot be distinguished from noise")
+            reasons.setdefault(j, UNCERTAIN)
     return reasons
+
+
+def unscaled_columns(release: Release) -> set[int]:
+    """Indices of columns without a released standard deviation; others may have one with a wide interval."""
+    return {j for j, reason in unknown_reasons(release).items() if reason != UNCERTAIN}
+
+
+def too_few_known(release: Release) -> bool:
+    """Whether so few columns could be measured that nothing is known about any component."""
+    return release.resolved == 0 and release.unresolved == "unknown columns"
 
 
 def unknown_columns(release: Release) -> list[int]:
@@ -93,7 +106,10 @@ def about_columns(release: Release) -> list[Block]:
         said.append(Text(ordinal))
     for reason in dict.fromkeys(unknown_reasons(release).values()):
         which = unknown_names(release, reason)
-        said.append(Text(f"Nothing is known about {which}: {reason}. A 0 there means nothing."))
+        if reason == UNCERTAIN:
+            said.append(Text(f"Too uncertain for correlations and components: the variance of {which}."))
+        else:
+            said.append(Text(f"Nothing is known about {which}: {reason}. A 0 there means nothing."))
     return said
 
 

@@ -15,6 +15,7 @@ from dpeigen.report.columns import (
     largest_columns,
     names_of,
     share_interval,
+    too_few_known,
     unknown_columns,
 )
 from dpeigen.report.missing import SHOWN_ROWS
@@ -38,6 +39,8 @@ _COMPONENT = (
 
 def component_blocks(release: Release) -> list[Block]:
     told = [i for i in range(len(release.components)) if release.is_resolved(i)]
+    if too_few_known(release):  # bars would show what was never measured
+        return [Text(_COMPONENT), _variances(release)]
     if told and loadings_unknown(release):
         return [Text(_COMPONENT), _variances(release), Gallery([scree(release)])]
     pictures = [_loading_picture(release, i) for i in told[:MOST_PICTURES]]
@@ -179,6 +182,8 @@ def _loading_picture(release: Release, i: int) -> Picture:
 def scree(release: Release) -> Picture:
     """The picture of the variances along components."""
     values, k, d = release.eigenvalues, len(release.eigenvalues), release.n_features
+    if (seen := release.measured_variances) is not None:  # others have no bars
+        values = values[: max(1, int(np.isfinite(seen).sum()))]
     known = release.usual_intervals is not None
     caption = "Whiskers: 95% intervals." if known and variance_intervals(release) is not None else "No intervals."
     caption += " Strong colour: released components; weak: from the same measurement." if known and k < d else ""
@@ -187,7 +192,7 @@ def scree(release: Release) -> Picture:
         "scree",
         "Scree plot",
         f"Bar chart of variances by component, from {values[0]:.3g} for the first to {values[-1]:.3g} for "
-        f"component {k}.{said}",
+        f"component {len(values)}.{said}",
         f"{caption} {drawn}",
     )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpeigen._version import __version__
-from dpeigen.clipped import clipped_warning
+from dpeigen.clipped import MANY, clipped_share, clipped_warning
 from dpeigen.privacy import Guarantee
+from dpeigen.privacy.guarantee import weak_budget
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Card, Items, Notice, Section, Table, clean, count
 from dpeigen.report.effects import effects
@@ -19,6 +20,7 @@ from dpeigen.report.promise import budget, notices, privacy_unit, promise
 from dpeigen.report.results import (
     KIND_TITLES,
     clear_correlations,
+    known_deviations,
     loadings_unknown,
     named_remarks,
     result_blocks,
@@ -65,8 +67,15 @@ def make_card(release: Release, digests: Mapping[str, str]) -> Card:
 
 def _warnings(release: Release) -> list[Notice]:
     """Warnings that there is no result, that errors are unknown, or that many rows were clipped."""
-    clipped = clipped_warning(release)
-    return _no_result(release) + ([Notice("warning", "Many rows were clipped", clipped)] if clipped else [])
+    clipped, g = clipped_warning(release), release.guarantee
+    rows = release.facts.get("n_rows")
+    weak = weak_budget(g.epsilon, g.delta, None if rows is None else int(rows), g.unit)
+    found = [("Weak guarantee", weak), (_clipped_title(release), clipped)]
+    return _no_result(release) + [Notice("warning", title, text) for title, text in found if text]
+
+
+def _clipped_title(release: Release) -> str:
+    return "Many rows were clipped" if (clipped_share(release) or 0.0) > MANY else "Some rows were clipped"
 
 
 def _no_result(release: Release) -> list[Notice]:
@@ -75,7 +84,8 @@ def _no_result(release: Release) -> list[Notice]:
     if release.kind == "ridge" or release.resolved:
         return []
     if release.resolved == 0:
-        title = "No components" if clear_correlations(release) else "No result"
+        some = clear_correlations(release) or known_deviations(release)
+        title = "No components" if some else "No result"
         return [Notice("warning", title, " ".join(standing(release)))]
     said = "This page cannot say how large the errors of its numbers are, or which of them are only noise."
     return [Notice("warning", "No intervals", said)]

@@ -6,6 +6,7 @@ from dpeigen.clipped import clipped_share
 from dpeigen.methods.auto import METHODS
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Items, clean
+from dpeigen.report.columns import too_few_known
 
 __all__ = ["effects"]
 
@@ -61,16 +62,14 @@ def _cut(release: Release) -> str:
 
 
 def _noise(release: Release) -> list[str]:
-    floor, largest = release.noise_floor, f"{float(release.eigenvalues.max(initial=0.0)):.3g}"
+    floor, largest = release.noise_floor, float(release.eigenvalues.max(initial=0.0))
+    beside = "" if too_few_known(release) else f" The largest released variance is {largest:.3g}."
     if floor is None:
         size = "This method does not state how large its noise is."
     elif release.noise_floors is not None:  # here "noise floor" means that of a component
-        size = (
-            f"Privacy noise alone would show variances up to {floor.value:.3g} in 95% of releases. The largest "
-            f"released variance is {largest}."
-        )
+        size = f"Privacy noise alone would show variances up to {floor.value:.3g} in 95% of releases.{beside}"
     else:
-        size = f"The noise floor is {floor.value:.3g}: {floor.words}. The largest released variance is {largest}."
+        size = f"The noise floor is {floor.value:.3g}: {floor.words}.{beside}"
     bias = "Noise rotates components, makes large variances larger and small ones smaller, and weakens correlations."
     method = clean(release.facts.get("method") or release.guarantee.mechanism)
     if method.startswith("local") or (method in METHODS and METHODS[method].shrinks):

@@ -58,6 +58,7 @@ _STYLE = {
     "axes.unicode_minus": True,
 }
 _MOST_BARS = 15
+_ROOMY = 5  # columns of a heat map with room for text of the usual size
 _WIDTH = 4.7  # inches: readable on a phone, two beside each other on a desk, three on paper
 
 
@@ -166,8 +167,9 @@ def _correlations(figure: Figure, release: Release) -> None:
             continue
         colour = _colour(value)
         ax.add_patch(Rectangle((j, i), 0.96, 0.96, facecolor=colour, alpha=_opacity(value), linewidth=0))
-        if d <= results.MOST_COMPONENTS:
-            cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center", fontsize=9.5)
+        if d <= results.MOST_COMPONENTS and i != j:  # 1 on the diagonal, by definition
+            cell = ax.text(j + 0.48, i + 0.48, f"{value:+.2f}", ha="center", va="center")
+            cell.set_fontsize(9.5 if d <= _ROOMY else 7.5)
             cell.set_in_layout(False)  # it is inside its cell
     size = 9 if d > 16 else None
     ax.set_yticks(np.arange(d) + 0.5, [short(name) for name in names], fontsize=size)
@@ -233,7 +235,7 @@ def _coefficients(figure: Figure, release: Release) -> None:
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
     ax = _points(figure, (fit.coef * units)[order], ends, [short(names[j]) for j in order])
-    ax.set_xlabel(f"deviations of {short(names[-1], 20)} per deviation")
+    ax.set_xlabel(f"change of {short(names[-1], 20)} per deviation, in its deviations")
 
 
 def _points(figure: Figure, values: Floats, ends: tuple[Floats, ...] | None, labels: list[str]) -> Axes:

@@ -11,7 +11,7 @@ from dpeigen.report.blocks import Block, Code, Links, More, Table, Text, clean, 
 from dpeigen.report.links import papers, proof_page, software
 from dpeigen.report.metadata import authors
 from dpeigen.report.promise import facts_rows, plain
-from dpeigen.report.results import unknown_columns
+from dpeigen.report.scales import scale_cells
 
 __all__ = ["check", "cite", "data", "terms"]
 
@@ -64,16 +64,12 @@ def data(release: Release) -> list[Block]:
             More("The public bounds", [Table("Bounds", ["column", "lower (now 0)", "upper (now 1)"], table, note=note)])
         )
     if release.scale is not None:
-        pairs = list(zip(release.labels, release.scale, strict=True))[:_MOST_BOUNDS]
-        left = release.n_features - len(pairs)
+        cells = list(scale_cells(release, _MOST_BOUNDS))
+        left = release.n_features - len(cells)
         note = f"{count(left, 'column')} more: in release.safetensors." if left else ""
-        public = release.estimand == "covariance of columns in public units"
-        unknown = [] if public else unknown_columns(release)
-        divided = [
-            (clean(name), clean(release.center_text(j)), "not known" if j in unknown else f"{scale:.4g}")
-            for j, (name, scale) in enumerate(pairs)
-        ]
-        by = Table("Scale", ["column", "centre", "divided by"], divided, note=note)
+        divided = [[clean(name), *pair] for name, pair in zip(release.labels, cells, strict=False)]
+        level = " (95% intervals)" if any(isinstance(cell, tuple) for pair in cells for cell in pair) else ""
+        by = Table(f"Scale{level}", ["column", "centre", "divided by"], divided, note=note)
         blocks.append(More("What columns were divided by", [by]))
     details = facts.get("details")
     if details:

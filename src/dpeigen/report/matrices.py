@@ -19,6 +19,7 @@ from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
 from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
+from dpeigen.report.columns import too_few_known, unscaled_columns
 from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.stats.intervals import Interval, quantiles
 
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "UNKNOWN",
+    "center_cell",
     "clear",
     "correlation_blocks",
     "correlation_intervals",
     "covariance_blocks",
     "covariance_tables",
+    "deviation_intervals",
+    "divided_by_estimates",
     "strongest",
 ]
 
@@ -52,20 +56,17 @@ def covariance_blocks(release: Release) -> list[Block]:
             "the same on a scale from −1 to 1."
         ),
         _centers(release),
-        *correlation_blocks(release, [results.scree(release)]),
+        *correlation_blocks(release, [] if too_few_known(release) else [results.scree(release)]),
     ]
 
 
 def _centers(release: Release) -> Table:
     shown, names = results.widest_columns(release, SHOWN_ROWS), results.names_of(release)
-    spread, mean = _deviations(release), _means(release)
+    spread, mean = deviation_intervals(release), _means(release)
     rows: list[list[Cell]] = []
     for j in shown:
         deviation: Cell = clean(release.deviation_text(j))
-        center: Cell = clean(release.center_text(j))
-        if mean is not None and release.mean is not None and center != UNKNOWN:
-            words = partial(release.value_text, j, digits=_digits(release, j, mean[0][j], mean[1][j]))
-            center = (clean(words(float(release.mean[j]))), _ends(words, mean[0][j], mean[1][j]))
+        center = center_cell(release, j, mean)
         if spread is not None and deviation != UNKNOWN:
             ends = _ends(partial(release.spread_text, j), spread[0][j], spread[1][j])
             deviation = (str(deviation), ends) if spread[0][j] > 0 else f"{NOISE} ({ends})"
@@ -88,6 +89,16 @@ def _centers(release: Release) -> Table:
     return Table(
         "Centre and spread of the columns", ["column", "centre", "standard deviation"], rows, note=" ".join(notes)
     )
+
+
+def center_cell(release: Release, column: int, mean: Interval | None) -> Cell:
+    """The released centre of a column in its own unit, with its interval if there is one."""
+    center = clean(release.center_text(column))
+    if mean is None or release.mean is None or center == UNKNOWN:
+        return center
+    low, high = mean[0][column], mean[1][column]
+    words = partial(release.value_text, column, digits=_digits(release, column, low, high))
+    return clean(words(float(release.mean[column]))), _ends(words, low, high)
 
 
 def _digits(release: Release, column: int, low: float, high: float) -> int:
@@ -114,12 +125,12 @@ def _ends(words: Callable[[float], str], low: float, high: float) -> str:
     return f"{first} to {last.removeprefix(_FACTOR) if first.startswith(_FACTOR) else last}"
 
 
-def _deviations(release: Release) -> Interval | None:
+def deviation_intervals(release: Release) -> Interval | None:
     """Intervals of the standard deviations of columns, in their own units."""
     found = release.usual_intervals
     if found is None:
         return None
-    if release.estimand == MIXED or _divided(release).any():
+    if release.estimand == MIXED or divided_by_estimates(release).any():
         return _measured_deviations(release, found)
     unit = np.ones(release.n_features) if release.scale is None else release.scale
     low, high = (np.sqrt(np.maximum(np.diag(side), 0.0)) * unit for side in found.covariance)
@@ -138,14 +149,14 @@ def _measured_deviations(release: Release, found: Intervals) -> Interval | None:
     low, high = quantiles(np.sqrt(np.maximum(drawn, 0.0)), found.level)
     least, most = release.limits
     high = np.minimum(high, (most - least) / 2)
-    shown = np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0))
+    shown = np.minimum(np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0)), (most - least) / 2)
     return (
         np.where(errors.known, np.minimum(low, shown), 0.0),
         np.where(errors.known, np.maximum(high, shown), math.inf),
     )
 
 
-def _divided(release: Release) -> NDArray[np.bool_]:
+def divided_by_estimates(release: Release) -> NDArray[np.bool_]:
     """Columns that were divided by their released deviations: the diagonal is 1 by definition, not an estimate."""
     if release.scale is not None and (release.estimand == "correlation" or is_correlated(release)):
         return np.ones(release.n_features, dtype=bool)
@@ -229,7 +240,11 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
 
     def cell(i: int, j: int) -> Cell:
         value = f"{matrix[i, j]:+.3f}"
-        return value if found is None else (value, results.interval(found[0][i, j], found[1][i, j], "+.2f"))
+        if found is None:
+            return value
+        low, high = found[0][i, j], found[1][i, j]
+        digits = "+.3f" if min(abs(low), abs(high)) < 0.005 else "+.2f"  # -0.00 would hide on which side of 0 it is
+        return value, results.interval(low, high, digits)
 
     pictures = [
         Picture(
@@ -272,9 +287,13 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
 def _entry(release: Release, what: str, entries: Floats, i: int, j: int) -> Cell:
     found = release.usual_intervals
     value = f"{entries[i, j]:.4g}"
-    if found is None or (i == j and (what == "correlation" or _divided(release)[i])):
+    if {i, j} & unscaled_columns(release):
+        return UNKNOWN
+    if found is None or (i == j and (what == "correlation" or divided_by_estimates(release)[i])):
         return value
     low, high = found.correlation if what == "correlation" else found.covariance
+    if what == "correlation" and low[i, j] <= -1 and high[i, j] >= 1:
+        return UNKNOWN
     return value, results.interval(low[i, j], high[i, j], ".3g")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpeigen.release import Release
-from dpeigen.report.blocks import Block
+from dpeigen.report.blocks import Block, count
 from dpeigen.report.columns import (
     MOST_COMPONENTS,
     about_columns,
@@ -13,6 +13,7 @@ from dpeigen.report.columns import (
     named_remarks,
     names_of,
     share_interval,
+    too_few_known,
     unknown_columns,
     unknown_names,
     unknown_reasons,
@@ -38,6 +39,7 @@ __all__ = [
     "clear_correlations",
     "correlations",
     "interval",
+    "known_deviations",
     "largest_columns",
     "loadings_unknown",
     "named_remarks",
@@ -69,14 +71,10 @@ def standing(release: Release) -> list[str]:
         said += regressions.standing_coefficients(release)
     elif told is None:
         said.append("It is not known which components can be distinguished from noise: this release has no intervals.")
-    elif told == 0 and (clear := clear_correlations(release)):
-        some = "one correlation" if clear == 1 else f"{clear} correlations"
-        said.append(
-            f"No component can be distinguished from noise, but {some} can, corrected for the number of pairs of "
-            "columns (Bonferroni, 2%)."
-        )
-    elif told == 0 and (unknown := unknown_names(release)) and release.unresolved == "unknown columns":
-        said.append(f"Nothing is known about {unknown}, so this release shows no component.")
+    elif told == 0 and release.kind == "covariance":
+        said.append(_standing_matrix(release))
+    elif too_few_known(release) and (unknown := unknown_names(release)):
+        said.append(f"This release shows no component, because {unknown} could not be measured. {_remedy(release)}")
     elif told == 0:
         said.append(
             "No component can be distinguished from noise: this release shows no result. More rows, a larger ε or "
@@ -93,8 +91,9 @@ def standing(release: Release) -> list[str]:
             else f"{told} of {k} components"
         )
         unknown = unknown_names(release)
-        among = f", among the columns that could be measured: nothing is known about {unknown}" if unknown else ""
-        said.append(f"{which} can be distinguished from noise{among}.")
+        said.append(f"{which} can be distinguished from noise.")
+        if unknown:
+            said.append(f"Loadings and variances are those of the other columns: {unknown} could not be measured.")
         if release.kind == "pca" and loadings_unknown(release):
             said.append("Their loadings are not known.")
         elif release.kind == "pca" and (unclear := undetermined(release)):
@@ -117,6 +116,40 @@ def standing(release: Release) -> list[str]:
                 "angle."
             )
     return said
+
+
+def _standing_matrix(release: Release) -> str:
+    """What a covariance shows if no component can be distinguished from noise."""
+    corrected = "corrected for the number of pairs of columns (Bonferroni, 2%)"
+    if clear := clear_correlations(release):
+        some = "one correlation" if clear == 1 else f"{clear} correlations"
+        return f"No component can be distinguished from noise, but {some} can, {corrected}."
+    help_ = "More rows, a larger ε or fewer columns would help."
+    if not (known := known_deviations(release)):
+        return f"Nothing can be distinguished from noise: this release shows no result. {help_}"
+    return (
+        f"The standard deviations of {known} of {count(release.n_features, 'column')} can be distinguished from noise; "
+        f"no component can, and no correlation, {corrected}. {help_}"
+    )
+
+
+def known_deviations(release: Release) -> int:
+    """For a covariance: how many standard deviations of columns can be distinguished from 0."""
+    from dpeigen.report import matrices  # which imports this module
+
+    found = matrices.deviation_intervals(release) if release.kind == "covariance" else None
+    return 0 if found is None else int((found[0] > 0).sum())
+
+
+def _remedy(release: Release) -> str:
+    """What to do about columns that could not be measured."""
+    empty, unknown = set(release.columns_without_cells), set(unknown_columns(release))
+    said = []
+    if empty:
+        said.append("Declare types, categories or the decimal mark of columns that cannot be read, or leave them out.")
+    if unknown - empty:
+        said.append("Leave out constant columns. Public bounds, more rows or a larger ε help to measure the others.")
+    return " ".join(said)
 
 
 def clear_correlations(release: Release) -> int:

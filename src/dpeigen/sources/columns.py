@@ -224,7 +224,10 @@ def _check_names(names: list[str], available: Sequence[str]) -> None:
     if not names:
         raise ValueError("The data have no columns.")
     if len(set(names)) < len(names):
-        raise ValueError(f"Column names must differ from each other. Got {names}.")
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise ValueError(
+            f"Column names must differ from each other. Got {twice} more than once. Rename columns in the file."
+        )
     missing = [name for name in names if name not in available]
     if missing:
         hint = nearest(missing[0], available)

@@ -55,7 +55,10 @@ class CsvSource(Source):
         columns.check_arrow(pa.schema([(name, columns.csv_type(name)) for name in columns.names]))
         twice = [name for name in columns.names if list(header).count(name) > 1]
         if twice:
-            raise ValueError(f"Column names must differ from each other. Got {twice} more than once in the file.")
+            raise ValueError(
+                f"Column names must differ from each other. Got {list(dict.fromkeys(twice))} more than once. Rename "
+                "columns in the file."
+            )
         self._files, self._columns, self._keys, self._layout = files, columns, keys, layout
         self._places = {name: str(place) for place, name in enumerate(header)}
         self._n_fields = len(header)

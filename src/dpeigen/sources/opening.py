@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,11 @@ from dpeigen.sources.schemas import of_pandas, of_polars
 from dpeigen.sources.units import UnitsByPlace, UnitSource
 
 __all__ = ["as_table", "name_of_ids", "open_if_known", "open_source", "open_units", "taken_out"]
+
+_SEMICOLONS = (
+    "Files with semicolons often have decimal commas. Without decimal=',' cells such as 1,5 are not read as numbers. "
+    "With missing='correct' they would be missing cells. Declare decimal=',' or decimal='.'."
+)
 
 
 def open_source(
@@ -97,6 +103,8 @@ def open_source(
     ['age', 'sex=f', 'sex=m']
     """
     layout = Layout.of(reading)
+    if reading.get("separator") == ";" and "decimal" not in reading:
+        warnings.warn(_SEMICOLONS, UserWarning, stacklevel=2)
     declared = (as_wanted(columns, skip), categories, types)
     if layout is not None:
         _check_path(data)

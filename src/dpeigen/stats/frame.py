@@ -242,10 +242,11 @@ class Frame:
             raise BadRowsError(
                 "The data hold NaN or infinite entries; nothing was spent. Cells that are not real numbers, or not "
                 "what their column is declared to be, count as NaN, and so does a line of a CSV that is not a record "
-                "of as many fields as the header. This refusal itself says something about the data. Set "
-                "missing='correct': such cells may be missing then, and results are corrected for them. Or clean the "
-                "rows first, leave columns of text out or declare their types or categories, or set missing='drop' to "
-                "count a row with such a cell as a row at the centre."
+                "of as many fields as the header. This refusal itself says something about the data. First "
+                "leave columns of text out, or declare their types or categories, and the decimal mark of the file. "
+                "For cells that are really missing set missing='correct': results are corrected for them. A column "
+                "of text would be missing as a whole then, and the budget would be spent. Or clean the rows first, or "
+                "set missing='drop' to count a row with such a cell as a row at the centre."
             )
         return holes if self.missing == "correct" else np.asarray(holes.any(axis=1, keepdims=True))
 

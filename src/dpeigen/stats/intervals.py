@@ -29,7 +29,7 @@ from scipy.special import ndtri
 
 from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
-from dpeigen.stats.spectrum import isotonic_decreasing
+from dpeigen.stats.spectrum import isotonic_decreasing, precise_eigh
 
 __all__ = [
     "CLEAR",
@@ -71,7 +71,7 @@ def sampling_errors(
     may be draws.
     """
     units = np.ones(len(covariance)) if units is None else units
-    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    values, vectors = precise_eigh(covariance / np.outer(units, units))
     root = units[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     common, own = np.broadcast_to(kurtosis, draws)[:, None], np.broadcast_to(own, draws)[:, None]
     errors = gaussian_errors(len(covariance), draws, 1.0, rng) * np.sqrt((1 + common) / terms)[:, :, None]
@@ -118,7 +118,7 @@ class Spectrum:
     @classmethod
     def of(cls, seen: Floats, errors: Floats, least: float = 0.0) -> Spectrum:
         """From the matrix and draws of its error."""
-        values, vectors = np.linalg.eigh((seen + seen.T) / 2)
+        values, vectors = precise_eigh((seen + seen.T) / 2)
         values, vectors = values[::-1].copy(), vectors[:, ::-1].copy()
         return cls(values, vectors, np.asarray(vectors.T @ errors @ vectors), least)
 
