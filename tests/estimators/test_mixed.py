@@ -1,6 +1,7 @@
 """Tables of mixed columns through a fit: weights of categories, what a release says, new rows, scikit-learn."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.base import clone
 
 from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap, load_release
 from dpeigen.facts import check_description
+from dpeigen.methods import column_scales
 from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.privacy import Budget, Relation
 from dpeigen.privacy.guarantee import MIXED
@@ -295,12 +297,39 @@ def _without_scale(seed):
         "sex": {"categories": ["f", "m"]},
     }
     columns |= {"stage": {"categories": ["I", "II", "III", "IV"]}, "smoker": {"levels": ["no", "yes"]}}
-    fit = PrivatePCA(2, epsilon=1.0, delta=1e-6, scale="private", columns=columns, random_state=seed).fit(table)
+    fit = PrivateCovariance(epsilon=1.0, delta=1e-6, scale="private", columns=columns, random_state=seed).fit(table)
     return len(fit.release_.facts["details"]["columns_without_scale"])
 
 
 def test_declared_levels_give_a_scale_to_rare_categories(monkeypatch):
     """Fixed seeds. Without declared ranges, nearly every fit has a column whose scale is not found."""
     assert sum(map(_without_scale, range(6))) <= 2
-    monkeypatch.setattr(PrivatePCA, "_spans", lambda *_: ())
+    monkeypatch.setattr(PrivateCovariance, "_spans", lambda *_: ())
     assert sum(map(_without_scale, range(6))) >= 5
+
+
+def test_a_rare_category_does_not_hide_a_clear_component(monkeypatch):
+    """Fixed seeds. With a scale for every level, uncertain correlations of rare ones hide that of age and pressure."""
+
+    def resolved(seed):
+        rng = np.random.default_rng([4, seed])
+        factor = rng.normal(size=3000)
+        table = pd.DataFrame({
+            "age": 50 + 15 * factor + 5 * rng.normal(size=3000),
+            "pressure": 120 + 10 * factor + 8 * rng.normal(size=3000),
+            "bmi": 25 + 4 * rng.normal(size=3000),
+            "site": rng.choice(list("abcde"), 3000, p=[0.5, 0.3, 0.14, 0.04, 0.02]),
+            "smokes": rng.choice(["no", "yes"], 3000, p=[0.75, 0.25]),
+        })  # fmt: skip
+        columns = dict.fromkeys(["age", "pressure", "bmi"]) | {"site": {"categories": list("abcde")}}
+        columns |= {"smokes": {"categories": ["no", "yes"]}}
+        fit = PrivatePCA(2, epsilon=1.0, delta=1e-6, scale="private", columns=columns, random_state=seed).fit(table)
+        return fit.release_.resolved
+
+    assert sum(resolved(seed) >= 1 for seed in range(6)) >= 5
+    monkeypatch.setattr("dpeigen.methods.columns.ask_sizes", _with_scales_of_all_levels)
+    assert sum(resolved(seed) >= 1 for seed in range(6)) <= 3
+
+
+def _with_scales_of_all_levels(curator, task, costs):
+    return column_scales.ask_sizes(curator, replace(task, n_components=None), costs)
