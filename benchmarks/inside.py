@@ -52,7 +52,7 @@ def last_take(fit: Callable[[], object]) -> tuple[whole.Turn, np.ndarray, float]
 
 
 def show(turn: whole.Turn, rows: np.ndarray, limit: float) -> None:
-    triangle, d = seconds(lambda: turn.doubtful(rows, limit)), rows.shape[1]
+    triangle, d = seconds(lambda: turn.doubtful(rows.copy(), limit)), rows.shape[1]
     matrix = turn.integers * np.ldexp(1.0, -turn.exponents)[:, None]
     values, vectors = np.linalg.eigh(matrix.T @ matrix)
     print("  terms chosen:", None if turn.quick is None else turn.quick.parts.shape[1])

@@ -31,6 +31,17 @@ def test_rows_are_as_long_as_under_the_whole_map(product, shape, kind):
     np.testing.assert_array_equal(rows, before)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_product_in_the_place_of_the_rows_is_no_other(product, kind):
+    rng = np.random.default_rng(6)
+    triangle, rows = triangle_of(rng.normal(size=(30, 30))), rng.normal(size=(40, 30)).astype(kind)
+    expected = product(rows, triangle)
+    fixed = rows.copy()
+    fixed.setflags(write=False)
+    np.testing.assert_array_equal(product(fixed, triangle, overwrite=True), expected)
+    np.testing.assert_array_equal(product(rows, triangle, overwrite=True), expected)
+
+
 def test_rows_that_do_not_lie_one_after_the_other_are_no_others(product):
     rng = np.random.default_rng(4)
     triangle, rows = triangle_of(rng.normal(size=(30, 30))), rng.normal(size=(40, 60)).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpeigen.privacy import Relation
-from dpeigen.stats import Frame, Lattice
+from dpeigen.stats import Frame, Lattice, stretch
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.nested import NestedMoment, levels_of
@@ -156,6 +156,28 @@ def test_lengths_that_are_told_lie_in_the_cells_of_exact_ones(shortest):
         assert (told != exact).mean() > 0.5  # most are told without
         np.testing.assert_allclose(told, exact, rtol=0.01)
         np.testing.assert_array_equal(both.of(each).counts, NormHistogram(each).update(rows).counts)
+
+
+def largest_error_of_norms(shortest):
+    """Of norms in single precision, relative to what is said; for rows of all lengths, one by one."""
+    rows, view, _ = table(n=2000, shortest=shortest)
+    sizes = np.geomspace(1e-5, 10, len(rows))[:, None]
+    whole = view.integer_rows(view.frame.center + (rows - view.frame.center) * sizes)
+    exact = view.lengths(*view.exact_scores(whole))
+    off, part = view.rough_error(np.sqrt(np.einsum("ij,ij->i", whole, whole)))
+    assert off.min() < 0.5 * off.max()  # short rows have smaller errors
+    return float((np.abs(np.sqrt(view.rough_squares(whole, (view,))[0]) - exact) / (off + part * exact)).max())
+
+
+@pytest.mark.parametrize("shortest", [0.3, 1e-4])
+def test_norms_in_single_precision_are_off_by_no_more_than_is_said(shortest, monkeypatch):
+    assert largest_error_of_norms(shortest) <= 1
+
+    def short(rows, triangle):
+        return ((rows.astype(np.float32) @ triangle.T).view(np.int32) & -4096).view(np.float32)
+
+    monkeypatch.setattr(stretch, "times_triangle", short)
+    assert largest_error_of_norms(shortest) > 1  # with 12 bits it would be noticed
 
 
 def test_products_with_fewer_bits_than_single_precision_has_are_noticed():

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dpeigen.privacy import Cost, Randomness, Relation
 from dpeigen.questions.laws import SymmetricNoise
 from dpeigen.questions.moment import Moment, NoisyMoment
 from dpeigen.stats import SecondMoment
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.rough import RoughSum, rough_map
+from dpeigen.stats.rough import RoughMap, RoughSum, rough_map
 
 __all__ = ["RoughMoment"]
 
@@ -30,20 +31,24 @@ class RoughMoment(Moment):
     def reads(self) -> tuple[Hashable | RowView, ...]:
         return "rough moment", self.lattice, self.weight
 
+    @cached_property
+    def used(self) -> RoughMap | None:
+        """The map to rows on the coarse lattice, made once; None if there is none."""
+        return rough_map(self.view, self.lattice.step)
+
     def statistic(self) -> SecondMoment:
-        return RoughSum(self.lattice, self.weight)
+        return RoughSum(self.lattice, self.weight, self.used)
 
     def answer(
         self, found: SecondMoment, noise: SymmetricNoise, cost: Cost, relation: Relation, rng: Randomness
     ) -> NoisyMoment:
-        noisy, used = super().answer(found, noise, cost, relation, rng), rough_map(self.view, self.lattice.step)
-        return noisy if used is None else replace(noisy, total=used.undone(noisy.total))
+        noisy = super().answer(found, noise, cost, relation, rng)
+        return noisy if self.used is None else replace(noisy, total=self.used.undone(noisy.total))
 
     @staticmethod
     def instead_of(question: Moment, noise: float) -> Moment:
         """The rough question, if rounding is small beside noise of this deviation on the mean in the frame's units."""
-        wide = question.lattice.shape == "ball" and question.view.n_columns >= _WIDE
-        used = rough_map(question.view, question.lattice.step) if wide else None
-        if used is None or used.error > _SMALL * noise:
+        if question.lattice.shape != "ball" or question.view.n_columns < _WIDE:
             return question
-        return RoughMoment(question.lattice, question.law, question.weight)
+        rough = RoughMoment(question.lattice, question.law, question.weight)
+        return question if rough.used is None or rough.used.error > _SMALL * noise else rough

@@ -43,9 +43,10 @@ def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
         scores, times = first.scores(block)
         return [view.lengths(scores, times) for view in views]
     rows, found = first.integer_rows(block), []
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     for view, squares in zip(views, first.rough_squares(rows, views), strict=True):
         lengths = np.sqrt(squares)
-        doubtful = _doubtful(lengths, *view.rough_error())
+        doubtful = _doubtful(lengths, *view.rough_error(norms))
         if doubtful.any():
             scores, times = first.exact_scores(rows[doubtful])
             lengths[doubtful] = view.lengths(scores, times)
@@ -53,7 +54,7 @@ def told_lengths(views: tuple[WhitenedRows, ...], block: Any) -> list[Floats]:
     return found
 
 
-def _doubtful(lengths: Floats, off: float, part: float, edges: Floats = _EDGES) -> NDArray[np.bool_]:
+def _doubtful(lengths: Floats, off: Floats | float, part: float, edges: Floats = _EDGES) -> NDArray[np.bool_]:
     """Which norms may be in another cell, if their error is at most ``off`` plus the fraction ``part`` of the norm."""
     away, cells = off + part * lengths, np.searchsorted(edges[1:-1], lengths)
     return np.asarray(~((lengths - away > edges[cells]) & (lengths + away < edges[cells + 1])))  # NaN too

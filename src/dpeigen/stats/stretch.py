@@ -149,15 +149,17 @@ class WhitenedRows(_Turned):
     def _triangle(self) -> NDArray[np.float32]:
         return triangle_of(self.factors[:, None] * self._integers.T * 2.0 ** -exact_bits(self.n_columns))
 
-    def rough_error(self) -> tuple[float, float]:
-        """The largest error of the roots of `rough_squares` compared with `lengths`: an absolute and a relative part.
+    def rough_error(self, norms: NDArray[Any]) -> tuple[Floats, float]:
+        """The largest errors of the roots of `rough_squares` compared with `lengths`, for integer rows of these norms.
 
-        A sum of d products of rounded numbers has an error of at most ((1 + u)^(d+2) − 1) times the sum of their sizes,
-        in any order, u = 2^−24; directions have norm 1 (nearly so in integers). A triangle has the norm of its map, and
-        is found to within 10^−4 of that error. `lengths` rounds each entry.
+        An absolute part for each row, and a relative part. A sum of d products of rounded numbers has an error of at
+        most ((1 + u)^(d+2) − 1) times the sum of their sizes, in any order, u = 2^−24; that sum is at most the product
+        of two norms. Directions have norm 1 (nearly so in integers). A triangle has the norm of its map, and is found
+        to within 10^−4 of that error. `lengths` rounds each entry.
         """
         d, u = self.n_columns, 2.0**-24
-        scores = 1.02 * (d + 2) * u * float(np.linalg.norm(self.factors)) * self.frame.reach * math.sqrt(d)
+        longest = norms.astype(np.float64) * ((1 + 2 * d * u) / self._unit)  # norms may be in single precision
+        scores = 1.02 * (d + 2) * u * float(np.linalg.norm(self.factors)) * longest
         rounded = math.sqrt(d) / self._length_unit if self._on_one_scale else 0.0
         fine = 0.0 if self._on_one_scale else math.sqrt(d) * 2.0 ** (1 - exact_bits(d))
         return scores + rounded + 1e-30, (d + 10) * u + fine

@@ -32,9 +32,17 @@ def triangle_of(matrix: Floats) -> Singles:
     return np.ascontiguousarray(np.linalg.qr(matrix, mode="r"), dtype=np.float32)
 
 
-def times_triangle(rows: NDArray[Any], triangle: Singles) -> Singles:
-    """The rows in single precision times the transpose of an upper triangle, a new array."""
-    return _product()(rows, triangle)
+def times_triangle(rows: NDArray[Any], triangle: Singles, *, overwrite: bool = False) -> Singles:
+    """The rows in single precision times the transpose of an upper triangle.
+
+    ``overwrite``: whether the result may take the place of the rows, which saves a copy.
+    """
+    turned = rows if overwrite and _in_place(rows) else np.array(rows, dtype=np.float32, order="C")
+    return _product()(turned, triangle)
+
+
+def _in_place(rows: NDArray[Any]) -> bool:
+    return rows.dtype == np.float32 and rows.flags.c_contiguous and rows.flags.writeable
 
 
 @cache
@@ -44,11 +52,10 @@ def _product() -> Product:
     if found is None:
         return _whole
 
-    def by_blas(rows: NDArray[Any], triangle: Singles) -> Singles:
+    def by_blas(turned: Singles, triangle: Singles) -> Singles:
         # Fortran reads both arrays by columns: there the triangle is a lower one, to be transposed.
-        turned = np.array(rows, dtype=np.float32, order="C", subok=False)
         square = triangle.shape == 2 * turned.shape[1:] and triangle.dtype == np.float32
-        if not square or not triangle.flags.c_contiguous:  # BLAS would read elsewhere in memory
+        if not (square and triangle.flags.c_contiguous and _in_place(turned)):  # BLAS would use other memory
             raise AssertionError("a square matrix of single precision with as many columns as the rows")
         if turned.size:
             count, columns = (ctypes.c_int(size) for size in turned.shape)

@@ -92,13 +92,15 @@ class Turn:
         return nearly_round(self.integers * self._sizes[:, None]) if single_is_precise() else None
 
     def doubtful(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
-        """The rows for which single precision does not prove that |Tz| is at most ``limit`` grid steps."""
+        """The rows for which single precision does not prove that |Tz| is at most ``limit`` grid steps.
+
+        Rows in single precision are overwritten.
+        """
         sure = (limit - self._off) * (1 - (len(self.integers) + 4) * 2 * _SINGLE)
         if self._off > _DOUBTFUL * limit or not single_is_precise():
             return np.arange(len(rows))
-        turned = times_triangle(rows, self._triangle)
-        np.multiply(turned, turned, out=turned)
-        squares = turned @ self._ones
+        turned = times_triangle(rows, self._triangle, overwrite=True)
+        squares = np.multiply(turned, turned, out=turned) @ self._ones
         return np.flatnonzero(~(squares <= np.float32(sure * sure)))
 
     def moment(self, gram: ExactSum) -> ExactSum:
@@ -164,12 +166,13 @@ class WholeRows:
         places: list[NDArray[np.intp]] = []
         for start in range(0, len(block), size):
             rows = self.turn.rows(block[start : start + size])
+            whole = self._in_doubles(rows)
             doubted = self._doubted(rows, limit - math.sqrt(len(self._total)) / 2)
             if len(doubted):
-                doubtful.append(rows[doubted].astype(np.float64, copy=False))
+                doubtful.append(whole[doubted])
                 places.append(start + doubted)
-                rows[doubted] = 0.0
-            self._add(rows)
+                whole[doubted] = 0.0
+            self._add(whole)
         if not places:
             return np.empty((0, len(self._total))), np.empty((0, len(self._total)))
         which = np.concatenate(places)
@@ -177,7 +180,10 @@ class WholeRows:
         return np.asarray(block)[which[outside]], scaled
 
     def _doubted(self, rows: NDArray[Any], limit: float) -> NDArray[np.intp]:
-        """The rows for which neither the quick bound nor the triangle shows that they are within the limit."""
+        """The rows for which neither the quick bound nor the triangle shows that they are within the limit.
+
+        Rows in single precision may be overwritten.
+        """
         if self._quick is None:
             return self.turn.doubtful(rows, limit)
         rows = rows.astype(np.float32, copy=False)
@@ -200,9 +206,9 @@ class WholeRows:
         """The norm of rounded rows up to which the row before rounding has at most ``levels`` − 1 steps."""
         return max(0.0, levels - math.sqrt(len(self._total)) / 2 - 2)
 
-    def _add(self, rows: NDArray[Any]) -> None:
+    def _add(self, rows: Floats) -> None:
         for start in range(0, len(rows), MOST_WHOLE):
-            part = self._in_doubles(rows[start : start + MOST_WHOLE])  # sums of products are exact in doubles
+            part = rows[start : start + MOST_WHOLE]  # sums of products are exact in doubles
             if self._rows + len(part) > _PENDING:
                 self._flush()
             self._pending += exact_product(part.T, part).astype(np.int64)

@@ -33,7 +33,8 @@ ROUNDS = 7  # at most
 _REACH = 1.6  # radius of a round, relative to the root mean square of rows
 POWERS = (0.5, 1.0)  # of the whitening map that are tried, besides no map
 _BETTER = 0.8  # relative to the best judged noise so far: a round that does not get below it is the last
-_SHORTER = 0.7  # of a radius: if rows became this much shorter, another round may find more
+_SHORTER = 0.7  # of a radius: if rows became this much shorter, another round may find more, even in much noise
+_STILL = 0.98  # the same where noise hides little: the next round would have the same noise (`benchmarks/rounds.py`)
 _USELESS = 0.2  # noise of a round, relative to an eigenvalue, above which more rounds find nothing new
 _RESOLVED = 4.0  # times the noise: eigenvalues above this are resolved
 _WORTH_SAMPLING = 0.6  # of the rows: larger samples save little
@@ -84,7 +85,7 @@ def ask_rounds(
         turn, back = view.factors[:, None] * view.directions, view.directions.T / view.factors
         trace = min(most, max(least, float(quadratic_forms(turn, latest).sum())))
         before, radius = radius, min(radius, _REACH * math.sqrt(trace))  # rows only get shorter
-        if not resolved and radius > _SHORTER * before:
+        if radius > (_STILL if resolved else _SHORTER) * before:
             break  # noise hides the rest, unless it only came from a few long directions
         if levels.min() > _RESOLVED * noise * 2 * math.sqrt(d) or levels.max() < 2 * levels.min():
             break  # every direction was resolved, or nothing more can be
