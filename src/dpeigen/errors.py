@@ -147,8 +147,7 @@ def errors_of(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
     if signs and measured.center_deviation:  # rows are relative to a noisy centre: their moment has its square too
-        moved = rng.normal(size=(draws, len(back), 1)) * measured.center_deviation
-        errors = replace(errors, draws=errors.draws + moved * np.swapaxes(moved, 1, 2))
+        errors = replace(errors, draws=errors.draws + _center_squares(len(back), measured.center_deviation, draws, rng))
     center = None if found.mean is None else back @ found.mean
     lost, moved = _lost(measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
@@ -166,6 +165,12 @@ def errors_of(
         sums = 1 - np.einsum("mii->m", drawn) / np.trace(errors.seen)
         drawn = errors.seen - (errors.seen - drawn) / np.maximum(sums, _LEAST_SUM)[:, None, None]
     return Errors(errors.seen, errors.covariance, drawn, mean, errors.known, sized)
+
+
+def _center_squares(d: int, deviation: float, draws: int, rng: Generator) -> Floats:
+    """Draws of the square of the error of a centre."""
+    moved = rng.normal(size=(draws, d, 1)) * deviation
+    return np.asarray(moved * np.swapaxes(moved, 1, 2))
 
 
 def _is_sized(measured: Measured, total: float) -> bool:

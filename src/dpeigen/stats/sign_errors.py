@@ -35,8 +35,8 @@ _STANDS_IN = 2.0  # times as large if signs replace the covariance of rows that 
 def level_errors(seen: Floats, noise: Floats, level: float, rest: int, rng: Generator, *, alone: bool) -> Floats:
     """Draws of the noise with that of an uncertain factor on the variances along the last ``rest`` axes.
 
-    ``level``: its relative deviation. The factor has a lognormal distribution with the median 1. ``alone``: no variances
-    were paid for.
+    ``level``: its relative deviation. The factor has a lognormal distribution with the median 1. ``alone``: no
+    variances were paid for.
     """
     first = len(seen) - rest
     if alone:

@@ -30,7 +30,9 @@ __all__ = ["HELD", "Paid", "center_deviation", "left_outside", "measured_signs",
 
 _DRAWS = 100
 _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
-_BY_SIGNS = 0.35  # relative deviation of a variance by signs, for rows that are not elliptical (skewed columns differ most)
+_BY_SIGNS = (
+    0.35  # relative deviation of a variance by signs, for rows that are not elliptical (skewed columns differ most)
+)
 _ROUNDS = 5
 _LEAST_UNIT = 0.3  # of its deviation: the least factor between paid variances and those that signs show
 HELD = (0.05, 0.015)  # the share of rows beyond a radius that is a multiple of a median, and its uncertainty
