@@ -30,9 +30,10 @@ __all__ = ["HELD", "Paid", "center_deviation", "left_outside", "measured_signs",
 
 _DRAWS = 100
 _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
-_BY_SIGNS = (
-    0.35  # relative deviation of a variance by signs, for rows that are not elliptical (skewed columns differ most)
-)
+# Uncertainty of the correction for clipping along a direction, relative to it: uniform sources lose nothing,
+# exponential ones twice as much (`benchmarks/intervals.py`, settings where signs replace the covariance).
+_DOUBT = 0.8
+_BY_SIGNS = 0.35  # relative deviation of a variance by signs, for rows that are not elliptical
 _ROUNDS = 5
 _LEAST_UNIT = 0.3  # of its deviation: the least factor between paid variances and those that signs show
 HELD = (0.05, 0.015)  # the share of rows beyond a radius that is a multiple of a median, and its uncertainty
@@ -62,7 +63,8 @@ class Paid:
         cut = clipping(np.maximum(spread, 1e-300), self.radius, self.outside, _DRAWS, made_up_generator(d))
         gains, sizes = cut.gains[: len(self.squares)], cut.sizes[:, : len(self.squares)]
         common = sizes @ np.maximum(self.squares, 0.0) / max(float(np.maximum(self.squares, 0.0).sum()), 1e-300)
-        doubt = np.hypot((sizes - common[:, None]).std(axis=0), _ANYHOW) * gains * self.plain
+        unsure = np.hypot(_ANYHOW, _DOUBT * np.maximum(1 - 1 / gains, 0.0))
+        doubt = np.hypot((sizes - common[:, None]).std(axis=0), unsure) * gains * self.plain
         return self.plain * gains, np.hypot(self.noise * self.units * gains, doubt), float(common.std())
 
 
