@@ -136,8 +136,7 @@ def errors_of(
     noise = gain @ found.noise @ gain
     if signs:
         noise = noise + model_errors(values, vectors, draws, _ground(release), rng)
-        alone = has_relative_variances(release)
-        noise = level_errors(found.second, noise, measured.level, measured.rest, rng, alone=alone)
+        noise = level_errors(found.second, noise, measured.level, measured.rest, rng)
         noise = noise + measured.common * rng.normal(size=(draws, 1, 1)) * found.second
     else:
         doubt = _doubt(vectors, values * cut.gains, cut, draws, rng)

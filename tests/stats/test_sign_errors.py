@@ -16,24 +16,17 @@ def rng():
 
 def test_a_known_level_changes_nothing(rng):
     noise = gaussian_errors(4, 50, 0.1, rng)
-    np.testing.assert_array_equal(level_errors(np.eye(4), noise, 0.0, 3, rng, alone=False), noise)
+    np.testing.assert_array_equal(level_errors(np.eye(4), noise, 0.0, 3, rng), noise)
 
 
 def test_an_unknown_level_is_common_to_the_rest_and_leaves_the_directions(rng):
     seen = np.diag([50.0, 2.0, 1.0, 1.0])
-    drawn = level_errors(seen, np.zeros((2000, 4, 4)), 1.0, 3, rng, alone=False)
+    drawn = level_errors(seen, np.zeros((2000, 4, 4)), 1.0, 3, rng)
     assert not drawn[:, 0].any()
     np.testing.assert_allclose(drawn[:, 1, 1], 2 * drawn[:, 2, 2])
     factors = 1 - drawn[:, 3, 3]  # the true variance is what was seen minus the error
     assert abs(np.median(factors) - 1) < 0.1
     assert abs(factors.std() / factors.mean() - 1) < 0.25  # lognormal, with the stated relative deviation
-
-
-def test_entries_beside_the_directions_are_less_known_without_paid_variances(rng):
-    noise = gaussian_errors(4, 50, 0.1, rng)
-    alone = level_errors(np.eye(4), noise, 0.0, 3, rng, alone=True)
-    assert (np.abs(alone[:, 0, 1:]) > 2 * np.abs(noise[:, 0, 1:])).all()
-    np.testing.assert_array_equal(alone[:, 1:, 1:], noise[:, 1:, 1:])
 
 
 def test_the_model_is_the_better_the_more_directions_there_are(rng):

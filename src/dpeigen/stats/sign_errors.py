@@ -28,26 +28,19 @@ __all__ = ["level_errors", "model_errors"]
 _ACROSS, _ACROSS_PAIRS = 0.1, 0.04  # relative error of an off-diagonal entry if one direction has all the variance
 _ALONG, _ALONG_PAIRS = 0.1, 0.13  # the same for a variance
 _ABOUT_ZERO = 0.2  # of all entries if no centre was subtracted: such rows are not elliptical about 0
-_ALONE = 2.5  # factor on noise of entries beside the directions without paid variances, where it depends on the level
 _STANDS_IN = 2.0  # times as large if signs replace the covariance of rows that nobody declared elliptical
 
 
-def level_errors(seen: Floats, noise: Floats, level: float, rest: int, rng: Generator, *, alone: bool) -> Floats:
+def level_errors(seen: Floats, noise: Floats, level: float, rest: int, rng: Generator) -> Floats:
     """Draws of the noise with that of an uncertain factor on the variances along the last ``rest`` axes.
 
-    ``level``: its relative deviation. The factor has a lognormal distribution with the median 1. ``alone``: no
-    variances were paid for.
+    ``level``: its relative deviation. The factor has a lognormal distribution with the median 1.
     """
-    first = len(seen) - rest
-    if alone:
-        noise = noise.copy()
-        noise[:, :first, first:] *= _ALONE
-        noise[:, first:, :first] *= _ALONE
     if not level or not rest:
         return noise
     factors = np.ones((len(noise), len(seen)))
     spread = math.sqrt(math.log1p(level**2))
-    factors[:, first:] = np.exp(0.5 * spread * rng.normal(size=(len(noise), 1)))
+    factors[:, len(seen) - rest :] = np.exp(0.5 * spread * rng.normal(size=(len(noise), 1)))
     areas = factors[:, :, None] * factors[:, None, :]
     return np.asarray(areas * noise - (areas - 1) * seen)
 

@@ -33,6 +33,9 @@ _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the 
 # Uncertainty of the correction for clipping along a direction, relative to it: uniform sources lose nothing,
 # exponential ones twice as much (`benchmarks/intervals.py`, settings where signs replace the covariance).
 _DOUBT = 0.8
+# Factor on the noise of entries beside the directions if rows were stretched and no variances were paid for: signs of
+# stretched rows depend on the level of the rest, which only the signs show then (same settings).
+_ALONE = 2.5
 _BY_SIGNS = 0.35  # relative deviation of a variance by signs, for rows that are not elliptical
 _ROUNDS = 5
 _LEAST_UNIT = 0.3  # of its deviation: the least factor between paid variances and those that signs show
@@ -85,6 +88,9 @@ def measured_signs(
     if paid is None:
         unit = 1 / float(np.trace(matrix))
         matrix, deviations = matrix * unit, deviations * unit
+        if any(len(look.basis) for look in looks):
+            deviations[: d - rest, d - rest :] *= _ALONE
+            deviations[d - rest :, : d - rest] *= _ALONE
     else:
         squares, rest = paid.whole(), d - len(paid.directions)
         axes, matrix, deviations, (common, level) = _with_variances(
