@@ -28,8 +28,8 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"clipped", "columns", "computed", "errors", "exchange", "intervals", "noise_floor", "notebook"}
-    | {"regression", "release", "ridge", "score_map"},
+    {"clipped", "columns", "computed", "errors", "exchange", "interval_basis", "intervals", "noise_floor"}
+    | {"notebook", "regression", "release", "ridge", "score_map", "spectral_intervals"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "studio", "__main__"},
@@ -181,6 +181,7 @@ def test_the_randomness_module_is_where_they_are():
 
 # Those who run methods, predict their errors or judge them. What they have to know of a method stands in its own file.
 ABOUT_METHODS = ["curator", "estimators", "evaluation", "planner", "report", "exchange.py", "facts.py", "intervals.py"]
+ABOUT_METHODS += ["interval_basis.py", "spectral_intervals.py"]
 ABOUT_METHODS += ["methods/base.py", "methods/outline.py", "methods/prediction.py", "methods/wrapped.py"]
 CLASSES = {kind.__name__ for kind in METHODS.values()}
 DEFAULTS = {"evaluation/running.py": {"USUAL"}}  # which methods a comparison takes if none are named

@@ -31,7 +31,7 @@ from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Interval, gaussian_errors, sampling_errors
 from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
-from dpeigen.stats.sign_errors import inflation, model_errors
+from dpeigen.stats.sign_errors import level_errors, model_errors
 from dpeigen.stats.sign_shares import share_intervals
 from dpeigen.stats.spectrum import project_eigenvalues
 
@@ -63,6 +63,7 @@ _DOUBT_OF_CENTER, _DOUBT_OF_SIGN_CENTER = 0.08, 0.06
 _LEAST_DOUBT = 0.25  # of that, if the paid radius shows that rows have no long tails
 _FULL = 0.8  # of the squared radius: with a larger mean square nearly all rows were clipped, and their size is unknown
 _NEARLY = 0.92  # the same if a larger radius was paid for, which few rows exceed: it shows how long they are
+_LEAST_SUM = 0.1  # of drawn variances whose sum is 1 by definition
 _TOLD = 3.0  # deviations of its error that a variance must exceed
 
 
@@ -134,10 +135,9 @@ def errors_of(
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain
     if signs:
-        ground = _ground(release)
-        noise = noise * inflation(ground, alone=has_relative_variances(release))
+        noise = noise + model_errors(values, vectors, draws, _ground(release), rng)
+        noise = level_errors(found.second, noise, measured.level, measured.rest, rng)
         noise = noise + measured.common * rng.normal(size=(draws, 1, 1)) * found.second
-        noise = noise + model_errors(found.second, values, vectors, noise, ground, rng)
     else:
         doubt = _doubt(vectors, values * cut.gains, cut, draws, rng)
         noise = noise + doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
@@ -145,6 +145,8 @@ def errors_of(
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))
     )
+    if signs and measured.center_deviation:  # rows are relative to a noisy centre: their moment has its square too
+        errors = replace(errors, draws=errors.draws + _center_squares(len(back), measured.center_deviation, draws, rng))
     center = None if found.mean is None else back @ found.mean
     lost, moved = _lost(measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
@@ -159,8 +161,15 @@ def errors_of(
             mean = mean - moved * _sides(release, rng, draws) / present
     drawn = errors.draws + sampled
     if signs and has_relative_variances(release):  # their sum is 1 by definition
-        drawn = drawn - errors.seen * (np.einsum("mii->m", drawn) / np.trace(errors.seen))[:, None, None]
+        sums = 1 - np.einsum("mii->m", drawn) / np.trace(errors.seen)
+        drawn = errors.seen - (errors.seen - drawn) / np.maximum(sums, _LEAST_SUM)[:, None, None]
     return Errors(errors.seen, errors.covariance, drawn, mean, errors.known, sized)
+
+
+def _center_squares(d: int, deviation: float, draws: int, rng: Generator) -> Floats:
+    """Draws of the square of the error of a centre."""
+    moved = rng.normal(size=(draws, d, 1)) * deviation
+    return np.asarray(moved * np.swapaxes(moved, 1, 2))
 
 
 def _is_sized(measured: Measured, total: float) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpeigen.stats import refinement
 from dpeigen.stats.next_look import choose_stretch
-from dpeigen.stats.refinement import SignModel, SignRelease, fit_model
+from dpeigen.stats.refinement import SignModel, SignRelease, fit_model, unrestricted
 from dpeigen.stats.signs import compression
 
 
@@ -110,3 +111,26 @@ def test_whatever_was_drawn_directions_are_directions(d, wanted, deviation):
 def test_the_last_direction_is_what_the_others_leave():
     model = SignModel(np.eye(3)[:2], np.array([3.0, 2.0]), 2, np.ones((3, 3)))
     np.testing.assert_allclose(np.abs(model.completed(3)), np.eye(3))
+
+
+def scores_of_the_rest(seeds):
+    """Errors of entries beside the largest variance of an unequal rest, in their stated deviations."""
+    variances, scores = np.array([60.0, 12.0, *[1.0] * 8]), []
+    for seed in range(seeds):
+        found, _ = releases(variances, [0.004], 1, seed)
+        model = SignModel(np.eye(10)[:1], variances[:1] / variances[1:].mean(), 1, np.ones((2, 2)))
+        matrix, axes, deviations = unrestricted(found, model)
+        errors, squares = axes.T @ matrix @ axes, axes.T**2 @ deviations**2 @ axes**2
+        scores.append(errors[1, 2:] / np.sqrt(squares[1, 2:]))  # the true entries are 0
+    return float(np.sqrt(np.mean(np.square(scores))))
+
+
+def test_noise_of_unequal_variances_is_stated():
+    """160 scores: their root mean square, 0.8, is below 1.1 unless noise is understated (6 standard errors)."""
+    assert 0.5 < scores_of_the_rest(20) < 1.1
+
+
+def test_and_noise_that_ignores_the_bend_is_noticed(monkeypatch):
+    bent = refinement._bent
+    monkeypatch.setattr(refinement, "_bent", lambda *given: (bent(*given)[0], 1.0))
+    assert scores_of_the_rest(20) > 1.2

@@ -102,7 +102,8 @@ def far_rows(
     """What rows far beyond the radius lost, for columns back·z of clipped rows z; and how far this holds for variances.
 
     ``kurtosis``: the estimated kurtosis of the columns, and its noise. Variances are only assumed to have lost it in
-    columns whose fourth moments are clearly larger than those of exponential columns: others have shorter tails.
+    columns whose fourth moments are clearly larger than those of exponential columns: others have shorter tails. What
+    long rows explain (`stats.clipping`) does not count: that part of the loss is corrected and in the uncertainty.
     """
     draws, d = len(cut.sizes), len(back)
     per, _ = _steps(back, second)
@@ -118,7 +119,8 @@ def far_rows(
             + np.minimum(kurtosis[0], _MOST_TAIL)
             + np.abs(rng.normal(size=(draws, d))) * _HIDDEN_TAIL * kurtosis[1]
         )
-        long = np.clip((kurtosis[0] - _LONG_SQUARES[0]) / np.ptp(_LONG_SQUARES), 0.0, 1.0)
+        own = kurtosis[0] - float((3 * cut.common + cut.own).mean())
+        long = np.clip((own - _LONG_SQUARES[0]) / np.ptp(_LONG_SQUARES), 0.0, 1.0)
     some = longer * (rng.random(draws) < (1 - _NOT_FURTHER) * odds / (1 + odds))
     along = _in_all(rng.gamma(_FEW, size=(draws, d)) * tails * (per > 0))
     lengths = some * (start / (exponents - 1) + start - 1) * radius

@@ -53,6 +53,8 @@ class Measured:
     )
     sign_values: Floats | None = None  # eigenvalues of a noisy moment of signs, decreasing
     sign_deviation: float | None = None  # of the noise on its entries
+    level: float = 0.0  # relative deviation of an uncertain factor on the variances along the last ``rest`` axes
+    rest: int = 0
 
     def __post_init__(self) -> None:
         freeze_arrays(self, _ARRAYS)
@@ -61,6 +63,7 @@ class Measured:
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
         numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale, self.common]
+        numbers += [self.level, self.rest]
         further = (self.outside, self.outside_radius, self.center_deviation, self.sign_deviation)
         numbers += [value for value in further if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
@@ -78,6 +81,7 @@ class Measured:
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0
+            and self.rest <= m
             and self.law in LAWS
             and self.kind in KINDS
         )

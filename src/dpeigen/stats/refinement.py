@@ -36,13 +36,13 @@ from dpeigen._types import Floats
 from dpeigen.stats.signs import compression, solve_levels
 from dpeigen.stats.spectrum import symmetric_eigh
 
-__all__ = ["SignModel", "SignRelease", "fit_model", "level_noise", "unrestricted"]
+__all__ = ["LEAST_KNOWN", "SignModel", "SignRelease", "fit_model", "level_noise", "unrestricted"]
 
 _LEAST_VARIANCE, _MOST_VARIANCE = 1.001, 1e12
 _EXTRA = 8  # directions beyond the wanted ones that may be modelled
 _CLEAR = 1.1  # times the edge of the noise: an eigenvalue above it is distinguished from noise
 _STEPS = 15
-_LEAST_KNOWN = 5.0  # the largest relative error of the level of the rest that is stated
+LEAST_KNOWN = 5.0  # the largest relative error of the level of the rest that is stated
 _SETTLED = 0.05  # a step that explains less than this many squared deviations is the last
 
 
@@ -95,7 +95,8 @@ def fit_model(releases: Sequence[SignRelease], before: SignModel | None, wanted:
 def unrestricted(releases: Sequence[SignRelease], model: SignModel) -> tuple[Floats, Floats, Floats]:
     """(Σ one step from the model in its axes, without its restrictions; the axes; the deviations of its entries).
 
-    The deviation of a diagonal entry is √2 times the number returned here.
+    The axes of the rest are those in which it is diagonal. The deviation of a diagonal entry is √2 times the number
+    returned here.
     """
     j, d = model.directions.shape
     axes = model.completed(d) if j else np.eye(d)
@@ -103,10 +104,16 @@ def unrestricted(releases: Sequence[SignRelease], model: SignModel) -> tuple[Flo
     covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions
     index = np.minimum(np.arange(d), j)
     found: Floats = axes @ (covariance + change) @ axes.T
-    found[j:, j:] = _bent(found[j:, j:], model)
+    values, vectors = np.linalg.eigh((found[j:, j:] + found[j:, j:].T) / 2)
+    axes = np.vstack([axes[:j], vectors.T @ axes[j:]])
+    bent, slopes = _bent(values, model)
+    found[:j, j:] = found[:j, j:] @ vectors
+    found[j:, :j], found[j:, j:] = found[:j, j:].T, np.diag(bent)
     # Gains are proportional to one over the trace. That of the model is smaller if its rest is as large as the noise.
     longer = max(float(np.trace(found)) / float(np.trace(covariance)), 1.0)
-    return found, axes, longer / np.sqrt(precision[np.ix_(index, index)])
+    deviations = longer / np.sqrt(precision[np.ix_(index, index)])
+    deviations[j:, j:] *= slopes
+    return found, axes, deviations
 
 
 def level_noise(releases: Sequence[SignRelease], model: SignModel) -> float:
@@ -117,19 +124,21 @@ def level_noise(releases: Sequence[SignRelease], model: SignModel) -> float:
     j, m = len(model.directions), model.others
     shares, _ = compression(model.variances, 1.0, m)
     spread = math.sqrt(_share_of_rest(0.0, 0.0, j, m)[1]) * releases[0].deviation
-    return min(_LEAST_KNOWN, spread / max(m * float(shares[-1]), 1e-300))
+    return min(LEAST_KNOWN, spread / max(m * float(shares[-1]), 1e-300))
 
 
-def _bent(rest: Floats, model: SignModel) -> Floats:
-    """Variances of the rest, which need not be equal, from a linear step: shares grow more slowly than variances.
+def _bent(values: Floats, model: SignModel) -> tuple[Floats, Floats]:
+    """Variances of the rest, which need not be equal, from those of a linear step; and how errors of entries grow.
 
-    A variance α among others of 1 has a share of about φ·α(1 + b)/(1 + bα), with the slope c at 1: b = φ/c − 1.
+    Shares grow more slowly than variances: a variance α among others of 1 has a share of about φ·α(1 + b)/(1 + bα),
+    with the slope c at 1: b = φ/c − 1. An entry between two axes changes by the divided difference of the variances
+    along them, which for this function is the product of the roots of both slopes.
     """
     shares, slopes = compression(model.variances, 1.0, model.others)
     b = max(float(shares[-1] / slopes[-1, -1]) - 1, 0.0)
-    values, vectors = np.linalg.eigh((rest + rest.T) / 2)
     seen = np.minimum(1 + (values - 1) / (1 + b), (1 + b) / max(b, 1e-9) * 0.9)
-    return np.asarray((vectors * (seen / (1 + b - b * seen))) @ vectors.T)
+    left = 1 + b - b * seen
+    return seen / left, 1 / np.outer(left, left)
 
 
 # --- the first release -----------------------------------------------------------------------------------------------

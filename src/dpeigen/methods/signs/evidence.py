@@ -23,13 +23,22 @@ from dpeigen.questions.radius import holding_left
 from dpeigen.stats.clipping import clipping, share_beyond
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
-from dpeigen.stats.refinement import SignModel, SignRelease, fit_model, level_noise, unrestricted
+from dpeigen.stats.refinement import LEAST_KNOWN, SignModel, SignRelease, fit_model, level_noise, unrestricted
 from dpeigen.stats.stretch import Stretched
 
 __all__ = ["HELD", "Paid", "center_deviation", "left_outside", "measured_signs", "sign_release"]
 
 _DRAWS = 100
 _ANYHOW = 0.03  # of a variance of clipped scores: the uncertainty whatever the model says
+# Uncertainty of the correction for clipping along a direction, relative to it: uniform sources lose nothing,
+# exponential ones twice as much (`benchmarks/intervals.py`, settings where signs replace the covariance).
+_DOUBT = 0.8
+# Factor on the noise of entries beside the directions if rows were stretched and no variances were paid for: signs of
+# stretched rows depend on the level of the rest, which only the signs show then (same settings).
+_ALONE = 2.5
+_BY_SIGNS = 0.35  # relative deviation of a variance by signs, for rows that are not elliptical
+_ROUNDS = 5
+_LEAST_UNIT = 0.3  # of its deviation: the least factor between paid variances and those that signs show
 HELD = (0.05, 0.015)  # the share of rows beyond a radius that is a multiple of a median, and its uncertainty
 _LEAST_WEIGHT = 0.1  # of a row, on average: half of the rows have full weight
 
@@ -57,7 +66,8 @@ class Paid:
         cut = clipping(np.maximum(spread, 1e-300), self.radius, self.outside, _DRAWS, made_up_generator(d))
         gains, sizes = cut.gains[: len(self.squares)], cut.sizes[:, : len(self.squares)]
         common = sizes @ np.maximum(self.squares, 0.0) / max(float(np.maximum(self.squares, 0.0).sum()), 1e-300)
-        doubt = np.hypot((sizes - common[:, None]).std(axis=0), _ANYHOW) * gains * self.plain
+        unsure = np.hypot(_ANYHOW, _DOUBT * np.maximum(1 - 1 / gains, 0.0))
+        doubt = np.hypot((sizes - common[:, None]).std(axis=0), unsure) * gains * self.plain
         return self.plain * gains, np.hypot(self.noise * self.units * gains, doubt), float(common.std())
 
 
@@ -74,19 +84,22 @@ def measured_signs(
     # Variances within the noise are not modelled separately: in a noisy matrix they are too far apart.
     model = fit_model(looks, None, 1) if model is None else model
     (matrix, axes, deviations), common = unrestricted(looks, model), 0.0
+    level, rest = level_noise(looks, model), d - len(model.directions)
     if paid is None:
-        rest, unit = np.arange(len(model.directions), d), 1 / float(np.trace(matrix))
-        deviations[rest, rest] = np.hypot(deviations[rest, rest], level_noise(looks, model) / math.sqrt(2))
+        unit = 1 / float(np.trace(matrix))
         matrix, deviations = matrix * unit, deviations * unit
+        if any(len(look.basis) for look in looks):
+            deviations[: d - rest, d - rest :] *= _ALONE
+            deviations[d - rest :, : d - rest] *= _ALONE
     else:
-        squares = paid.whole()
-        axes, matrix, deviations = _with_variances(
-            matrix, axes, deviations, paid.directions, squares, terms, level_noise(looks, model)
+        squares, rest = paid.whole(), d - len(paid.directions)
+        axes, matrix, deviations, (common, level) = _with_variances(
+            matrix, axes, deviations, paid.directions, squares, terms, level
         )
-        common = squares[2]
+        common, level = math.hypot(common, squares[2]), min(level, LEAST_KNOWN)
     return Measured(
         matrix, axes.T, "gaussian", 0.0, terms, 1.0, kind="signs", deviations=deviations,
-        center_deviation=center_deviation, common=common,
+        center_deviation=center_deviation, common=common, level=level, rest=rest,
         sign_values=np.asarray(np.linalg.eigvalsh(looks[0].matrix)[::-1], dtype=np.float64),
         sign_deviation=looks[0].deviation,
     )  # fmt: skip
@@ -100,27 +113,46 @@ def _with_variances(
     found: tuple[Floats, Floats, float],
     terms: float,
     level: float,
-) -> tuple[Floats, Floats, Floats]:
-    """The same in axes that begin with the directions, in the units of the variances along them."""
+) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
+    """The same in axes that begin with the directions, in the units of the variances along them.
+
+    The last pair: the relative deviations of a common factor and of the level of the remaining variances.
+    """
     k, d = directions.shape
-    turned = np.vstack([directions, np.linalg.svd(directions)[2][k:]])
+    same = np.allclose(axes[:k], directions)  # then the other axes stay, and with them what is known along each
+    turned = np.vstack([directions, axes[k:] if same else np.linalg.svd(directions)[2][k:]])
     between = turned @ axes.T
     matrix = between @ matrix @ between.T
     deviations = np.sqrt(between**2 @ deviations**2 @ (between**2).T)
-    squares, noise, _ = found
-    left = np.arange(k, d) if k < d else np.arange(d)  # where the factor between both is measured
-    total, spread = float(squares.sum()), 0.0
-    if k < d:
-        total, spread = _left_over(squares, noise, np.diag(matrix), level)
-    unit = max(total, 1e-9 * float(np.abs(squares).max())) / max(float(np.diag(matrix)[left].sum()), 1e-3 * len(left))
+    shown = np.append(np.diag(matrix)[:k], np.diag(matrix)[k:].sum())[: len(found[0])]
+    relative = math.sqrt(2) * np.diag(deviations)[:k] / np.maximum(shown[:k], 1e-300)
+    by_signs = np.append(np.hypot(relative, _BY_SIGNS), math.hypot(level, _ANYHOW))[: len(shown)]
+    squares, noise, common = _combined(found[0], found[1], np.maximum(shown, 1e-3), by_signs)
+    unit = float(squares[-1] / max(float(shown[-1]), 1e-3)) if k < d else float(squares.sum() / shown.sum())
     matrix, deviations = matrix * unit, deviations * unit
-    if k < d:  # the remaining level is known as precisely as its sum
-        deviations[left, left] = np.hypot(deviations[left, left], spread / (len(left) * math.sqrt(2)))
     levels = np.append(squares[:k], np.diag(matrix)[k:])
     for j in range(k):
         matrix[j, j] = squares[j] + _turned_away(j, levels, deviations[j], terms)
         deviations[j, j] = noise[j] / math.sqrt(2)  # diagonal entries vary √2 times as much
-    return turned, matrix, deviations
+    return turned, matrix, deviations, (common, float(noise[-1] / squares[-1]) if k < d else 0.0)
+
+
+def _combined(squares: Floats, noise: Floats, shown: Floats, relative: Floats) -> tuple[Floats, Floats, float]:
+    """Variances from paid ones and from signs, their deviations, and the relative deviation of a common factor.
+
+    Signs show variances up to a factor, with ``relative`` deviations. The factor is the one that fits the paid ones.
+    Noise can make a paid variance negative; signs show that it is not.
+    """
+    unit = max(float(squares.sum() / shown.sum()), 1e-3 * float((noise / shown).min()))
+    for _ in range(_ROUNDS):
+        weights = shown**2 / (noise**2 + (unit * shown * relative) ** 2)
+        spread = float(weights.sum() ** -0.5)
+        unit = max(float(weights @ (squares / shown) / weights.sum()), _LEAST_UNIT * spread)
+    model = unit * shown * relative
+    part = noise**2 / (noise**2 + model**2)  # of what signs show
+    found = part * unit * shown + (1 - part) * squares
+    deviations = np.sqrt(part) * model
+    return found, deviations, float(part.mean()) * spread / unit
 
 
 def _turned_away(j: int, levels: Floats, deviations: Floats, terms: float) -> float:
@@ -138,19 +170,6 @@ def _turned_away(j: int, levels: Floats, deviations: Floats, terms: float) -> fl
     more = math.sqrt(gap**2 + 4 * float(squares[lower].sum())) - gap
     less = np.sqrt(gaps[higher] ** 2 + 4 * squares[higher]) + gaps[higher]
     return more - min(float(less.sum()), 0.5 * float(levels[j]))
-
-
-def _left_over(squares: Floats, noise: Floats, shown: Floats, level: float) -> tuple[float, float]:
-    """The variance outside the directions, and its deviation: combined from the paid measurement and the signs.
-
-    The noise of the first is that of the longest direction; the second has the relative error ``level`` of the signs.
-    """
-    k = len(squares) - 1
-    own, inside = float(squares[-1]), max(float(squares[:k].sum()), 1e-300)
-    by_signs = inside * float(shown[k:].sum()) / max(float(shown[:k].sum()), 1e-300)
-    spread = max(by_signs, 0.0) * math.hypot(level, float(np.linalg.norm(noise[:k])) / inside, _ANYHOW)
-    weights = 1 / np.maximum(np.array([float(noise[-1]), spread]), 1e-150) ** 2
-    return float(weights @ [own, by_signs] / weights.sum()), float(weights.sum() ** -0.5)
 
 
 def sign_release(found: NoisyMoment, view: Stretched | None = None, *, weighted: bool = False) -> SignRelease:

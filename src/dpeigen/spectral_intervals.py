@@ -1,0 +1,172 @@
+"""Intervals for the eigenvalues, shares of variance and components of a release (`dpeigen.intervals`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpeigen._types import Floats
+from dpeigen.clipped import clipped_warning, long_columns
+from dpeigen.errors import has_relative_variances, shares_by_signs
+from dpeigen.interval_basis import ROUNDING, IntervalBasis, extended, measured_in
+from dpeigen.methods.auto import stands_in
+from dpeigen.stats.intervals import Interval, quantiles
+
+__all__ = ["SpectralIntervals"]
+
+_LONG = 0.8  # a loading above which its own square matters for its error
+_OF_ONE_COLUMN, _MOST = 0.9, 0.5  # squared loading and variance share of a component that is one long-tailed column
+_DETERMINED = 0.75  # mean squared cosine to draws of a direction; below it, the direction may be another one
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralIntervals(IntervalBasis):
+    """Intervals for eigenvalues, shares and components; `dpeigen.intervals.Intervals` describes the attributes."""
+
+    @cached_property
+    def eigenvalues(self) -> Interval:
+        if not self._count:
+            return np.zeros(len(self.release.components)), np.full(len(self.release.components), math.inf)
+        low, high = self._eigenvalues
+        # An eigenvalue is at most each of those before it, and so at most their upper limits.
+        low, high = np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
+        missing = len(self.release.components) - self._count
+        most = float(self.known.sum()) if self._correlated else math.inf
+        high = np.minimum(high, most) if self._sized else np.full_like(high, math.inf)
+        low, high = low * (1 - ROUNDING), high * (1 + ROUNDING)  # the eigenvalue of one column is 1 by definition
+        ends = np.append(low, np.zeros(missing)), np.append(high, np.full(missing, most))
+        return extended(ends, self.release.eigenvalues, self._released)
+
+    @property
+    def _eigenvalues(self) -> Interval:
+        """Before the limits by what eigenvalues are."""
+        by_signs = self._shares_by_signs
+        if by_signs is not None and has_relative_variances(self.release):
+            return by_signs[0] * self._total, by_signs[1] * self._total
+        low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
+        if self._to_first_order:
+            low, high = self._wide_where_unresolved(low, high)
+        if by_signs is None:
+            return low, high
+        traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
+        total, spread = float(self._debiased.sum()), -float(ndtri((1 - self.level) / 2)) * float(traces.std())
+        return low, self._at_most(high, by_signs[1] * (total + spread))
+
+    def _at_most(self, high: Floats, by_signs: Floats) -> Floats:
+        """Upper limits by signs alone for variances that paid ones do not distinguish from noise.
+
+        Lower limits stay: rows that are not elliptical can make the first share of signs too large.
+        """
+        unclear = np.arange(self._count) >= self.resolved
+        return np.where(unclear, np.minimum(high, by_signs), high)
+
+    @cached_property
+    def _shares_by_signs(self) -> Interval | None:
+        """Of shares of variance from signs alone, if signs replace the covariance."""
+        if not self.known.all():
+            return None
+        return shares_by_signs(self.release, measured_in(self.release), self.of, self.level, self._count)
+
+    def _wide_where_unresolved(self, low: Floats, high: Floats) -> Interval:
+        """Widen the intervals of variances that cannot be distinguished from noise: each may be any of them.
+
+        If signs are used in place of the covariance, little more than the sum of these variances is known: the j-th of
+        them is at most the sum divided by j.
+        """
+        unclear = np.arange(len(low)) >= self.resolved
+        if self.unresolved != "noise" or not unclear.any():
+            return low, high
+        least, most = float(low[unclear].min()), np.full(len(low), high[unclear].max())
+        if stands_in(self.release.choice):
+            traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
+            left = float(self._debiased[self.resolved :].sum()) + 2 * float(traces.std())
+            least, most = 0.0, np.maximum(most, left / np.maximum(np.arange(len(low)) - self.resolved + 1, 1))
+        return np.where(unclear, least, low), np.where(unclear, most, high)
+
+    @cached_property
+    def shares(self) -> Interval:
+        low, high = self._shares
+        if self.cut_column:
+            first = np.arange(len(low)) == 0
+            low, high = np.where(first, low, 0.0), np.where(first, 1.0, high)
+        return extended((low, high), np.clip(self.release.eigenvalues / self._total, 0.0, 1.0), self._released)
+
+    @cached_property
+    def cut_column(self) -> bool:
+        if self._correlated or not self._count or clipped_warning(self.release) is None:
+            return False
+        own = self.release.components[0] ** 2
+        most = float(self._debiased[0]) > _MOST * float(self._debiased.sum())
+        return most and own.max() > _OF_ONE_COLUMN and int(own.argmax()) in long_columns(self.release)
+
+    @property
+    def _shares(self) -> Interval:
+        (low, high), count = self.eigenvalues, self._count
+        if not count:
+            return np.zeros_like(low), np.ones_like(low)
+        if self._correlated:
+            return low / self.known.sum(), np.minimum(high / self.known.sum(), 1.0)
+        by_signs = self._shares_by_signs
+        if by_signs is not None and has_relative_variances(self.release):
+            return low / self._total, np.minimum(high / self._total, 1.0)
+        total = float(self._debiased.sum()) or 1.0
+        drawn = self._spectrum.noisy(self._debiased)[:, :count]
+        traces = np.einsum("mii->m", self._spectrum.errors)
+        part = self._debiased[:count] / total
+        moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
+        if self._from_signs and self.unresolved == "noise":
+            low, high = np.clip(low / total, 0.0, 1.0), np.clip(high / total, 0.0, 1.0)
+            return low, high if by_signs is None else self._at_most(high, by_signs[1])
+        below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
+        ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
+        # If the total is less certain than the variance itself, the error of the share follows that of the total.
+        whole = np.maximum(total - (traces - traces.mean()), 1e-9 * total)
+        likely = self._debiased[:count] - (drawn - drawn.mean(axis=0))
+        own, by_whole = quantiles(likely, self.level), quantiles(likely / whole[:, None], self.level)
+        # Limits of eigenvalues can lie further out, because close ones may be others.
+        further = np.minimum(low[:count] - own[0], 0.0), np.maximum(high[:count] - own[1], 0.0)
+        by_whole = np.array(by_whole) + np.array(further) / total
+        loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
+        ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
+        missing = len(low) - count
+        return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
+
+    @cached_property
+    def _directions(self) -> tuple[Floats, Floats]:
+        """Draws × components × known columns, with the signs of the released ones; and the released components."""
+        released = self.release.components[: self._count, self.known]
+        drawn = self._spectrum.directions(self._debiased, self._count)
+        along = np.einsum("mkd,kd->mk", drawn, released)
+        return drawn * np.where(along < 0, -1.0, 1.0)[:, :, None], released
+
+    @cached_property
+    def components(self) -> Interval:
+        shape = self.release.components.shape
+        ends = np.full(shape, -1.0), np.ones(shape)
+        if not self._count:
+            return ends
+        drawn, released = self._directions
+        low, high = quantiles(drawn, self.level)
+        # Draws never reach a loading of ±1: they scatter about an estimate that does not reach it either.
+        seen = self._spectrum.vectors[:, : len(released)].T
+        seen = seen * np.where(np.sum(seen * released, axis=1) < 0, -1.0, 1.0)[:, None]
+        high = np.where(seen > _LONG, np.minimum(np.maximum(high, 2 * seen - low), 1.0), high)
+        low = np.where(seen < -_LONG, np.maximum(np.minimum(low, 2 * seen - high), -1.0), low)
+        places = np.ix_(np.arange(len(released)), np.flatnonzero(self.known))
+        ends[0][places] = np.maximum(low - ROUNDING, -1.0)
+        ends[1][places] = np.minimum(high + ROUNDING, 1.0)
+        return extended(ends, self.release.components, np.broadcast_to(self._released[:, None], shape))
+
+    @cached_property
+    def determined(self) -> NDArray[np.bool_]:
+        found = np.zeros(len(self.release.components), dtype=bool)
+        if self._count:
+            drawn, _ = self._directions
+            seen = self._spectrum.vectors[:, : self._count].T
+            found[: self._count] = (np.einsum("mkd,kd->mk", drawn, seen) ** 2).mean(axis=0) > _DETERMINED
+        return found
