@@ -127,10 +127,10 @@ class SpectralIntervals(IntervalBasis):
         # If the total is less certain than the variance itself, the error of the share follows that of the total.
         whole = np.maximum(total - (traces - traces.mean()), 1e-9 * total)
         likely = self._debiased[:count] - (drawn - drawn.mean(axis=0))
-        own, by_whole = quantiles(likely, self.level), quantiles(likely / whole[:, None], self.level)
+        own, by_whole = quantiles(likely, self.level), np.array(quantiles(likely / whole[:, None], self.level))
         # Limits of eigenvalues can lie further out, because close ones may be others.
         further = np.minimum(low[:count] - own[0], 0.0), np.maximum(high[:count] - own[1], 0.0)
-        by_whole = np.array(by_whole) + np.array(further) / total
+        by_whole = by_whole + np.array(further) / total
         loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
         ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
         missing = len(low) - count

@@ -315,20 +315,20 @@ def test_a_rare_category_does_not_hide_a_clear_component(monkeypatch):
         rng = np.random.default_rng([4, seed])
         factor = rng.normal(size=3000)
         table = pd.DataFrame({
-            "age": 50 + 15 * factor + 5 * rng.normal(size=3000),
-            "pressure": 120 + 10 * factor + 8 * rng.normal(size=3000),
+            "age": 50 + 15 * factor + 4 * rng.normal(size=3000),
+            "pressure": 120 + 10 * factor + 4 * rng.normal(size=3000),
             "bmi": 25 + 4 * rng.normal(size=3000),
             "site": rng.choice(list("abcde"), 3000, p=[0.5, 0.3, 0.14, 0.04, 0.02]),
             "smokes": rng.choice(["no", "yes"], 3000, p=[0.75, 0.25]),
         })  # fmt: skip
         columns = dict.fromkeys(["age", "pressure", "bmi"]) | {"site": {"categories": list("abcde")}}
         columns |= {"smokes": {"categories": ["no", "yes"]}}
-        fit = PrivatePCA(2, epsilon=1.0, delta=1e-6, scale="private", columns=columns, random_state=seed).fit(table)
+        fit = PrivatePCA(2, epsilon=1.2, delta=1e-6, scale="private", columns=columns, random_state=seed).fit(table)
         return fit.release_.resolved
 
-    assert sum(resolved(seed) >= 1 for seed in range(6)) >= 5
+    assert sum(resolved(seed) >= 1 for seed in range(10)) >= 8
     monkeypatch.setattr("dpeigen.methods.columns.ask_sizes", _with_scales_of_all_levels)
-    assert sum(resolved(seed) >= 1 for seed in range(6)) <= 3
+    assert sum(resolved(seed) >= 1 for seed in range(10)) <= 6
 
 
 def _with_scales_of_all_levels(curator, task, costs):

@@ -416,3 +416,20 @@ def test_delta_is_left_unused_where_noise_worth_epsilon_alone_is_smaller():
 
     assert set(spent(60.0)) == {PureCost}
     assert GaussianCost in spent(5.0)
+
+
+def test_a_radius_that_noise_makes_too_long_does_not_lose_short_directions(monkeypatch):
+    """A fixed seed whose noise makes the radius of mapped rows 2.9 times their root mean square."""
+    rng, d = np.random.default_rng(9), 10
+    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    roots = 1e6 ** (-np.arange(d) / (2 * (d - 1)))
+    X = (rng.normal(size=(8000, d)) * roots) @ basis.T
+    whitener = (basis / roots) @ basis.T
+
+    def error():
+        found = PrivateCovariance(epsilon=4.89, delta=1e-6, random_state=9).fit(X).covariance_
+        return np.linalg.norm(whitener @ found @ whitener - np.eye(d))
+
+    assert error() < 0.3
+    monkeypatch.setattr("dpeigen.methods.moment.last_view._LIGHT", 8.0)
+    assert error() > 1
