@@ -119,7 +119,7 @@ def far_rows(
             + np.minimum(kurtosis[0], _MOST_TAIL)
             + np.abs(rng.normal(size=(draws, d))) * _HIDDEN_TAIL * kurtosis[1]
         )
-        own = kurtosis[0] - float((3 * cut.common + cut.own).mean())
+        own = kurtosis[0] - float((3 * cut.common).mean())
         long = np.clip((own - _LONG_SQUARES[0]) / np.ptp(_LONG_SQUARES), 0.0, 1.0)
     some = longer * (rng.random(draws) < (1 - _NOT_FURTHER) * odds / (1 + odds))
     along = _in_all(rng.gamma(_FEW, size=(draws, d)) * tails * (per > 0))
