@@ -262,3 +262,14 @@ def test_means_lie_inside_public_bounds(method):
         fit = PrivateCovariance(epsilon=0.05, delta=1e-6, method=method, bound=bound, random_state=seed).fit(rows)
         assert (fit.location_ >= bound[0]).all()
         assert (fit.location_ <= bound[1]).all()
+
+
+@pytest.mark.parametrize("method", ["gaussian", "laplace", "matrix-laplace"])
+def test_bounds_of_any_width_give_finite_weights(method):
+    """A half-width below the inverse of the largest double made weights infinite, and the fit failed after spending."""
+    half = np.array([1e-310, 1.0, 2.0])
+    X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 3)) * half
+    options = {"epsilon": 1.0, "delta": 1e-6 if method == "gaussian" else 0.0, "random_state": 0}
+    found = PrivateCovariance(method=method, bound=(-half, half), **options).fit(X)
+    assert np.isfinite(found.covariance_).all()
+    assert found.covariance_[2, 2] == pytest.approx(4 / 3, rel=0.3)

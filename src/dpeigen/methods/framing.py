@@ -22,6 +22,7 @@ from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Cost
 from dpeigen.questions import RadiusHolding, RadiusLeaving
 from dpeigen.stats import Frame
+from dpeigen.stats.frame import LARGEST_FACT
 
 __all__ = [
     "BARE",
@@ -118,9 +119,10 @@ def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | Non
         center = lower / 2 + upper / 2  # a public reference point; differences do not need one
     origin = np.zeros(task.n_features) if center is None else center
     half = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-    weights = half ** -_column_power(task) if weighted and np.ptp(half) > 0 else None
+    widths = np.maximum(half, 1 / LARGEST_FACT)  # so that weights are finite
+    weights = widths ** -_column_power(task) if weighted and np.ptp(half) > 0 else None
     if weighted and task.regression:
-        weights = np.append(1 / half[:-1], joint_lengths(task)[0] / half[-1])
+        weights = np.append(1 / widths[:-1], joint_lengths(task)[0] / widths[-1])
     frame = Frame(task.n_features, center, weights, task.bound, task.pairs, task.missing)
     return frame, float(np.linalg.norm(half if weights is None else half * weights))
 
