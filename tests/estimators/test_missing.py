@@ -183,7 +183,7 @@ def test_one_unreadable_cell_changes_neither_outcome_nor_spend(cell, missing, tm
 
 
 def test_a_refusal_recommends_to_correct():
-    with pytest.raises(BadRowsError, match="Set missing='correct'"):
+    with pytest.raises(BadRowsError, match="cells that are really missing set missing='correct'"):
         fit("covariance", HOLES, missing="refuse")
     with pytest.raises(ValueError, match="'missing' parameter of PrivateCovariance"):
         fit("covariance", HOLES, missing="fill")

@@ -67,7 +67,7 @@ def packed(folder, cells):
 
 def utf16(folder, cells):
     (folder / "u.csv").write_bytes(csv_text(cells, ";").encode("utf-16"))
-    return folder / "u.csv", {"separator": ";", "encoding": "utf-16"}
+    return folder / "u.csv", {"separator": ";", "decimal": ".", "encoding": "utf-16"}
 
 
 def written_by(write, name):
