@@ -169,6 +169,11 @@ class Computed:
         """Why there are no more: "noise", "equal variances" or "unknown columns"; None if that is not known."""
         return None if self._found is None else self._found.unresolved
 
+    @property
+    def too_few_known(self) -> bool:
+        """Whether so few columns could be measured that nothing is known about any component."""
+        return self.resolved == 0 and self.unresolved == "unknown columns"
+
     def is_resolved(self, component: int) -> bool:
         """Say whether a component can be distinguished from noise.
 

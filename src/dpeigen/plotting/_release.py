@@ -167,7 +167,7 @@ class ScreeDisplay(ReleaseDisplay):
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import MaxNLocator
 
-        if self.release.resolved == 0 and self.release.unresolved == "unknown columns":
+        if self.release.too_few_known:
             say(ax, "Too few columns could be measured: nothing is known about any component.")
             return
         found, k, palette = spectrum(self.release), len(self.release.eigenvalues), colours(ax)

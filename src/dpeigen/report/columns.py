@@ -25,7 +25,6 @@ __all__ = [
     "named_remarks",
     "names_of",
     "share_interval",
-    "too_few_known",
     "unknown_columns",
     "unknown_names",
     "unknown_reasons",
@@ -81,11 +80,6 @@ def unknown_reasons(release: Release) -> dict[int, str]:
 def unscaled_columns(release: Release) -> set[int]:
     """Indices of columns without a released standard deviation; others may have one with a wide interval."""
     return {j for j, reason in unknown_reasons(release).items() if reason != UNCERTAIN}
-
-
-def too_few_known(release: Release) -> bool:
-    """Whether so few columns could be measured that nothing is known about any component."""
-    return release.resolved == 0 and release.unresolved == "unknown columns"
 
 
 def unknown_columns(release: Release) -> list[int]:

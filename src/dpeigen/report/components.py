@@ -15,7 +15,6 @@ from dpeigen.report.columns import (
     largest_columns,
     names_of,
     share_interval,
-    too_few_known,
     unknown_columns,
 )
 from dpeigen.report.missing import SHOWN_ROWS
@@ -39,7 +38,7 @@ _COMPONENT = (
 
 def component_blocks(release: Release) -> list[Block]:
     told = [i for i in range(len(release.components)) if release.is_resolved(i)]
-    if too_few_known(release):  # bars would show what was never measured
+    if release.too_few_known:  # bars would show what was never measured
         return [Text(_COMPONENT), _variances(release)]
     if told and loadings_unknown(release):
         return [Text(_COMPONENT), _variances(release), Gallery([scree(release)])]

@@ -6,7 +6,6 @@ from dpeigen.clipped import clipped_share
 from dpeigen.methods.auto import METHODS
 from dpeigen.release import Release
 from dpeigen.report.blocks import Block, Items, clean
-from dpeigen.report.columns import too_few_known
 
 __all__ = ["effects"]
 
@@ -63,7 +62,7 @@ def _cut(release: Release) -> str:
 
 def _noise(release: Release) -> list[str]:
     floor, largest = release.noise_floor, float(release.eigenvalues.max(initial=0.0))
-    beside = "" if too_few_known(release) else f" The largest released variance is {largest:.3g}."
+    beside = "" if release.too_few_known else f" The largest released variance is {largest:.3g}."
     if floor is None:
         size = "This method does not state how large its noise is."
     elif release.noise_floors is not None:  # here "noise floor" means that of a component

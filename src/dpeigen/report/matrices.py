@@ -19,7 +19,7 @@ from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
 from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
-from dpeigen.report.columns import too_few_known, unscaled_columns
+from dpeigen.report.columns import unscaled_columns
 from dpeigen.report.missing import SHOWN_ROWS
 from dpeigen.stats.intervals import Interval, quantiles
 
@@ -56,7 +56,7 @@ def covariance_blocks(release: Release) -> list[Block]:
             "the same on a scale from −1 to 1."
         ),
         _centers(release),
-        *correlation_blocks(release, [] if too_few_known(release) else [results.scree(release)]),
+        *correlation_blocks(release, [] if release.too_few_known else [results.scree(release)]),
     ]
 
 

@@ -13,7 +13,6 @@ from dpeigen.report.columns import (
     named_remarks,
     names_of,
     share_interval,
-    too_few_known,
     unknown_columns,
     unknown_names,
     unknown_reasons,
@@ -73,7 +72,7 @@ def standing(release: Release) -> list[str]:
         said.append("It is not known which components can be distinguished from noise: this release has no intervals.")
     elif told == 0 and release.kind == "covariance":
         said.append(_standing_matrix(release))
-    elif too_few_known(release) and (unknown := unknown_names(release)):
+    elif release.too_few_known and (unknown := unknown_names(release)):
         said.append(f"This release shows no component, because {unknown} could not be measured. {_remedy(release)}")
     elif told == 0:
         said.append(
