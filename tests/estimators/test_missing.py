@@ -255,11 +255,11 @@ def test_a_command_and_its_file_of_settings_correct(tmp_path):
         assert "completely at random" in (out / "card.md").read_text(encoding="utf-8")
     refused = CliRunner().invoke(app, ["pca", path, "--epsilon", "4", "-k", "2", "--out", str(tmp_path / "no")])
     assert refused.exit_code == 3
-    assert "missing='correct'" in refused.output
+    assert "--missing correct" in refused.output
     options = ["--config", str(settings), "--on-bad-row", "drop-to-zero"]
     older = CliRunner().invoke(app, ["pca", path, *options, "--out", str(tmp_path / "older")])
     assert older.exit_code == 0, older.output
-    assert "now missing='drop'" in older.output
+    assert "--on-bad-row drop-to-zero is now --missing drop" in older.output
     assert load_release(tmp_path / "older").facts["missing"] == "drop"
     both = CliRunner().invoke(app, ["pca", path, *options, "--missing", "correct", "--out", str(tmp_path / "both")])
     assert both.exit_code == 2

@@ -52,7 +52,7 @@ _OPTIONS = (
     (r"\bn_components=", "components="),
 )
 _ASSIGNED = (
-    r"(?<![\w-])(epsilon|delta|missing|unit|center|relation|method|scale|components)="
+    r"(?<![\w-])(epsilon|delta|missing|on_bad_row|unit|center|relation|method|scale|components)="
     r"(?:'([^']*)'|(\d[\d.]*(?:e-?\d+)?(?<!\.)))"
 )
 
@@ -76,7 +76,7 @@ def as_options(text: str) -> str:
     """
     for pattern, words in _OPTIONS:
         text = re.sub(pattern, words, text)
-    return re.sub(_ASSIGNED, lambda found: f"--{found[1]} {shlex.quote(found[2] or found[3])}", text)
+    return re.sub(_ASSIGNED, lambda found: f"--{found[1].replace('_', '-')} {shlex.quote(found[2] or found[3])}", text)
 
 
 def say_if_unrecorded(ledger: object) -> None:
