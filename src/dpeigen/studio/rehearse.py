@@ -79,6 +79,7 @@ def dry_run(project: Project) -> dict[str, Any]:
                 "reads": plan.passes,
                 "columns": source.feature_names,
                 "rows_known": True,
+                "read_as_numbers": [],  # a map reads only the columns of its release
                 "guarantee": plan.guarantee.to_dict(),
                 "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
             }
