@@ -29,7 +29,7 @@ from typing import Any
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
 from dpeigen.methods.columns import finds_most_columns, own_units, shows_columns
-from dpeigen.methods.enough import more_epsilon, more_rows
+from dpeigen.methods.enough import more_epsilon, more_rows, three_remedies
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.methods.moment.gaussian import Gaussian
@@ -286,13 +286,9 @@ def too_little(task: Task) -> str:
 
     epsilon = more_epsilon(budget.epsilon, lambda more: pays(replace(task, budget=replace(budget, epsilon=more))))
     rows = more_rows(n, lambda more: pays(replace(task, n_rows=more))) if n else None
-    larger = "a larger epsilon" if epsilon is None else f"epsilon={epsilon:g}"
-    remedies = (
-        f"Three remedies: public bounds, bound=(lower, upper); {'many more' if rows is None else f'{rows:,}'} rows; or "
-        f"{larger}."
-    )
     must = f"larger for {task.n_features} columns and {n} rows: the result would be only noise"
-    return complain("epsilon", task.owner, must, task.budget.epsilon, remedies + " Nothing was spent.")
+    remedies = three_remedies("public bounds, bound=(lower, upper)", rows, epsilon)
+    return complain("epsilon", task.owner, must, task.budget.epsilon, remedies)
 
 
 def _noisy_moment(task: Task) -> Choice:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["more_epsilon", "more_rows", "rounded_up"]
+__all__ = ["more_epsilon", "more_rows", "rounded_up", "three_remedies"]
 
 _STEP, _STRIDE = 1.1, 1.25  # factors up to twice the given value, and beyond
 _MOST = 1e3  # times the given value: more is not a useful remedy
@@ -30,6 +30,13 @@ def more_rows(given: int, accepted: Callable[[int], bool]) -> int | None:
     """The same as `more_epsilon` for a number of rows."""
     found = _least(float(given), lambda rows: accepted(math.ceil(rows)))
     return None if found is None else math.ceil(found)
+
+
+def three_remedies(public: str, rows: int | None, epsilon: float | None) -> str:
+    """Name the remedies of a refusal: a public fact, the number of rows, or the ε that would be enough."""
+    more = "many more" if rows is None else f"{rows:,}"
+    larger = "a larger epsilon" if epsilon is None else f"epsilon={epsilon:g}"
+    return f"Three remedies: {public}; {more} rows; or {larger}. Nothing was spent."
 
 
 def _least(given: float, accepted: Callable[[float], bool]) -> float | None:

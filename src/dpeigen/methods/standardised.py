@@ -24,7 +24,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.methods.column_scales import NORMAL_SCALE, ask_scales, scale_integers
 from dpeigen.methods.columns import scales_share, shows_columns, unknown_note
-from dpeigen.methods.enough import more_epsilon, more_rows
+from dpeigen.methods.enough import more_epsilon, more_rows, three_remedies
 from dpeigen.methods.wrapped import Wrapped, left_for
 from dpeigen.privacy import Budget, Cost, allocate
 from dpeigen.stats.measured import Measured
@@ -124,10 +124,7 @@ def _remedies(task: Task) -> str:
         budget.epsilon, lambda more: shows_columns(replace(task, budget=replace(budget, epsilon=more)))
     )
     rows = more_rows(n, lambda more: shows_columns(replace(task, n_rows=more))) if n else None
-    return (
-        f"Three remedies: scale= public deviations; {'many more' if rows is None else f'{rows:,}'} rows; or "
-        f"{'a larger epsilon' if epsilon is None else f'epsilon={epsilon:g}'}. Nothing was spent."
-    )
+    return three_remedies("scale= public deviations", rows, epsilon)
 
 
 def _in_own_units(measured: Callable[[], Measured], deviations: Floats) -> Measured:
