@@ -2,7 +2,7 @@
 
 Run by `make bench`, or alone, which prints a line for each table:
 
-    python benchmarks/tables.py [--quick] [--only covariance|variances|found|holes|pca|oracle|units|mahalanobis|…]
+    python benchmarks/tables.py [--quick] [--only covariance|variances|found|holes|pca|units|mahalanobis|…]
                                 [--table NAME …] [--seeds 2] [--epsilon 1 …] [--fewest 2000]
 
 `--quick`: 2 runs in place of 5, and fewer ε. `_tables.py` says which tables there are and how they are cleaned;
@@ -19,15 +19,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from _oracle import figures, moment_share  # noqa: E402
-from _own_variances import figures as own_figures  # noqa: E402
 from _table_errors import (  # noqa: E402
     K,
     captured,
@@ -47,7 +45,6 @@ CONDITIONS, MEANS = (1.0, 1e2, 1e4, 1e6), (0.0, 10.0, 1e3, 1e5)
 FROBENIUS = ((2_000, 5, None), (2_000, 10, None), (5_000, 10, 5), (5_000, 20, None), (20_000, 20, 5),
              (20_000, 50, None), (50_000, 100, None), (50_000, 10, 5))  # rows, columns, tails  # fmt: skip
 RADII = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)  # shares of the rows that they hold
-ORACLE_EPSILON, SHORT = 50.0, 0.99  # tables of which less is captured are shown beside the best in hindsight
 SMALL_ROWS = 7_000  # the largest table for Frobenius errors, and for hindsight
 UNIT_ROWS = 5_000  # the largest table of which units and places are changed
 INVENTED, PURE_EPSILONS = 5.0, (0.7, 2.0)  # times the truth: a released variance that is made of noise; δ = 0
@@ -295,34 +292,6 @@ def pca_bars(kind: str, private: bool, epsilon: float, cell: list[tuple[str, flo
     yield f"{title}: every table", figure, "≤ 0.1" if judged else "", off <= 0.1 if judged else None
 
 
-def oracle_rows(choice: Choice) -> list[Row]:
-    """The default on standardised rows at ε = 50, where it captures less than 0.99, beside the best in hindsight."""
-    from dpeigen import PrivatePCA
-
-    rows: list[Row] = []
-    for t in choice.tables(most=SMALL_ROWS):
-        asked = [PrivatePCA(K, epsilon=ORACLE_EPSILON, delta=DELTA, random_state=seed) for seed in range(choice.seeds)]
-        found = [fitted for each in asked if (fitted := fit(each, t.standardised)) is not None]
-        ours = float(np.mean([captured(each.components_, t.correlation) for each in found])) if found else 0.0
-        if not found or (ours >= SHORT and not choice.names):
-            continue
-        limits = [*figures(t.standardised, t.correlation, ORACLE_EPSILON, moment_share(found[0]))]
-        limits += own_figures(t.standardised, t.correlation, ORACLE_EPSILON, partial(standard_fits, t, choice.seeds))
-        texts = [f"default: {ours:.4f}", *(f"{what}: {share:.4f}" for what, share in limits)]
-        title = f"captured variance, k = {K}, standardised rows, ε = {ORACLE_EPSILON:g}, {t}: default, and in hindsight"
-        rows.append((title, "; ".join(texts), "", None))
-        choice.say("\n    ".join([f"{t!s:32}", *texts]))
-    return rows
-
-
-def standard_fits(t: Table, seeds: int, epsilon: float) -> list[object]:
-    """Fits of the correlations of a standardised table, worth ε."""
-    from dpeigen import PrivatePCA
-
-    asked = [PrivatePCA(K, epsilon=epsilon, delta=DELTA, scale="private", random_state=seed) for seed in range(seeds)]
-    return [fitted for each in asked if (fitted := fit(each, t.standardised)) is not None]
-
-
 def moved(X: np.ndarray, units: bool, offsets: bool) -> np.ndarray:
     """Columns in units 10⁶ times smaller or larger, 10⁶ deviations away from where they were, by a fixed seed."""
     rng = np.random.default_rng(1)
@@ -515,7 +484,6 @@ SECTIONS: dict[str, Callable[[Choice], list[Row]]] = {
     "found": found_rows,
     "holes": hole_rows,
     "pca": pca_rows,
-    "oracle": oracle_rows,
     "units": unit_rows,
     "mahalanobis": mahalanobis_rows,
     "frobenius": frobenius_rows,

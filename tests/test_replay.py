@@ -32,7 +32,7 @@ from dpeigen.privacy import (
     histogram,
     noise,
 )
-from dpeigen.questions import ColumnReaches, Descent, GaussianLaw, HoleShares, RadiusHolding
+from dpeigen.questions import ColumnReaches, Descent, GaussianLaw, HoleShares, RadiusHolding, far_rows
 from dpeigen.questions import radius as radii
 from dpeigen.questions import steps as oja_steps
 from dpeigen.sources import opening, units
@@ -193,12 +193,25 @@ def test_too_little_noise_on_the_scores_of_a_noisy_max_is_caught(place, monkeypa
     after = rows.copy()
     after[0] = 30.0  # in all columns, so that one row costs all that each of them has
     pair = Neighbours(rows, after, np.arange(700))
-    honest = compared("whitened", pair, bound="none", epsilon=100.0)
+    honest = compared("whitened", pair, bound="none", epsilon=1000.0)
     assert honest.fault == ""
     assert max(loss.amount / change.cost.epsilon for change in honest.changes if change.name == "noisy max"
                for loss in change.losses) > 0.9  # fmt: skip
     halved(monkeypatch, place, "scale")
-    assert "noisy max, against what it was handed" in compared("whitened", pair, bound="none", epsilon=100.0).fault
+    assert "noisy max, against what it was handed" in compared("whitened", pair, bound="none", epsilon=1000.0).fault
+
+
+def test_too_little_noise_on_counts_of_far_rows_is_caught(monkeypatch):
+    rows = np.random.default_rng(7).normal(size=(700, 3))
+    rows[0] = 60.0, 0.0, 0.0
+    after = rows.copy()
+    after[0] = 0.0, 40.0, 30.0  # from one cell into another
+    pair = Neighbours(rows, after, np.arange(700))
+    honest = compared("whitened", pair, bound="none", epsilon=100.0)
+    assert honest.fault == ""
+    assert honest.single > 0.99  # the counts change by all that was paid for
+    monkeypatch.setattr(far_rows, "_moved", lambda relation, pairs: 1)
+    assert "vector, against what it was handed" in compared("whitened", pair, bound="none", epsilon=100.0).fault
 
 
 def test_draws_that_are_too_sharp_are_caught(monkeypatch):

@@ -14,8 +14,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 _tables = pytest.importorskip("_tables", reason="benchmarks/ comes with the source checkout")
 pandas = pytest.importorskip("pandas")
-from _oracle import Oracle, noise_of  # noqa: E402
-from _own_variances import by_laplace, by_staircase, combined, longest, staircase  # noqa: E402
 from _table_errors import (  # noqa: E402
     captured,
     correlation_error,
@@ -165,58 +163,3 @@ def test_exact_variances_leave_correlations_as_they_are() -> None:
     np.testing.assert_allclose(np.diag(found), np.diag(C))
     assert np.all(found[0, 1:] == 0)
     assert with_variances(None, C) is None
-
-
-def one_long_row() -> Oracle:
-    """Two correlated columns, whose variance lies in one row by half, and four others."""
-    rng = np.random.default_rng(6)
-    rows = rng.normal(size=(2_000, 6)) * [1, 1, 1.3, 1.2, 1, 1]
-    rows[:, 1] = 0.6 * rows[:, 0] + 0.8 * rows[:, 1]
-    rows[0, :2] = 45.0
-    rows = (rows - rows.mean(axis=0)) / [*rows[:, :2].std(axis=0), 1, 1, 1, 1]
-    return Oracle(rows, np.cov(rows.T, bias=True))
-
-
-def test_hindsight_knows_that_one_row_makes_the_variance_of_two_columns() -> None:
-    oracle = one_long_row()
-    assert oracle.by_powers(40.0)[0] > oracle.by_powers(40.0, (0.0,))[0] + 0.005
-    assert oracle.by_powers(1e6)[0] == pytest.approx(1, abs=1e-6)
-    clipped = oracle.without_noise(exact=False)
-    assert clipped < 0.97 < oracle.by_powers(40.0)[0]  # twin: clipping that row alone, without any noise
-
-
-def test_noise_in_hindsight_is_that_of_matrix_laplace() -> None:
-    """Its mean square is known; of 4,000 draws six standard errors are below 10%."""
-    found = noise_of(4, 2.0, 4_000, 0)
-    assert np.mean(found[:, 0, 1] ** 2) == pytest.approx(2 * 5 / 2.0**2, rel=0.1)
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
-def test_staircase_noise_has_its_deviation_and_loses_epsilon_for_one_unit(epsilon: float) -> None:
-    noise, deviation = staircase(epsilon, 400_000, np.random.default_rng(3))
-    assert np.std(noise) == pytest.approx(deviation, rel=0.03)
-    assert deviation < np.sqrt(2) / epsilon  # less than Laplace noise
-    sizes = np.abs(noise)
-    first, second = (np.mean((sizes >= k) & (sizes < k + 1)) for k in (0, 1))
-    lost = np.log(first / second)
-    assert lost == pytest.approx(epsilon, abs=0.1 if epsilon < 5 else 0.6)
-    assert lost != pytest.approx(epsilon / 2, abs=0.2)  # twin
-
-
-def test_variances_measured_on_their_own_see_one_far_row() -> None:
-    rng = np.random.default_rng(5)
-    rows = rng.normal(size=(2000, 4))
-    rows[0, :2] = 30.0, -25.0
-    truth = (rows**2).mean(axis=0)
-    for noisy in (by_laplace(rows, 32.0), by_staircase(rows, 32.0)):
-        found = np.array([noisy(40.0, rng)[0] for _ in range(50)])
-        np.testing.assert_allclose(np.median(found, axis=0), truth, atol=0.05)
-        missed = noisy(0.3, rng)[0]  # twin: with so little for the longest row it is not found
-        assert missed[0] < truth[0] - 0.2
-    lengths = np.linalg.norm(rows, axis=1)
-    assert longest(lengths, 50.0, rng) == pytest.approx(lengths.max(), rel=0.1)
-
-
-def test_a_variance_is_replaced_only_if_it_differs_clearly() -> None:
-    before = np.array([0.6, 1.0, 1.0])
-    np.testing.assert_allclose(combined(before, np.array([1.0, 1.05, 0.95]), 0.03), [1.0, 1.0, 1.0], atol=0.01)

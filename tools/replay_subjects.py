@@ -50,7 +50,7 @@ DELTAS = (0.0, 1e-5)
 REPLACE, APPROXIMATE = RELATIONS[:1], DELTAS[1:]
 _GIVEN = BOUNDS[1:]
 _FEW, _MANY = (2, 3, 5, 40, 700), (700,)
-_LARGE = (1.0, 8.0, 30.0, 100.0)  # from the last two on `methods.large` asks other questions
+_LARGE = (1.0, 8.0, 30.0, 100.0, 1000.0)  # from 30 on `methods.large` asks other questions
 
 
 @dataclass(frozen=True)

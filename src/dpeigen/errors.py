@@ -141,6 +141,9 @@ def errors_of(
     else:
         doubt = _doubt(vectors, values * cut.gains, cut, draws, rng)
         noise = noise + doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
+    if measured.counted is not None:  # far rows that were counted, of sizes known up to a factor
+        sizes = rng.normal(size=(draws, len(measured.counted), 1))
+        noise = noise + measured.counted.T @ (sizes * measured.counted)
     back = measured.back
     errors = Errors(
         back @ whole @ back.T, back @ positive @ back.T, back @ noise @ back.T, None, np.asarray(back.any(axis=1))

@@ -31,6 +31,7 @@ from dpeigen.questions import (
     columns,
     count,
     descent,
+    far_rows,
     laws,
     printed,
     ranges,
@@ -45,7 +46,7 @@ DOORS = [(DataCurator, "_answered")]
 # Where noise meets the exact statistic of a question.
 MECHANISMS = [
     (laws.SymmetricNoise, "added_to"),
-    *((m, "perturb") for m in (base, box, cells, columns, count, spectrum, steps)),
+    *((m, "perturb") for m in (base, box, cells, columns, count, far_rows, spectrum, steps)),
     (base, "perturb_with_count"),
     *((m, "stable_histograms") for m in (printed, ranges, scale)),
     (steps, "with_noise"),

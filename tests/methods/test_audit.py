@@ -136,7 +136,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.mostly_slow(fast=1, slow=6)
+@pytest.mark.mostly_slow(fast=1, slow=3)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_no_audit_proves_more_than_is_claimed_and_less_noise_is_caught(case, tools):
     claim = case.claim(tools)

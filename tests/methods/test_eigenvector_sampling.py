@@ -222,7 +222,7 @@ def inverted(beta, count, rng):
     return u, np.log(rng.uniform(count)) < -squares @ beta - (d / 2) * np.log(squares @ omega) + log_bound
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_inverted_acceptance_ratio_is_caught_in_the_whole_method(tools, monkeypatch):
     """d = 4, m rows e₁ and as many e₂: the directions between them are equally good, and one row decides."""
     first, second = (200, 200, 0, 0), (199, 201, 0, 0)

@@ -250,7 +250,7 @@ def same_release(client, base, number):
     return known["page"]
 
 
-@pytest.mark.slow
+@pytest.mark.mostly_slow(fast=0, slow=2)
 @pytest.mark.parametrize(
     ("question", "more"),
     [
@@ -278,7 +278,7 @@ def test_the_release_is_the_one_that_the_exported_command_and_script_make(tmp_pa
         assert found["release"]["facts"]["about"]["title"] == "A <b>title</b>"
 
 
-@pytest.mark.slow
+@pytest.mark.mostly_slow(fast=0, slow=1)
 @pytest.mark.parametrize("question", ["pca", "covariance", "ridge", "scoremap"])
 def test_so_is_that_of_a_messy_table_with_people_holes_categories_and_transforms(
     tmp_path, monkeypatch, messy, question

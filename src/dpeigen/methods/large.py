@@ -10,6 +10,10 @@ end. From the ε below on,
 - δ is left unused if noise at the cost of ε alone is smaller: the deviation of Gaussian noise falls like 1/√ε for large
   ε, that of `matrix-laplace` like 1/ε.
 
+For leading components with ε from about 40 to 400 there is a better way. A part of ε that makes counts exact (about 28)
+pays for counts of the rows far outside the radius, in cells (`questions.far_rows`). The rest of ε is spent as if it
+were all, so rows are clipped as usual, and the far rows are added to the covariance (`methods.moment.far_rows`).
+
 `benchmarks/tables.py --epsilon 10 50 200 1000` shows the effect; for smaller ε it costs more than it gives.
 """
 
@@ -20,14 +24,20 @@ from dataclasses import replace
 from dpeigen.methods.base import LEAST_DELTA
 from dpeigen.methods.task import Task
 from dpeigen.privacy import Budget, GaussianCost, PureCost, gaussian_mu
-from dpeigen.questions import GaussianLaw, WishartLaw
+from dpeigen.questions import GaussianLaw, WishartLaw, cost_of_far_rows
 
-__all__ = ["REACHES_SHARE", "as_spent", "last_radius_share", "leading", "single_rows_count"]
+__all__ = ["RARE_COLUMNS_EPSILON", "REACHES_SHARE", "as_spent", "last_radius_share", "leading", "single_rows_count"]
 
 _LEADING, _WHOLE = 25.0, 80.0  # ε above which single rows matter: for a few directions, and for all correlations
-_PURE_BETTER = 0.7  # times the noise at (ε, δ): the limit for the noise at ε alone, whose shares add up faster
+# Times the noise at (ε, δ): the limit for the noise at ε alone, whose shares add up faster. Without reaches of columns
+# scales need more of it.
+_PURE_BETTER, _PURE_BETTER_BESIDE_CELLS = 0.7, 0.55
 REACHES_SHARE = 0.1  # of ε
 _LAST_RADIUS_SHARE, _LAST_RADIUS = 0.1, 20.0  # of ε; and the ε that is enough for the last radii
+# Counts of far rows: the probability that noise shows a row that does not exist, the least and the largest ε relative
+# to their cost, and the most columns. Chosen by `benchmarks/tables.py --only pca --epsilon 50 100 200 1000`.
+_FALSE_ROW, _LEAST_TIMES, _MOST_TIMES, _MOST_COLUMNS = 0.003, 1.5, 14.0, 40
+RARE_COLUMNS_EPSILON = 1.0  # for reaches of columns whose scale was not found; the others need none
 
 
 def leading(task: Task) -> bool:
@@ -37,7 +47,7 @@ def leading(task: Task) -> bool:
 
 def single_rows_count(task: Task) -> bool:
     """Whether ε is so large that clipping a few rows is worse than the noise needed to keep them."""
-    return task.budget.epsilon >= (_LEADING if leading(task) else _WHOLE)
+    return not task.set_aside and task.budget.epsilon >= (_LEADING if leading(task) else _WHOLE)
 
 
 def last_radius_share(task: Task) -> float:
@@ -45,11 +55,30 @@ def last_radius_share(task: Task) -> float:
     return min(_LAST_RADIUS_SHARE, _LAST_RADIUS / task.budget.epsilon) if single_rows_count(task) else 0.0
 
 
+def _for_far_rows(task: Task) -> float:
+    """The part of ε for counts of rows far outside the radius and for rare columns; 0 if they are not counted."""
+    plain = task.bound is None and not task.pairs and task.missing != "correct" and task.max_rows is None
+    if not plain or task.private_rank or not single_rows_count(task) or task.n_features > _MOST_COLUMNS:
+        return 0.0
+    cost = cost_of_far_rows(task.n_features, task.relation, _FALSE_ROW).epsilon + RARE_COLUMNS_EPSILON
+    return cost if leading(task) and _LEAST_TIMES * cost <= task.budget.epsilon <= _MOST_TIMES * cost else 0.0
+
+
 def as_spent(task: Task) -> Task:
-    """The same task, without δ if noise at the cost of ε alone is smaller."""
+    """The same task with ε for far rows set aside, and without δ if noise at the cost of ε alone is smaller."""
+    if task.set_aside:
+        return task
+    if aside := _for_far_rows(task):
+        budget = Budget(task.budget.epsilon - aside, task.budget.delta)
+        return _pure_if_better(replace(task, budget=budget, set_aside=aside), _PURE_BETTER_BESIDE_CELLS)
+    return _pure_if_better(task, _PURE_BETTER) if single_rows_count(task) else task
+
+
+def _pure_if_better(task: Task, limit: float) -> Task:
+    """Without δ, if noise at the cost of ε alone is below ``limit`` times that at (ε, δ)."""
     budget, d = task.budget, task.n_features
-    if budget.is_pure or budget.delta < LEAST_DELTA or not single_rows_count(task):
+    if budget.is_pure or budget.delta < LEAST_DELTA:
         return task
     pure = WishartLaw().deviation(d, PureCost(budget.epsilon), task.relation)
     other = GaussianLaw().deviation(d, GaussianCost(gaussian_mu(budget.epsilon, budget.delta)), task.relation)
-    return replace(task, budget=Budget(budget.epsilon)) if pure < _PURE_BETTER * other else task
+    return replace(task, budget=Budget(budget.epsilon)) if pure < limit * other else task

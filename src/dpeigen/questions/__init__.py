@@ -6,6 +6,7 @@ from dpeigen.questions.cells import CellCounts, ClassSums
 from dpeigen.questions.columns import ColumnCounts, NoisyCounts
 from dpeigen.questions.count import Count
 from dpeigen.questions.descent import Descent, gradient_reach
+from dpeigen.questions.far_rows import FarRows, cost_of_far_rows
 from dpeigen.questions.holes import HoleShares, NoisyShares
 from dpeigen.questions.kendall import NoisyTau, Tau
 from dpeigen.questions.laws import GaussianLaw, LaplaceLaw, SymmetricLaw, WishartLaw, law_for
@@ -37,6 +38,7 @@ __all__ = [
     "Directions",
     "EigenvalueRatios",
     "Eigenvalues",
+    "FarRows",
     "GaussianLaw",
     "HoleShares",
     "LaplaceLaw",
@@ -71,6 +73,7 @@ __all__ = [
     "Tau",
     "TopEigenvalue",
     "WishartLaw",
+    "cost_of_far_rows",
     "gradient_reach",
     "law_for",
     "moment_within",

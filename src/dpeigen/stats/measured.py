@@ -20,7 +20,7 @@ __all__ = ["KINDS", "LAWS", "Measured", "MeasuredWhenAsked"]
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values")
+_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values", "counted")
 _MOST = 1e300
 
 
@@ -53,6 +53,7 @@ class Measured:
     )
     sign_values: Floats | None = None  # eigenvalues of a noisy moment of signs, decreasing
     sign_deviation: float | None = None  # of the noise on its entries
+    counted: Floats | None = None  # vectors k: the moment has an error of Σ g·kkᵀ, g standard normal (`far_rows`)
     level: float = 0.0  # relative deviation of an uncertain factor on the variances along the last ``rest`` axes
     rest: int = 0
 
@@ -78,6 +79,7 @@ class Measured:
             and (self.tails is None or (self.tails.shape == (6, len(self.back)) and bool((self.tails >= 0).all())))
             and (self.sign_values is None) == (self.sign_deviation is None)
             and (self.sign_values is None or self.sign_values.shape == (m,))
+            and (self.counted is None or (self.counted.ndim == 2 and self.counted.shape[1] == m - sides))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0

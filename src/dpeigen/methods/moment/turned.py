@@ -56,6 +56,13 @@ class SeenMoment:
     deviation: float
     weight: float
     count: float
+    doubt: Floats | None = None
+
+    def plus(self, added: Floats, doubt: Floats) -> SeenMoment:
+        """The same with a part that was found otherwise; ``doubt``: vectors k, its error is Σ g·kkᵀ, g normal."""
+        whole = self.whole.copy()
+        whole[-len(added) :, -len(added) :] += added
+        return replace(self, whole=whole, second=self.second + added, doubt=doubt)
 
     def measured(
         self,
@@ -70,7 +77,13 @@ class SeenMoment:
         """For intervals: ``outside`` rows are beyond the ``asked`` radius; ``tails``: what clipping took from them."""
         rows, scale = outside
         found = Measured(self.whole, back, law.label, self.deviation, self.count, radius, self.weight, rows, scale)
-        return replace(found, outside_radius=asked, tails=None if tails is None else tails(), **known_shares(holes))
+        return replace(
+            found,
+            outside_radius=asked,
+            tails=None if tails is None else tails(),
+            counted=self.doubt,
+            **known_shares(holes),
+        )
 
 
 def ask_moment(

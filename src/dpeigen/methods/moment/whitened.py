@@ -11,6 +11,7 @@ adaptive composition of
    (`stats.stretch`). Whatever T is, no clipped row exceeds the radius: Frobenius sensitivity √2·R² (replace) or R²
    (add/remove), trace 2·R² or R², in integers (`stats.moments`, `stats.nested`).
 4. if it is private, the number of rows: sensitivity 1.
+5. for large ε, counts of rows far outside the last radius: a row is in at most one cell (`questions.far_rows`).
 
 Gaussian shares compose exactly, even if each mechanism depends on earlier releases (Dong, Roth, Su 2022); pure shares
 compose by their dominating pair (`privacy.accounting`). Everything else is post-processing.
@@ -49,8 +50,9 @@ from dpeigen.methods.columns import (
 )
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import ask_holes, hole_integers, hole_shares
-from dpeigen.methods.large import as_spent, last_radius_share, leading, single_rows_count
+from dpeigen.methods.large import RARE_COLUMNS_EPSILON, as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
+from dpeigen.methods.moment.far_rows import COUNTED, Counted, ask_far_rows
 from dpeigen.methods.moment.last_view import LastView, Looked, ask_last_view
 from dpeigen.methods.moment.lengths import far_in, first_radius, least_of, lost_by
 from dpeigen.methods.moment.reach import (
@@ -71,7 +73,7 @@ from dpeigen.methods.places import settled
 from dpeigen.methods.prediction import usual_error
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
-from dpeigen.privacy import Cost, Relation, allocate
+from dpeigen.privacy import Cost, PureCost, Relation, allocate
 from dpeigen.questions import Count, RadiusLeaving
 from dpeigen.stats import Frame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.clipping import unclipped
@@ -135,7 +137,11 @@ class Whitened(Method):
         d = task.n_features
         # All noisy integers that may be drawn: moments with a mean, columns, missing cells, and a count.
         integers = (ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
-        return allocate(task.budget, pure=pure, main=main, coordinates=integers)
+        costs = allocate(task.budget, pure=pure, main=main, coordinates=integers)
+        if task.set_aside:
+            costs[Purpose.RARE_COLUMNS] = PureCost(RARE_COLUMNS_EPSILON)
+            costs[Purpose.FAR_ROWS] = PureCost(task.set_aside - RARE_COLUMNS_EPSILON)
+        return costs
 
     def outline(self, task: Task, rows: int) -> Outline:
         task = as_spent(task)
@@ -162,14 +168,18 @@ class Whitened(Method):
         looked = self._look(curator, task, costs, rows)
         # What the measurements of scales and locations and the rounds have not spent goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
+        counting = curator.left(Purpose.FAR_ROWS, Purpose.RARE_COLUMNS)
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
+        if counting is not None:
+            costs[Purpose.FAR_ROWS] = part_of(counting, 1)
         curator = curator.part(costs)
         last = ask_last_view(curator, looked, task, costs)
         found = ask_moment(
             curator, last.view, last.reach, looked.count, Purpose.WHITENED_MOMENT, costs, task, last.start
         )
-        return self._finish(looked, last, found, task)
+        far = None if counting is None else ask_far_rows(curator, looked, last, costs[Purpose.FAR_ROWS])
+        return self._finish(looked, last, found, task, far)
 
     def _look(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> Looked:
         """Units and locations of columns, then the rounds; on a sample of the rows, if there are many."""
@@ -209,13 +219,21 @@ class Whitened(Method):
             angle,
         )
 
-    def _finish(self, looked: Looked, last: LastView, found: SeenMoment, task: Task) -> Estimate:
-        """The last moment in the units of the columns, what was clipped, and which columns are known."""
+    def _finish(
+        self, looked: Looked, last: LastView, found: SeenMoment, task: Task, far: Counted | None = None
+    ) -> Estimate:
+        """The last moment in the units of the columns, what was clipped, and which columns are known.
+
+        ``far``: what counted far rows add to the mean of zzᵀ over framed rows.
+        """
         columns, holes, frame, count = looked.columns, looked.holes, looked.frame, looked.count
         reach, back, left = task.row_radius(last.reach, last.view), last.back, last.left
         white, mean, noise = denoised(found.second, found.deviation, reach, task), found.mean, found.deviation
         if reach < last.asked_radius:  # so many rows were clipped that the variances must be corrected
             white = unclipped(white, reach)
+        if far is not None:
+            added = np.linalg.solve(back, np.linalg.solve(back, far.lost).T)
+            white, found = white + added, found.plus(added, np.linalg.solve(back, far.doubt.T).T)
         noise_of_columns = math.sqrt(2) * noise * np.einsum("ij,ij->i", back, back)
         clipped_share = min(1.0, (left[0] + _SURE * left[1]) / count)
         variances = quadratic_forms(back, white)
@@ -239,6 +257,7 @@ class Whitened(Method):
         tails = None if task.pairs else partial(lost_by, columns, back, white, reach, clipped_share)
         measured = partial(found.measured, back, reach, left, last.asked_radius, law_of(task), holes, tails)
         notes = (*estimate.notes, SHORTENED) if reach < last.asked_radius else estimate.notes
+        notes = notes if far is None else (*notes, COUNTED)
         return replace(estimate, measured=measured, holes=shares, notes=notes)
 
     def _angle(self, task: Task, costs: Mapping[Purpose, Cost], rows: float) -> float:
