@@ -9,12 +9,13 @@ from dpeigen import PrivatePCA
 from dpeigen.curator import Feed
 from dpeigen.methods import DPPCA
 from dpeigen.methods.base import Task, run_method
+from dpeigen.methods.one_pass.dp_pca_stream import DPPCAStream
 from dpeigen.methods.one_pass.schedule import gain
 from dpeigen.privacy import Budget, Relation, Spend, compose_pld
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame
-from dpeigen.stats.gradients import Clipped, Gradients
+from dpeigen.stats.gradients import Clipped, Gradients, SquaredScores
 from dpeigen.stats.spectrum import orthonormal
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*seeded.*")
@@ -245,3 +246,22 @@ def test_all_components_of_few_columns(method, d, k):
     variances = np.median([pca.explained_variance_ for pca in runs], axis=0)
     np.testing.assert_allclose(variances, [9.0, 1.0][:d], rtol=0.3)
     assert all(pca.noise_variance_ == 0.0 for pca in runs)
+
+
+def test_a_stream_asks_for_variances_until_they_are_found(monkeypatch):
+    """A batch whose scale does not stand out is lost; the next round asks again, not the second or fourth after it."""
+    ask, lost = DPPCAStream._ask_mean, []
+
+    def unlucky(self, batch, view, terms, widen=2**0.25):
+        if isinstance(view, SquaredScores) and len(lost) < 3:
+            lost.append(self.turn)
+            return None
+        return ask(self, batch, view, terms, widen)
+
+    monkeypatch.setattr(DPPCAStream, "_ask_mean", unlucky)
+    pca = PrivatePCA(1, epsilon=1.0, delta=1e-6, method="dp-pca", random_state=0)
+    feed = np.random.default_rng(0)
+    for _ in range(15):
+        pca.partial_fit(feed.normal(size=(3000, 5)) * [4, 1, 1, 1, 1] + 20)
+    assert lost == [1, 2, 3]
+    assert pca.components_.shape == (1, 5)

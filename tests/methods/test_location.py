@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpeigen.methods import Kendall, Oja, Refined, resolve
+from dpeigen import PrivateCovariance
+from dpeigen.curator import DataCurator, Purpose
+from dpeigen.methods import Kendall, MatrixLaplace, Oja, Refined, resolve
 from dpeigen.methods.base import Task, run_method
-from dpeigen.privacy import Budget, Relation
+from dpeigen.methods.column_scales import ask_one_scale
+from dpeigen.privacy import Budget, PureCost, Relation
+from dpeigen.questions import RadiusLeaving
 from dpeigen.sources import ArraySource
+from dpeigen.stats import Frame
 
 DEVIATIONS = np.array([5.0, 4.0, 1.0, 1.0, 1.0])
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
@@ -53,3 +58,46 @@ def test_few_rows_about_the_origin_still_have_a_centre(tools):
     """Too few for places to stand out: two rounds about 0, as far as some deviations away."""
     for away in (0.0, 3.0):
         assert errors("spatial-sign", away, tools, n=1500, epsilon=1.0, delta=0.0)[0] < 0.3
+
+
+@pytest.mark.parametrize("purpose", [Purpose.SCALES, Purpose.CENTER_RADIUS])
+def test_a_far_too_large_scale_inside_bounds_does_not_move_the_centre(purpose, monkeypatch):
+    """Noise on a threshold can make a first scale or radius as large as the grid: rarely, in 1 of some hundred fits."""
+    measure = DataCurator.measure
+
+    def unlucky(self, question, **said):
+        answer = measure(self, question, **said)
+        return 2.0**40 if said["purpose"] is purpose else answer
+
+    monkeypatch.setattr(DataCurator, "measure", unlucky)
+    X = np.clip(np.random.default_rng(2).normal([0.35, 0.4, 0.35], [0.05, 0.01, 0.05], size=(20_000, 3)), 0, 1)
+    method = MatrixLaplace(tighten=True)
+    fit = PrivateCovariance(epsilon=2.0, delta=1e-6, method=method, bound=(0, 1), random_state=0).fit(X)
+    assert np.abs(fit.location_ - X.mean(axis=0)).max() < 0.01
+    np.testing.assert_allclose(np.diag(fit.covariance_)[[0, 2]], X.var(axis=0)[[0, 2]], rtol=0.1)
+
+
+def test_noise_rarely_gives_a_far_too_large_scale(tools):
+    """Of 4,000 draws, each with 20,000 rows and little budget; twin: fewer pairs outside."""
+    rows = np.random.default_rng(3).normal(size=(20_000, 3))
+    task = Task("PrivatePCA", 3, 2, Budget(1.0), Relation.REPLACE, None, "private", 20_000)
+    cost, view = PureCost(0.0135), Frame(3)
+    pairs = Frame(3, pairs=True)
+    statistic = RadiusLeaving(pairs, 0.0).statistic().update(rows)
+
+    class Repeated:
+        """Answers from one statistic, to save time."""
+
+        def __init__(self, seed):
+            self.rng = tools.seeded(seed)
+
+        def measure(self, question, *, purpose, cost):
+            noise = question.draw(cost, Relation.REPLACE, self.rng)
+            return question.answer(statistic, noise, cost, Relation.REPLACE, self.rng)
+
+    curator = Repeated(5)
+    sizes = np.array([ask_one_scale(curator, view, cost, 20_000, task)[0] for _ in range(4_000)])
+    assert sizes.max() <= 4 * np.median(sizes)
+    least = RadiusLeaving(pairs, 500.0)
+    twin = np.array([curator.measure(least, purpose=Purpose.SCALES, cost=cost) for _ in range(4_000)])
+    assert twin.max() > 4 * np.median(twin)

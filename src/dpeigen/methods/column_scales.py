@@ -50,7 +50,9 @@ _ALIKE, _RELATED = 4.5, 9.0
 _LEAST_SCALE = 2.0 ** (-REACH / 2)  # the smallest cell: bounds may be narrower, and 1/scale must be finite
 _ABOVE = 14  # half octaves above the deviation that are searched for the far end of a column
 _NEAR_ABOVE = 5  # of these, the ones in which a false end costs little accuracy
-_FAR_PAIRS = 0.05  # the fraction of pairs that exceed one scale for all columns
+# The fraction of pairs that exceed one scale for all columns: usually, and at most if noise is large. And noise scales:
+# the noise on a threshold exceeds so many with probability 6e-5; five, the least of `RadiusLeaving`, with 0.3%.
+_FAR_PAIRS, _MOST_FAR_PAIRS, _SAFE = 0.05, 0.15, 9.0
 _MEDIAN_TO_FAR = 1.4  # few differences of normal rows are longer than this factor times their median norm
 _EDGES = np.arange(-8.0, 3.5, 0.5)  # of half octaves, for differences of normal rows, in log2 of their deviation
 _NORMAL = 2 * np.diff(ndtr(np.exp2(np.append(_EDGES, 3.5)) * math.sqrt(2)))  # of half differences, deviation √½
@@ -124,7 +126,9 @@ def _widest(task: Task) -> Floats | float:
     return 2 * task.bound if isinstance(task.bound, float) else math.inf
 
 
-def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float, *, robust: bool = False) -> Floats:
+def ask_one_scale(
+    curator: Curator, view: Frame, cost: Cost, count: float, task: Task, *, robust: bool = False
+) -> Floats:
     """One scale for all framed columns, in their own units: about 2.5 times their root mean square deviation.
 
     ``robust``: from the median of differences, which outliers change little as long as most pairs have none. Only if
@@ -132,8 +136,13 @@ def ask_one_scale(curator: Curator, view: Frame, cost: Cost, count: float, *, ro
     """
     apart = replace(view, center=None, pairs=True)
     far, factor = (0.5, _MEDIAN_TO_FAR) if robust and count else (_FAR_PAIRS, 1.0)
-    radius = curator.measure(RadiusLeaving(apart, far * count / 2), purpose=Purpose.SCALES, cost=cost)
-    return factor * 2 * radius / math.sqrt(view.n_features) * apart.unit
+    question = RadiusLeaving(apart, far * count / 2)
+    if count:  # so many pairs outside that noise on the threshold rarely gives a far too large radius
+        enough = min(_SAFE * question.scale(cost, task.relation), _MOST_FAR_PAIRS * count / 2)
+        question = replace(question, outside=max(question.outside, enough))
+    radius = curator.measure(question, purpose=Purpose.SCALES, cost=cost)
+    scale = factor * 2 * radius / math.sqrt(view.n_features) * apart.unit
+    return np.asarray(np.minimum(scale, np.maximum(_widest(task), _LEAST_SCALE)))
 
 
 def share_unit(scale: Floats, sure: Bools, apart: float) -> bool:

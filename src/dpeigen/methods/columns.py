@@ -216,7 +216,7 @@ def ask_columns(
         scale, known = (task.bound[1] - task.bound[0]) / 2, np.ones(d, dtype=bool)
     else:
         plain = Frame(d, missing=task.missing)
-        scale, known = ask_one_scale(curator, plain, costs[Purpose.SCALES], count), np.ones(d, dtype=bool)
+        scale, known = ask_one_scale(curator, plain, costs[Purpose.SCALES], count, task), np.ones(d, dtype=bool)
     center = np.zeros(d) if not isinstance(task.center, np.ndarray) else task.center
     if task.private_center and _looks_for_places(task):
         center, placed = ask_places(curator, scale, costs[Purpose.PLACES], task)

@@ -17,7 +17,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.holes import Holes
 from dpeigen.methods.joint_lengths import joint_lengths
-from dpeigen.methods.location import Weights, ask_center, center_shares, within
+from dpeigen.methods.location import Center, Weights, ask_center, center_shares, within
 from dpeigen.methods.radius import radius_share
 from dpeigen.privacy import Cost
 from dpeigen.questions import RadiusHolding, RadiusLeaving
@@ -35,9 +35,11 @@ __all__ = [
     "frame_rows",
     "framing_shares",
     "location",
+    "radius_leaving",
 ]
 
 RADIUS_SHARE = 0.1  # the largest share of ε for a private radius
+_USUAL = 4.0  # times a radius that contains 95% of the rows; beyond it, noise alone rarely carries the last radius
 PAIRED, BARE = 1.1, 1.3  # `reluctance` of methods that use differences, and of those that release directions alone
 # Notes of releases that pay for directions alone.
 RELATIVE = "Variances are relative: together they are 1."
@@ -62,19 +64,25 @@ def ask_frame(
     weighted: bool = True,
     outside: float | None = None,
     holes: Holes | None = None,
-) -> tuple[Frame, float, float | None]:
-    """The frame, the radius, and the expected error of a paid centre (else None).
+) -> tuple[Frame, float, Center | None]:
+    """The frame, the radius, and a paid centre (else None).
 
     ``outside``: how many rows a paid radius leaves outside. By default it balances clipping and noise, or is 5%.
     """
-    frame, radius, center_error, _ = ask_centered_frame(curator, task, costs, weighted=weighted, holes=holes)
+    frame, radius, center = ask_centered_frame(curator, task, costs, weighted=weighted, holes=holes)
     if Purpose.RADIUS in costs:
         cost = costs[Purpose.RADIUS]
-        question = RadiusHolding(frame) if outside is None else RadiusLeaving(frame, outside)
+        question = RadiusHolding(frame) if outside is None else radius_leaving(frame, outside, center)
         radius = within(curator.measure(question, purpose=Purpose.RADIUS, cost=cost), radius)
     if radius is None:
         raise AssertionError("`check` has refused a task without a bound")
-    return frame, radius, center_error
+    return frame, radius, center
+
+
+def radius_leaving(frame: Frame, outside: float, center: Center | None) -> RadiusLeaving:
+    """The question for a radius that leaves so many rows outside, without going far beyond that of a paid centre."""
+    holding = None if center is None else center.holding
+    return RadiusLeaving(frame, outside, usual=math.inf if holding is None else _USUAL * holding)
 
 
 def ask_centered_frame(
@@ -85,18 +93,13 @@ def ask_centered_frame(
     weighted: bool = False,
     holes: Holes | None = None,
     robust: bool = False,
-) -> tuple[Frame, float | None, float | None, float | None]:
-    """`ask_frame` without paying for a radius: the radius is public, or None.
-
-    Fourth: the median norm of rows about a robust centre, if that paid for one.
-    """
+) -> tuple[Frame, float | None, Center | None]:
+    """`ask_frame` without paying for a radius: the radius is public, or None."""
     frame, radius = frame_rows(task, weighted=weighted)
     if Purpose.CENTER not in costs:
-        return frame, radius, None, None
-    center, error, median = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
-    if isinstance(task.bound, tuple):
-        center = np.clip(center, *task.bound)  # noise can move it outside
-    return replace(frame, center=center), radius, error, median
+        return frame, radius, None
+    center = ask_center(curator, frame, radius, costs, task, holes, robust=robust)
+    return replace(frame, center=center.place), radius, center
 
 
 def frame_rows(task: Task, *, weighted: bool = True) -> tuple[Frame, float | None]:

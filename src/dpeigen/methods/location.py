@@ -61,6 +61,7 @@ class Center(NamedTuple):
     place: Floats
     error: float  # the expected norm of its noise
     median: float | None = None  # the median norm of rows about it, if a robust centre paid for one
+    holding: float | None = None  # the radius about a rough location that contains about 95% of the rows, if paid for
 
 
 def cutoff_factor(d: int) -> float:
@@ -125,9 +126,9 @@ def ask_center(
     outliers.
     """
     if Purpose.PLACES in costs:
-        scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0, robust=robust)
+        scale = ask_one_scale(curator, frame, costs[Purpose.SCALES], task.n_rows or 0, task, robust=robust)
         frame = _about(frame, ask_places(curator, scale, costs[Purpose.PLACES], task)[0])
-    error, median = 0.0, None
+    error, median, holding = 0.0, None, None
     for reach_of, purpose in _ROUNDS:
         if purpose not in costs:
             continue
@@ -137,7 +138,8 @@ def ask_center(
             frame = _about(frame, (0.0 if frame.center is None else frame.center) + mean * frame.unit)
             continue
         if reach_of in costs:
-            reach = within(curator.measure(RadiusHolding(frame), purpose=reach_of, cost=costs[reach_of]), radius)
+            holding = curator.measure(RadiusHolding(frame), purpose=reach_of, cost=costs[reach_of])
+            reach = within(holding, radius)
         if reach is None:
             raise AssertionError("a radius is public or paid for")
         found = curator.measure(ClippedMean(Lattice(frame, reach)), purpose=purpose, cost=costs[purpose])
@@ -146,7 +148,7 @@ def ask_center(
         frame = _about(frame, origin + mean * frame.unit)
     if frame.center is None:
         raise AssertionError("at least one round sets a centre")
-    return Center(frame.center, error, median)
+    return Center(frame.center, error, median, holding)
 
 
 def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost]) -> tuple[Floats, float, float]:
@@ -167,7 +169,9 @@ def _ask_descending_mean(curator: Curator, frame: Frame, costs: Mapping[Purpose,
 
 
 def _about(frame: Frame, center: Floats) -> Frame:
-    return replace(frame, center=np.clip(center, -LARGEST_FACT, LARGEST_FACT))
+    """The frame about a centre inside its box; noise can move a centre outside."""
+    low, high = (-LARGEST_FACT, LARGEST_FACT) if frame.box is None else frame.box
+    return replace(frame, center=np.clip(center, low, high))
 
 
 def within(radius: float, cap: float | None) -> float:

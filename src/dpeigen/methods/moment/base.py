@@ -23,7 +23,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
-from dpeigen.methods.framing import ask_frame, framing_shares, location
+from dpeigen.methods.framing import ask_frame, framing_shares, location, radius_leaving
 from dpeigen.methods.holes import Holes, ask_holes, hole_integers, hole_shares, known_shares
 from dpeigen.methods.joint_lengths import joint_lengths
 from dpeigen.methods.location import center_integers
@@ -31,7 +31,7 @@ from dpeigen.methods.moment.joint import joint_estimate
 from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
-from dpeigen.questions import Count, Moment, NoisyMoment, RadiusLeaving, SymmetricLaw
+from dpeigen.questions import Count, Moment, NoisyMoment, SymmetricLaw
 from dpeigen.questions.radius import OUT_OF
 from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.lattice import LEVELS
@@ -139,7 +139,8 @@ class MomentMethod(Method):
         # None (5%): if noise is large, that of a few long rows harms a regression more than clipping them does.
         outside = None if task.regression and balanced > _LITTLE * (task.n_terms or 0) else balanced
         holes = ask_holes(curator, task, costs)
-        frame, radius, center_error = ask_frame(curator, task, costs, outside=outside, holes=holes)
+        frame, radius, center = ask_frame(curator, task, costs, outside=outside, holes=holes)
+        center_error = None if center is None else center.error
         weight = self.center_weight(task, radius, center_error) if task.private_center else 0
         question = Moment(Lattice(frame, radius), self.law, weight)
         found = curator.measure(question, purpose=Purpose.MOMENT, cost=costs[Purpose.MOMENT])
@@ -151,9 +152,9 @@ class MomentMethod(Method):
         estimate = self._denoise(found, max(1.0, count), question, task, holes)
         left: tuple[float | None, float] = (None, 0.0)
         if self._pays_for_radius(task):
-            leaving = RadiusLeaving(frame, max(1.0, count) / OUT_OF if outside is None else outside)
+            asked = radius_leaving(frame, max(1.0, count) / OUT_OF if outside is None else outside, center)
             cost = costs[Purpose.RADIUS]
-            left = leaving.allowed(cost, task.relation), leaving.scale(cost, task.relation)
+            left = asked.allowed_at(radius, cost, task.relation), asked.scale(cost, task.relation)
         shares = known_shares(holes)
         return replace(
             estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error, task, shares)

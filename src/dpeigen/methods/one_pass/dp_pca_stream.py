@@ -85,8 +85,8 @@ class DPPCAStream(Stream):
         k = len(self.directions)
         if self.sizes is not None:
             return "direction" if self._direction() < k else "variances" if self.variances is None else ""
-        # If the number of rows is unknown, variances are released after rounds 1, 2, 4, 8 …, or, until they are found for
-        # the first time, after each round.
+        # If the number of rows is unknown, variances are released after rounds 1, 2, 4, 8 …; until they are found once,
+        # after each round.
         round_, position = divmod(self.turn, k)
         due = position == 0 and round_ > 0 and (self.variances is None or round_ & (round_ - 1) == 0)
         return "variances" if due and self.variances_at != self.turn else "direction"

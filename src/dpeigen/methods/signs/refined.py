@@ -180,11 +180,11 @@ class Refined(Method):
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
         own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
         robust = self.cutoff is not None
-        frame, cap, center_error, median = ask_centered_frame(curator, read, own, robust=robust)
+        frame, cap, center = ask_centered_frame(curator, read, own, robust=robust)
         if read.pairs and isinstance(task.bound, float):
             cap = None  # differences of rows within a radius may be longer than it
         mean = mean if read.pairs else location(frame, None, read)
-        cutoff = self._ask_cutoff(curator, frame, costs, median)
+        cutoff = self._ask_cutoff(curator, frame, costs, None if center is None else center.median)
         releases, model = list[SignRelease](), None
         for purpose in [purpose for purpose in costs if purpose.is_look]:
             along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
@@ -209,7 +209,7 @@ class Refined(Method):
             paid, count = self._ask_squares(curator, frame, basis, levels, costs, read, cap)
             squares, rows, note = paid.plain, count * frame.rows_per_term, _CLIPPED
         terms = (rows or _USUAL_ROWS) / frame.rows_per_term
-        spread = center_deviation(center_error, d, unit)
+        spread = center_deviation(None if center is None else center.error, d, unit)
         return _assemble(
             basis,
             squares,

@@ -139,8 +139,8 @@ class SpatialSign(Method):
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
         costs = self.shares(task)
-        frame, radius, center_error, median = ask_centered_frame(curator, task, costs, robust=self._descends)
-        transform = self._ask_transform(curator, frame, costs, median)
+        frame, radius, center = ask_centered_frame(curator, task, costs, robust=self._descends)
+        transform = self._ask_transform(curator, frame, costs, None if center is None else center.median)
         signs = self._signs(curator, frame, transform, costs[Purpose.DIRECTIONS])
         directions = symmetric_eigh(signs.matrix, task.n_components)[1]
         view = ScoreFrame(frame, directions, residual=len(directions) < task.n_features)
@@ -166,7 +166,7 @@ class SpatialSign(Method):
             [signs],
             found.count,
             paid=paid,
-            center_deviation=center_deviation(center_error, task.n_features, unit),
+            center_deviation=center_deviation(None if center is None else center.error, task.n_features, unit),
         )
         return replace(estimate, measured=measured)
 
