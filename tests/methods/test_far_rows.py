@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from dpeigen.methods import Task
 from dpeigen.methods.large import as_spent
 from dpeigen.methods.moment import far_rows
 from dpeigen.privacy import Budget, Relation
+from dpeigen.stats.far_rows import FarCell
 
 PURPOSE = "rows far outside the radius"
 
@@ -46,7 +48,7 @@ def test_the_component_of_one_far_row_is_found(relation, monkeypatch):
         assert PURPOSE in {spend.purpose for spend in each.guarantee_.split}
         assert any("two largest entries" in note for note in each.guarantee_.notes)
     # Twin: far rows that are counted and not added.
-    monkeypatch.setattr(far_rows, "_shortest_row", lambda *_: None)
+    monkeypatch.setattr(far_rows, "_typical_row", lambda *_: None)
     assert fit(rows, relation=relation).explained_variance_[0] < 0.6 * truth
 
 
@@ -82,6 +84,13 @@ def test_correlated_columns_do_not_make_rows_far():
     assert fitted.explained_variance_[0] == pytest.approx(truth, rel=0.03)
 
 
+def test_columns_that_are_weakly_related_to_a_far_entry_stay_near_zero():
+    """The second column is nearly the first one; the third has a correlation of 0.2 with it, which may be noise."""
+    shape = np.array([[1.0, 0.99, 0.2], [0.99, 1.0, 0.2], [0.2, 0.2, 1.0]])
+    row = far_rows._typical_row(FarCell(0, None, 100.0), np.ones(3), shape, SimpleNamespace(reach=1.0))
+    np.testing.assert_allclose(row, [100.0, 99.0 * 0.99**2, 20.0 * 0.2**2])
+
+
 @pytest.mark.parametrize(
     "facts",
     [
@@ -94,6 +103,7 @@ def test_correlated_columns_do_not_make_rows_far():
         {"missing": "correct"},
         {"max_rows": 3, "unit": "id"},
         {"n_features": 60},
+        {"n_features": 4},
     ],
 )
 def test_far_rows_are_counted_only_where_that_pays(facts):

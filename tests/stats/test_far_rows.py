@@ -33,9 +33,9 @@ def slow_cell(row):
     largest, other = abs(row[first]), abs(row[second])
     if largest < 1:
         return None
-    step = max(j for j in range(20) if largest >= 2 ** (j / 4))
-    ratio = sum(other < largest * 2 ** (-j / 2) for j in (1, 2))
-    if ratio == 2:
+    step = max(j for j in range(32) if largest >= 2 ** (j / 4))
+    ratio = sum(other < largest * 2 ** (-j / 2) for j in (1, 2, 3, 4))
+    if ratio == 4:
         return first, None, step, None, True
     return first, second, step, ratio, math.copysign(1, row[first]) == math.copysign(1, row[second])
 

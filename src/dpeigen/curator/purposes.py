@@ -16,7 +16,7 @@ class Purpose(str, Enum):
     SCALES = "scales of the columns"
     PLACES = "places of the columns"
     REACHES = "reaches of the columns"
-    RARE_COLUMNS = "reaches of rare columns"
+    ROUGH_REACHES = "rough reaches of the columns"
     FIRST_CENTER_RADIUS = "radius for the first centre"
     FIRST_CENTER = "first centre"
     CENTER_RADIUS = "radius for the centre"

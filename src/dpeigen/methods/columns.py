@@ -231,20 +231,18 @@ def ask_columns(
         mean = shrunk_mean(answer.mean, answer.error / math.sqrt(d))
         mean = mean if holes is None else holes.mean(mean)
         center = center + np.where(known, np.clip(mean, -REACHED, REACHED), 0.0) * scale
+    purpose = Purpose.ROUGH_REACHES if task.set_aside else Purpose.REACHES
+    if purpose not in costs or reach is None:
+        return ColumnFrame(_frame(center, scale, known, task, boxed=own, times=hidden), scale, known, sizes, reach)
     reaches = ColumnReaches(_frame(center, scale, known, task, boxed=False))
-    rare = costs.get(Purpose.RARE_COLUMNS)
-    if rare is not None and reach is not None and (placed & ~known).any():  # the scales of the others stay
-        lengths = curator.measure(reaches, purpose=Purpose.RARE_COLUMNS, cost=rare)
-        scale = np.where(known, scale, np.maximum(scale, scale * lengths / REACHED))
-        known, reach = known | (placed & shows_scale(lengths)), np.where(known, reach, REACHED * scale)
-    frame = _frame(center, scale, known, task, boxed=own, times=hidden)
-    if Purpose.REACHES not in costs or reach is None:
-        return ColumnFrame(frame, scale, known, sizes, reach)
-    lengths = curator.measure(reaches, purpose=Purpose.REACHES, cost=costs[Purpose.REACHES])
+    lengths = curator.measure(reaches, purpose=purpose, cost=costs[purpose])
     known, far = known | (placed & shows_scale(lengths)), scale * lengths
     scale = np.maximum(scale, far / REACHED)
+    reach = np.maximum(reach, REACHED * scale)
+    if task.set_aside:  # rows further out are counted later
+        return ColumnFrame(_frame(center, scale, known, task, boxed=True, times=hidden), scale, known, sizes, reach)
     frame = _frame(center, scale, known, task, boxed=True, times=_BEYOND)
-    return ColumnFrame(frame, scale, known, sizes, np.maximum(reach, REACHED * scale), far)
+    return ColumnFrame(frame, scale, known, sizes, reach, far)
 
 
 def _frame(center: Floats, scale: Floats, known: Bools, task: Task, *, boxed: bool, times: float = 1.0) -> Frame:

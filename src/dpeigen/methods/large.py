@@ -26,7 +26,7 @@ from dpeigen.methods.task import Task
 from dpeigen.privacy import Budget, GaussianCost, PureCost, gaussian_mu
 from dpeigen.questions import GaussianLaw, WishartLaw, cost_of_far_rows
 
-__all__ = ["RARE_COLUMNS_EPSILON", "REACHES_SHARE", "as_spent", "last_radius_share", "leading", "single_rows_count"]
+__all__ = ["REACHES_SHARE", "ROUGH_REACHES_EPSILON", "as_spent", "last_radius_share", "leading", "single_rows_count"]
 
 _LEADING, _WHOLE = 25.0, 80.0  # ε above which single rows matter: for a few directions, and for all correlations
 # Times the noise at (ε, δ): the limit for the noise at ε alone, whose shares add up faster. Without reaches of columns
@@ -35,9 +35,10 @@ _PURE_BETTER, _PURE_BETTER_BESIDE_CELLS = 0.7, 0.55
 REACHES_SHARE = 0.1  # of ε
 _LAST_RADIUS_SHARE, _LAST_RADIUS = 0.1, 20.0  # of ε; and the ε that is enough for the last radii
 # Counts of far rows: the probability that noise shows a row that does not exist, the least and the largest ε relative
-# to their cost, and the most columns. Chosen by `benchmarks/tables.py --only pca --epsilon 50 100 200 1000`.
-_FALSE_ROW, _LEAST_TIMES, _MOST_TIMES, _MOST_COLUMNS = 0.003, 1.5, 14.0, 40
-RARE_COLUMNS_EPSILON = 1.0  # for reaches of columns whose scale was not found; the others need none
+# to their cost, and the numbers of columns: with fewer, all rows can be kept at little cost. Chosen by
+# `benchmarks/tables.py --only pca --epsilon 50 100 200 1000`.
+_FALSE_ROW, _LEAST_TIMES, _MOST_TIMES, _COLUMNS = 0.003, 1.5, 14.0, range(5, 41)
+ROUGH_REACHES_EPSILON = 1.0  # for ranges of columns, if far rows are counted
 
 
 def leading(task: Task) -> bool:
@@ -56,11 +57,11 @@ def last_radius_share(task: Task) -> float:
 
 
 def _for_far_rows(task: Task) -> float:
-    """The part of ε for counts of rows far outside the radius and for rare columns; 0 if they are not counted."""
+    """The part of ε for counts of rows far outside the radius and for ranges of columns; 0 if none are counted."""
     plain = task.bound is None and not task.pairs and task.missing != "correct" and task.max_rows is None
-    if not plain or task.private_rank or not single_rows_count(task) or task.n_features > _MOST_COLUMNS:
+    if not plain or task.private_rank or not single_rows_count(task) or task.n_features not in _COLUMNS:
         return 0.0
-    cost = cost_of_far_rows(task.n_features, task.relation, _FALSE_ROW).epsilon + RARE_COLUMNS_EPSILON
+    cost = cost_of_far_rows(task.n_features, task.relation, _FALSE_ROW).epsilon + ROUGH_REACHES_EPSILON
     return cost if leading(task) and _LEAST_TIMES * cost <= task.budget.epsilon <= _MOST_TIMES * cost else 0.0
 
 

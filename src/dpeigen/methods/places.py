@@ -42,7 +42,8 @@ def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple
     counts = curator.measure(ColumnCounts(view, "octaves", everything), purpose=Purpose.PLACES, cost=third)
     fullest, found = _fullest(counts, gaussian)
     nearby = np.argmax(counts.counts[:, OCTAVES - _NEARBY : OCTAVES + _NEARBY + 1], axis=1) - _NEARBY
-    away = np.where(found, fullest - OCTAVES, nearby)
+    furthest = _furthest(task, scale)
+    away = np.clip(np.where(found, fullest - OCTAVES, nearby), -furthest, furthest)
     width = np.where(away == 0, 2.0, np.exp2(np.abs(away) - 1.0)) * scale
     low = np.where(away > 0, width, np.where(away < 0, -2 * width, -width / 2))
     looks = max(1, math.ceil(math.log(float((width / scale).max()) / _FINE, CELLS) - 1e-9))
@@ -58,6 +59,16 @@ def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple
         low = low + best * width
     found |= seen  # half of the rows may lie in either of two octaves; their cell is then clear all the same
     return low + _middle(counts.counts, best) * width, found
+
+
+def _furthest(task: Task, scale: Floats) -> Floats:
+    """The octave of the largest entry inside public bounds, for every column; rows are clipped to them later."""
+    if isinstance(task.bound, tuple):
+        largest = np.maximum(np.abs(task.bound[0]), np.abs(task.bound[1])) / scale
+    else:
+        largest = np.full(len(scale), task.bound if isinstance(task.bound, float) else math.inf) / scale
+    octaves = np.floor(np.log2(np.maximum(largest, 0.5))) + 1
+    return np.asarray(np.minimum(octaves, OCTAVES))
 
 
 def _fullest(counts: NoisyCounts, gaussian: bool, cells: Floats | float = math.inf) -> tuple[Integers, Bools]:

@@ -40,7 +40,9 @@ class Task:
     indicators: tuple[tuple[int, float], ...] = ()  # indicator columns of categories, and the value that stands for 1
     spans: tuple[tuple[int, float], ...] = ()  # columns with declared levels, and the difference of the outermost two
     private_rank: bool = False  # whether the number of components is paid for; n_components is 1 until it is known
-    set_aside: float = 0.0  # ε beside the budget, for rows far outside the radius and rare columns (`methods.large`)
+    set_aside: float = (
+        0.0  # ε beside the budget, for rows far outside the radius and ranges of columns (`methods.large`)
+    )
     people: float | None = None  # number of units, if rows have equal weight and n_rows is rows divided by max_rows
 
     @property

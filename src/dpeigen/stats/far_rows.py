@@ -30,8 +30,9 @@ from dpeigen.stats.moments import chunk_rows
 
 __all__ = ["HALF_RATIO", "HALF_SIZE", "FarCell", "FarCells", "describe", "number_of_cells"]
 
-_OCTAVES, _PER_OCTAVE = 5, 4  # the last cell also holds all larger rows
-_RATIOS = 2  # half octaves by which the second entry may be smaller than the first
+# Chosen by `benchmarks/tables.py --only pca --epsilon 50`; with 5 octaves and 2 half octaves, very far rows were lost.
+_OCTAVES, _PER_OCTAVE = 8, 4  # the last cell also holds all larger rows
+_RATIOS = 4  # half octaves by which the second entry may be smaller than the first
 _EDGES = 2.0 ** (np.arange(_OCTAVES * _PER_OCTAVE) / _PER_OCTAVE)
 _SMALLER = 2.0 ** (-np.arange(1, _RATIOS + 1) / 2)
 HALF_SIZE, HALF_RATIO = 2.0 ** (0.5 / _PER_OCTAVE), 2.0**0.25  # factors from the middle of a cell to its ends

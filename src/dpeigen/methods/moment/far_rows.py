@@ -3,9 +3,11 @@
 Guarantee: one question is asked; everything else is post-processing.
 
 Rows Tz are clipped to a radius R in the last moment of `whitened`. A cell gives two entries of a row z up to a factor.
-Of all rows with these entries, take the one with the shortest image Tz, and call it z. If even the shortest row in the
-cell is outside the radius, all rows in it were clipped: to their box, then to the radius. Each of them is replaced by
-z. Let y be what clipping leaves of z. Then the mean of zzᵀ has lost (zzᵀ − yyᵀ)/n for each row in the cell.
+If even the row with the shortest image Tz in the cell is outside the radius, all rows in it were clipped: to their box,
+then to the radius. Each of them is replaced by one row z: the two entries are those of the middle of the cell, and the
+others are predicted from them by the rough moment behind T, times the share of their variance that it explains (R²).
+What holds for most rows need not hold so far out, so columns that are weakly related to those two are left near 0. Let
+y be what clipping leaves of z. Then the mean of zzᵀ has lost (zzᵀ − yyᵀ)/n for each row in the cell.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def ask_far_rows(curator: Curator, looked: Looked, last: LastView, cost: Cost) -
     counts = curator.measure(question, purpose=Purpose.FAR_ROWS, cost=cost)
     found, lost, doubt = np.flatnonzero(counts > 0), np.zeros_like(shape), [np.zeros((0, frame.n_features))]
     for cell, count in zip(describe(found, frame.n_features), counts[found].tolist(), strict=True):
-        row = _shortest_row(cell, unit, shape, last)
+        row = _typical_row(cell, unit, shape, last)
         if row is not None:
             left = _clipped(row, frame, last)
             lost += count * (np.outer(row, row) - np.outer(left, left))
@@ -80,7 +82,7 @@ def _without_box(frame: Frame, unit: Floats, known: Bools) -> Frame:
     return Frame(frame.n_features, center, weights, box, missing=frame.missing)
 
 
-def _shortest_row(cell: FarCell, unit: Floats, shape: Floats, last: LastView) -> Floats | None:
+def _typical_row(cell: FarCell, unit: Floats, shape: Floats, last: LastView) -> Floats | None:
     """The framed row that stands for a cell; None if some rows in the cell may be inside the radius."""
     columns, sizes, least = [cell.first], [cell.size], [cell.size / HALF_SIZE]
     if cell.second is not None:
@@ -92,7 +94,14 @@ def _shortest_row(cell: FarCell, unit: Floats, shape: Floats, last: LastView) ->
     low = np.array(least) / unit[columns]
     if math.sqrt(max(0.0, float(low @ np.linalg.solve(inside, low)))) < last.reach:
         return None
-    return np.asarray(shape[:, columns] @ np.linalg.solve(inside, np.array(sizes) / unit[columns]))
+    coefficients = np.linalg.solve(inside, shape[columns]).T  # of all columns on those described
+    predicted = coefficients @ (np.array(sizes) / unit[columns])
+    return np.asarray(_explained(coefficients, shape[columns], np.diag(shape)) * predicted)
+
+
+def _explained(coefficients: Floats, moments: Floats, variances: Floats) -> Floats:
+    """The share of the variance of each column that a regression explains (R²); 1 for the regressors."""
+    return np.asarray(np.einsum("ij,ji->i", coefficients, moments) / variances)
 
 
 def _clipped(row: Floats, frame: Frame, last: LastView) -> Floats:

@@ -50,7 +50,7 @@ from dpeigen.methods.columns import (
 )
 from dpeigen.methods.framing import location
 from dpeigen.methods.holes import ask_holes, hole_integers, hole_shares
-from dpeigen.methods.large import RARE_COLUMNS_EPSILON, as_spent, last_radius_share, leading, single_rows_count
+from dpeigen.methods.large import ROUGH_REACHES_EPSILON, as_spent, last_radius_share, leading, single_rows_count
 from dpeigen.methods.moment.base import noise_size
 from dpeigen.methods.moment.far_rows import COUNTED, Counted, ask_far_rows
 from dpeigen.methods.moment.last_view import LastView, Looked, ask_last_view
@@ -139,8 +139,8 @@ class Whitened(Method):
         integers = (ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
         costs = allocate(task.budget, pure=pure, main=main, coordinates=integers)
         if task.set_aside:
-            costs[Purpose.RARE_COLUMNS] = PureCost(RARE_COLUMNS_EPSILON)
-            costs[Purpose.FAR_ROWS] = PureCost(task.set_aside - RARE_COLUMNS_EPSILON)
+            costs[Purpose.ROUGH_REACHES] = PureCost(ROUGH_REACHES_EPSILON)
+            costs[Purpose.FAR_ROWS] = PureCost(task.set_aside - ROUGH_REACHES_EPSILON)
         return costs
 
     def outline(self, task: Task, rows: int) -> Outline:
@@ -168,7 +168,7 @@ class Whitened(Method):
         looked = self._look(curator, task, costs, rows)
         # What the measurements of scales and locations and the rounds have not spent goes to the last moment.
         unspent = curator.left(Purpose.WHITENED_MOMENT, Purpose.FIRST_MOMENT, *_looked_for(task))
-        counting = curator.left(Purpose.FAR_ROWS, Purpose.RARE_COLUMNS)
+        counting = curator.left(Purpose.FAR_ROWS, Purpose.ROUGH_REACHES)
         costs = {name: costs[name] for name in (Purpose.WHITENED_RADIUS, Purpose.WHITENED_MOMENT)}
         costs[Purpose.WHITENED_MOMENT] = part_of(unspent or costs[Purpose.WHITENED_MOMENT], 1)
         if counting is not None:
