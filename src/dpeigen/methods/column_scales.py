@@ -80,16 +80,22 @@ def ask_scales(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> t
 def ask_sizes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> tuple[Floats, Bools, NoisyCounts, Floats]:
     """`ask_scales`, where columns of one unit get one scale (`alike`); the counts; and the largest sizes found.
 
-    For a column in which nothing was found, that size is the scale that it is given. In a whole covariance, columns of
-    declared levels have a scale in any case. Components do without them: correlations of a rare level are so uncertain
-    that they would hide clear components of the other columns.
+    For a column in which nothing was found, that size is the scale that it is given. In a whole covariance, columns
+    with public bounds or declared levels have a scale in any case. Components do without them: correlations of a rare
+    level are so uncertain that they would hide clear components of the other columns.
     """
     own, found, sure, counts = _look_at_sizes(curator, task, costs, shared=True)
     scale, known = alike(own, found, sure)
-    for column, span in task.spans if task.n_components is None else ():
+    for column, span in _spans(task).items() if task.n_components is None else ():
         if not known[column]:  # that of the largest deviation in its range; without variance it is reported as unknown
-            scale[column], known[column] = NORMAL_SCALE * span / 2, True
+            scale[column], known[column] = max(NORMAL_SCALE * span / 2, _LEAST_SCALE), True
     return scale, known, counts, np.where(found, own, scale)
+
+
+def _spans(task: Task) -> dict[int, float]:
+    """The widths of columns with public bounds, or of declared levels."""
+    bounds = enumerate((task.bound[1] - task.bound[0]).tolist()) if isinstance(task.bound, tuple) else ()
+    return {**dict(bounds), **dict(task.spans)}
 
 
 def _look_at_sizes(
