@@ -86,6 +86,13 @@ class Errors:
         spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
 
+    def correlations(self) -> Floats:
+        """Draws of the correlation matrix."""
+        drawn = self.seen - self.draws
+        least = 1e-6 * np.maximum(np.diag(self.covariance), 1e-300)
+        roots = np.sqrt(np.maximum(np.einsum("mii->mi", drawn), least))
+        return np.clip(drawn / (roots[:, :, None] * roots[:, None, :]), -1.0, 1.0)
+
     def correlation(self) -> tuple[Floats, Floats]:
         """The measured correlation matrix, and draws of its error, to first order."""
         deviations = np.sqrt(np.diag(self.covariance))

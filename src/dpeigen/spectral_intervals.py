@@ -48,7 +48,9 @@ class SpectralIntervals(IntervalBasis):
         by_signs = self._shares_by_signs
         if by_signs is not None and has_relative_variances(self.release):
             return by_signs[0] * self._total, by_signs[1] * self._total
-        low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
+        low, high = self._variances.eigenvalue_intervals(self._debiased, self.level, self._count)
+        if self._drawn:
+            return self._turned_intervals(low, high)
         if self._to_first_order:
             low, high = self._wide_where_unresolved(low, high)
         if by_signs is None:
@@ -56,6 +58,18 @@ class SpectralIntervals(IntervalBasis):
         traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
         total, spread = float(self._debiased.sum()), -float(ndtri((1 - self.level) / 2)) * float(traces.std())
         return low, self._at_most(high, by_signs[1] * (total + spread))
+
+    def _turned_intervals(self, low: Floats, high: Floats) -> Interval:
+        """Add errors of drawn directions to intervals from other errors: both are independent."""
+        if self._has_own_values:
+            return low, high
+        middle, drawn = self._debiased[: self._count], self._decomposed(self._drawn_errors.of_directions)[0]
+        ends, turned = quantiles(drawn[:, : self._count], self.level), np.median(drawn[:, : self._count], axis=0)
+        low, high = (
+            turned - np.hypot(middle - low, turned - ends[0]),
+            turned + np.hypot(high - middle, ends[1] - turned),
+        )
+        return np.maximum(low, 0.0), high
 
     def _at_most(self, high: Floats, by_signs: Floats) -> Floats:
         """Upper limits by signs alone for variances that paid ones do not distinguish from noise.
@@ -115,8 +129,8 @@ class SpectralIntervals(IntervalBasis):
         if by_signs is not None and has_relative_variances(self.release):
             return low / self._total, np.minimum(high / self._total, 1.0)
         total = float(self._debiased.sum()) or 1.0
-        drawn = self._spectrum.noisy(self._debiased)[:, :count]
-        traces = np.einsum("mii->m", self._spectrum.errors)
+        drawn = self._variances.noisy(self._debiased)[:, :count]
+        traces = self._variances.traces()
         part = self._debiased[:count] / total
         moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
         if self._from_signs and self.unresolved == "noise":
@@ -140,7 +154,11 @@ class SpectralIntervals(IntervalBasis):
     def _directions(self) -> tuple[Floats, Floats]:
         """Draws × components × known columns, with the signs of the released ones; and the released components."""
         released = self.release.components[: self._count, self.known]
-        drawn = self._spectrum.directions(self._debiased, self._count)
+        drawn = (
+            self._decomposed(self.errors)[1][:, : self._count]
+            if self._drawn
+            else self._spectrum.directions(self._debiased, self._count)
+        )
         along = np.einsum("mkd,kd->mk", drawn, released)
         return drawn * np.where(along < 0, -1.0, 1.0)[:, :, None], released
 

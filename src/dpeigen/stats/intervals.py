@@ -160,6 +160,10 @@ class Spectrum:
             values = np.maximum(isotonic_decreasing(values), self.least)
         return values
 
+    def traces(self) -> Floats:
+        """Draws of the error of the sum of the eigenvalues."""
+        return np.asarray(np.einsum("mii->m", self.errors))
+
     def eigenvalue_intervals(self, debiased: Floats, level: float, count: int) -> Interval:
         """Intervals for the first ``count`` eigenvalues of C."""
         reach = -float(ndtri((1 - level) / 2))
