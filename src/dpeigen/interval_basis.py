@@ -6,7 +6,7 @@ Post-processing: a function of the release. The errors are modelled in `dpeigen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -122,9 +122,12 @@ class IntervalBasis:
         """The spectrum that shows eigenvalues: if directions were drawn, without the errors of directions."""
         if not self._drawn:
             return self._spectrum
-        if not self._has_own_values:
-            return self._spectrum_of(self._drawn_errors.along)
-        return self._drawn_errors.spectrum(*self._units_of(self._drawn_errors.others))
+        if self._has_own_values:
+            return self._drawn_errors.spectrum(*self._units_of(self._drawn_errors.others))
+        # The released matrix, turned by a likely rotation, differs from it as it differs from the true one.
+        seen = self._matrices(replace(self.errors, draws=np.zeros_like(self.errors.draws[:1])))[0]
+        chosen = np.ix_(np.flatnonzero(self.known), np.flatnonzero(self.known))
+        return Spectrum.of(seen[chosen], (self._matrices(self.errors) - seen)[:, chosen[0], chosen[1]])
 
     @property
     def _has_own_values(self) -> bool:
@@ -138,13 +141,16 @@ class IntervalBasis:
 
     def _decomposed(self, errors: Errors) -> tuple[Floats, Floats]:
         """Eigenvalues, draws × known columns, and eigenvectors as rows, of matrices without draws of their errors."""
-        if self._correlated:
-            found = errors.correlations()[:DECOMPOSED]
-        else:
-            seen, draws = self._units_of(errors)
-            found = seen - draws[:DECOMPOSED]
+        found = self._matrices(errors)
         values, vectors = np.linalg.eigh(found[:, self.known][:, :, self.known])
         return values[:, ::-1], np.swapaxes(vectors, 1, 2)[:, ::-1]
+
+    def _matrices(self, errors: Errors) -> Floats:
+        """Matrices whose components are released, without draws of their errors."""
+        if self._correlated:
+            return errors.correlations()[:DECOMPOSED]
+        seen, draws = self._units_of(errors)
+        return np.asarray(seen - draws[:DECOMPOSED])
 
     @cached_property
     def _debiased(self) -> Floats:

@@ -60,16 +60,20 @@ class SpectralIntervals(IntervalBasis):
         return low, self._at_most(high, by_signs[1] * (total + spread))
 
     def _turned_intervals(self, low: Floats, high: Floats) -> Interval:
-        """Add errors of drawn directions to intervals from other errors: both are independent."""
+        """Extend intervals of eigenvalues that were not measured, if directions were drawn, by a second way.
+
+        Intervals by inverting a test suit weak correlations, which errors make seem stronger. If correlations are clear,
+        errors of directions make them seem weaker: then they are like those of matrices turned by likely rotations.
+        """
         if self._has_own_values:
             return low, high
-        middle, drawn = self._debiased[: self._count], self._decomposed(self._drawn_errors.of_directions)[0]
-        ends, turned = quantiles(drawn[:, : self._count], self.level), np.median(drawn[:, : self._count], axis=0)
-        low, high = (
-            turned - np.hypot(middle - low, turned - ends[0]),
-            turned + np.hypot(high - middle, ends[1] - turned),
-        )
-        return np.maximum(low, 0.0), high
+        errors, count = self._drawn_errors, self._count
+        along, turned = self._spectrum_of(errors.along), self._decomposed(errors.of_directions)[0][:, :count]
+        values, (least, most) = along.debiased(), quantiles(turned, self.level)
+        below, above = along.eigenvalue_intervals(values, self.level, count)
+        middle, values = np.median(turned, axis=0), values[:count]  # both errors are independent
+        least, most = np.hypot(middle - least, values - below), np.hypot(most - middle, above - values)
+        return np.clip(middle - least, 0.0, low), np.maximum(high, middle + most)
 
     def _at_most(self, high: Floats, by_signs: Floats) -> Floats:
         """Upper limits by signs alone for variances that paid ones do not distinguish from noise.
@@ -147,6 +151,7 @@ class SpectralIntervals(IntervalBasis):
         by_whole = by_whole + np.array(further) / total
         loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
         ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
+        ends[0] = np.where(low[:count] > 0, ends[0], 0.0)
         missing = len(low) - count
         return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
 
