@@ -62,8 +62,9 @@ class SpectralIntervals(IntervalBasis):
     def _turned_intervals(self, low: Floats, high: Floats) -> Interval:
         """Extend intervals of eigenvalues that were not measured, if directions were drawn, by a second way.
 
-        Intervals by inverting a test suit weak correlations, which errors make seem stronger. If correlations are clear,
-        errors of directions make them seem weaker: then they are like those of matrices turned by likely rotations.
+        Intervals by inverting a test suit weak correlations, which errors make seem stronger. If correlations are
+        clear, errors of directions make them seem weaker: then they are like those of matrices turned by likely
+        rotations.
         """
         if self._has_own_values:
             return low, high
@@ -174,7 +175,7 @@ class SpectralIntervals(IntervalBasis):
         if not self._count:
             return ends
         drawn, released = self._directions
-        low, high = quantiles(drawn, self.level)
+        low, high = self._any_of_equal(*quantiles(drawn, self.level))
         # Draws never reach a loading of ±1: they scatter about an estimate that does not reach it either.
         seen = self._spectrum.vectors[:, : len(released)].T
         seen = seen * np.where(np.sum(seen * released, axis=1) < 0, -1.0, 1.0)[:, None]
@@ -184,6 +185,19 @@ class SpectralIntervals(IntervalBasis):
         ends[0][places] = np.maximum(low - ROUNDING, -1.0)
         ends[1][places] = np.minimum(high + ROUNDING, 1.0)
         return extended(ends, self.release.components, np.broadcast_to(self._released[:, None], shape))
+
+    def _any_of_equal(self, low: Floats, high: Floats) -> Interval:
+        """Extend intervals of unresolved components to those for equal variances: errors make variances differ."""
+        first, released = self.resolved, self.release.components[: self._count, self.known]
+        if self._drawn or self._from_signs or first >= self._count:
+            return low, high
+        values = np.append(self._debiased[:first], np.full(len(self._debiased) - first, self._debiased[first:].mean()))
+        drawn = self._spectrum.directions(values, self._count)[:, first:]
+        drawn = drawn * np.where(np.einsum("mkd,kd->mk", drawn, released[first:]) < 0, -1.0, 1.0)[:, :, None]
+        least, most = quantiles(drawn, self.level)
+        low, high = low.copy(), high.copy()
+        low[first:], high[first:] = np.minimum(low[first:], least), np.maximum(high[first:], most)
+        return low, high
 
     @cached_property
     def determined(self) -> NDArray[np.bool_]:
