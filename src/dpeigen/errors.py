@@ -60,6 +60,9 @@ _DOUBT_OF_MEAN = 1.0  # relative to how much clipping shortens rows, which shift
 _DOUBT_OF_MEAN_ON_PURPOSE = 0.7  # the same if more rows were clipped on purpose, most of which are not long
 # In deviations of a column: a centre from clipped rows that no moment corrects; the second number is for signs.
 _DOUBT_OF_CENTER, _DOUBT_OF_SIGN_CENTER = 0.08, 0.06
+# The same if many rows were clipped for it: per share of rows above a tenth, root mean square over 112 random settings
+# (`Setting.of(990000)` to 990119 of `benchmarks/intervals.py`, method "gaussian", 10 releases each).
+_MANY_CLIPPED, _OF_CLIPPED = 0.1, 0.5
 _LEAST_DOUBT = 0.25  # of that, if the paid radius shows that rows have no long tails
 _FULL = 0.8  # of the squared radius: with a larger mean square nearly all rows were clipped, and their size is unknown
 _NEARLY = 0.92  # the same if a larger radius was paid for, which few rows exceed: it shows how long they are
@@ -385,7 +388,8 @@ def _mean_errors(
     if shift is None:
         errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
         signs, heavy = measured.kind == "signs", max(cut.heavy, _LEAST_DOUBT)
-        doubt = _DOUBT_OF_SIGN_CENTER if signs else _DOUBT_OF_CENTER * heavy
+        doubt = max(_DOUBT_OF_CENTER * heavy, _OF_CLIPPED * (measured.center_clipped - _MANY_CLIPPED))
+        doubt = _DOUBT_OF_SIGN_CENTER if signs else doubt
         errors = errors + rng.normal(size=(draws, d)) * doubt * np.sqrt(np.diag(covariance))
     else:
         errors = shift @ measured.back.T

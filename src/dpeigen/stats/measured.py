@@ -48,6 +48,7 @@ class Measured:
     outside_radius: float | None = None  # the radius to which ``outside`` refers; None: ``radius``
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a separately measured centre, in the units of the data
+    center_clipped: float = 0.0  # approximate share of rows that were clipped for that centre
     common: float = 0.0  # deviation of an uncertain factor that all entries share
     deviations: Floats | None = None  # of the noise, entry by entry, if they differ
     present: Floats | None = None  # released fractions of rows with cells in both columns, if missing cells count as 0
@@ -71,7 +72,7 @@ class Measured:
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
         numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale, self.common]
-        numbers += [self.level, self.rest, self.drawn_deviation]
+        numbers += [self.level, self.rest, self.drawn_deviation, self.center_clipped]
         further = (self.outside, self.outside_radius, self.center_deviation, self.sign_deviation)
         numbers += [value for value in further if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
