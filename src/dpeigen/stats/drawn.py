@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
@@ -43,6 +44,11 @@ class NoisyValues(Spectrum):
 
     def _one(self, values: Floats, j: int) -> Floats:
         return self.noisy(values, self._few)[:, j]
+
+    def _quantile(self, draws: Floats, reach: float) -> float:
+        """At least as far out as among the draws: Laplace noise has longer tails than normal errors."""
+        found, far = super()._quantile(draws, reach), float(np.quantile(draws, ndtr(reach), method="weibull"))
+        return max(found, far) if reach > 0 else min(found, far)
 
     def traces(self) -> Floats:
         return np.asarray(super().traces() + self.noise.sum(axis=1))
