@@ -60,8 +60,9 @@ _DOUBT_OF_MEAN = 1.0  # relative to how much clipping shortens rows, which shift
 _DOUBT_OF_MEAN_ON_PURPOSE = 0.7  # the same if more rows were clipped on purpose, most of which are not long
 # In deviations of a column: a centre from clipped rows that no moment corrects; the second number is for signs.
 _DOUBT_OF_CENTER, _DOUBT_OF_SIGN_CENTER = 0.08, 0.06
-# The same if many rows were clipped for it: per share of rows above a tenth, root mean square over 112 random settings
-# (`Setting.of(990000)` to 990119 of `benchmarks/intervals.py`, method "gaussian", 10 releases each).
+# The same if many rows were clipped for it, per share of rows above a tenth: chosen by eye to fit root mean squares of
+# biases, 0.3 of the share for shares above a fifth and 0.1 to 0.2 of it below (112 random settings of "gaussian" with a
+# private bound: `Setting.of(number, True)` of `benchmarks/_populations.py`, 990000 to 990119, without units).
 _MANY_CLIPPED, _OF_CLIPPED = 0.1, 0.5
 _LEAST_DOUBT = 0.25  # of that, if the paid radius shows that rows have no long tails
 _FULL = 0.8  # of the squared radius: with a larger mean square nearly all rows were clipped, and their size is unknown
