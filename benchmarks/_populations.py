@@ -33,7 +33,7 @@ def spectral_truth(covariance: np.ndarray, known: np.ndarray) -> dict[str, np.nd
     """Eigenvalues, shares and components of the known columns; loadings of others are not judged (NaN)."""
     values, vectors = np.linalg.eigh(covariance[np.ix_(known, known)])
     components = np.full((len(values), len(known)), np.nan)
-    components[:, known] = vectors[:, ::-1].T
+    components[:, known] = np.clip(vectors[:, ::-1].T, -1.0, 1.0)  # rounding can make a loading exceed 1
     return {"eigenvalues": values[::-1], "shares": values[::-1] / values.sum(), "components": components}
 
 

@@ -28,7 +28,17 @@ LAYERS = [
     {"methods"},
     {"papers"},
     {"facts", "io"},
-    {"clipped", "columns", "computed", "errors", "exchange", "interval_basis", "intervals", "noise_floor"}
+    {
+        "clipped",
+        "columns",
+        "computed",
+        "drawn_errors",
+        "errors",
+        "exchange",
+        "interval_basis",
+        "intervals",
+        "noise_floor",
+    }
     | {"notebook", "regression", "release", "ridge", "score_map", "spectral_intervals"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},

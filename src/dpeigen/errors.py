@@ -60,6 +60,10 @@ _DOUBT_OF_MEAN = 1.0  # relative to how much clipping shortens rows, which shift
 _DOUBT_OF_MEAN_ON_PURPOSE = 0.7  # the same if more rows were clipped on purpose, most of which are not long
 # In deviations of a column: a centre from clipped rows that no moment corrects; the second number is for signs.
 _DOUBT_OF_CENTER, _DOUBT_OF_SIGN_CENTER = 0.08, 0.06
+# The same if many rows were clipped for it, per share of rows above a tenth: chosen by eye to fit root mean squares of
+# biases, 0.3 of the share for shares above a fifth and 0.1 to 0.2 of it below (112 random settings of "gaussian" with a
+# private bound: `Setting.of(number, True)` of `benchmarks/_populations.py`, 990000 to 990119, without units).
+_MANY_CLIPPED, _OF_CLIPPED = 0.1, 0.5
 _LEAST_DOUBT = 0.25  # of that, if the paid radius shows that rows have no long tails
 _FULL = 0.8  # of the squared radius: with a larger mean square nearly all rows were clipped, and their size is unknown
 _NEARLY = 0.92  # the same if a larger radius was paid for, which few rows exceed: it shows how long they are
@@ -85,6 +89,13 @@ class Errors:
         above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # those below come from clipping, which hides none
         spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
+
+    def correlations(self) -> Floats:
+        """Draws of the correlation matrix."""
+        drawn = self.seen - self.draws
+        least = 1e-6 * np.maximum(np.diag(self.covariance), 1e-300)
+        roots = np.sqrt(np.maximum(np.einsum("mii->mi", drawn), least))
+        return np.clip(drawn / (roots[:, :, None] * roots[:, None, :]), -1.0, 1.0)
 
     def correlation(self) -> tuple[Floats, Floats]:
         """The measured correlation matrix, and draws of its error, to first order."""
@@ -378,7 +389,8 @@ def _mean_errors(
     if shift is None:
         errors = rng.normal(size=(draws, d)) * (measured.center_deviation or 0.0)
         signs, heavy = measured.kind == "signs", max(cut.heavy, _LEAST_DOUBT)
-        doubt = _DOUBT_OF_SIGN_CENTER if signs else _DOUBT_OF_CENTER * heavy
+        doubt = max(_DOUBT_OF_CENTER * heavy, _OF_CLIPPED * (measured.center_clipped - _MANY_CLIPPED))
+        doubt = _DOUBT_OF_SIGN_CENTER if signs else doubt
         errors = errors + rng.normal(size=(draws, d)) * doubt * np.sqrt(np.diag(covariance))
     else:
         errors = shift @ measured.back.T

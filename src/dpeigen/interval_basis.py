@@ -6,7 +6,7 @@ Post-processing: a function of the release. The errors are modelled in `dpeigen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.drawn_errors import DrawnErrors
 from dpeigen.errors import DRAWS, Errors, errors_of, is_correlated, relative_to_paid_units
 from dpeigen.privacy.guarantee import MIXED
 from dpeigen.stats.intervals import CLEAR, DECOMPOSED, Interval, Spectrum
@@ -42,13 +43,35 @@ class IntervalBasis:
 
     @cached_property
     def errors(self) -> Errors:
-        """The measured covariance and mean, and draws of their errors."""
+        """The measured covariance and mean, and draws of their errors.
+
+        For drawn directions, components are distinguished from noise by their law to first order, and intervals are
+        computed from directions drawn anew.
+        """
+        if self._drawn and not self._is_quick:
+            return self._drawn_errors.all
         return errors_of(self.release, measured_in(self.release), self.of, self.draws)
+
+    @cached_property
+    def _drawn_errors(self) -> DrawnErrors:
+        return DrawnErrors.of(self.release, measured_in(self.release), self.of, self.draws)
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether directions were drawn from a known law that depends on the moment."""
+        return measured_in(self.release).concentrations is not None
+
+    @property
+    def _is_quick(self) -> bool:
+        return self.draws == DECOMPOSED and self.of == "population"
 
     @cached_property
     def _in_units(self) -> tuple[Floats, Floats]:
         """The matrix whose components are released, and draws of its error."""
-        release, errors = self.release, self.errors
+        return self._units_of(self.errors)
+
+    def _units_of(self, errors: Errors) -> tuple[Floats, Floats]:
+        release = self.release
         if self._correlated:
             return errors.correlation()
         if release.scale is None:
@@ -64,6 +87,11 @@ class IntervalBasis:
         return errors.seen / area, errors.draws / area
 
     @property
+    def _told(self) -> NDArray[np.bool_]:
+        """Columns that have correlations."""
+        return self._quick.errors.told if self._drawn and not self._is_quick else self.errors.told
+
+    @property
     def _sized(self) -> bool:
         """Whether the size of rows is known, or is not needed."""
         return self.errors.sized or self._correlated
@@ -75,20 +103,58 @@ class IntervalBasis:
     @cached_property
     def known(self) -> NDArray[np.bool_]:
         """Columns for which components can be given."""
-        if self.draws != DECOMPOSED or self.of != "population":  # one answer for each release
+        if not self._is_quick:  # one answer for each release
             return self._quick.known
         return self.errors.told if self._correlated else self.errors.known
 
     @cached_property
     def _spectrum(self) -> Spectrum:
-        seen, draws = self._in_units
+        return self._spectrum_of(self.errors)
+
+    def _spectrum_of(self, errors: Errors) -> Spectrum:
+        seen, draws = self._units_of(errors)
         known = np.flatnonzero(self.known)
         chosen = np.ix_(known, known)
         return Spectrum.of(seen[chosen], draws[:DECOMPOSED][:, chosen[0], chosen[1]])
 
     @cached_property
+    def _variances(self) -> Spectrum:
+        """The spectrum that shows eigenvalues: if directions were drawn, without the errors of directions."""
+        if not self._drawn:
+            return self._spectrum
+        if self._has_own_values:
+            return self._drawn_errors.spectrum(*self._units_of(self._drawn_errors.others))
+        # The released matrix, turned by a likely rotation, differs from it as it differs from the true one.
+        seen = self._matrices(replace(self.errors, draws=np.zeros_like(self.errors.draws[:1])))[0]
+        chosen = np.ix_(np.flatnonzero(self.known), np.flatnonzero(self.known))
+        return Spectrum.of(seen[chosen], (self._matrices(self.errors) - seen)[:, chosen[0], chosen[1]])
+
+    @property
+    def _has_own_values(self) -> bool:
+        """Whether directions were drawn from the released matrix itself, so that its eigenvalues were measured.
+
+        Those of correlations were not, nor those of columns in other units.
+        """
+        back = measured_in(self.release).back
+        back = back if self.release.scale is None else back / self.release.scale[:, None]
+        return self._drawn and bool(np.allclose(back @ back.T, np.eye(len(back)), atol=1e-6))
+
+    def _decomposed(self, errors: Errors) -> tuple[Floats, Floats]:
+        """Eigenvalues, draws × known columns, and eigenvectors as rows, of matrices without draws of their errors."""
+        found = self._matrices(errors)
+        values, vectors = np.linalg.eigh(found[:, self.known][:, :, self.known])
+        return values[:, ::-1], np.swapaxes(vectors, 1, 2)[:, ::-1]
+
+    def _matrices(self, errors: Errors) -> Floats:
+        """Matrices whose components are released, without draws of their errors."""
+        if self._correlated:
+            return errors.correlations()[:DECOMPOSED]
+        seen, draws = self._units_of(errors)
+        return np.asarray(seen - draws[:DECOMPOSED])
+
+    @cached_property
     def _debiased(self) -> Floats:
-        return self._spectrum.debiased()
+        return self._variances.debiased()
 
     @property
     def _count(self) -> int:
@@ -119,7 +185,7 @@ class IntervalBasis:
 
     @cached_property
     def noise_floors(self) -> Floats:
-        if self.draws != DECOMPOSED or self.of != "population":  # one answer for each release, and a quick one
+        if not self._is_quick:  # one answer for each release, and a quick one
             return self._quick.noise_floors
         if not self._enough_known:
             return np.full(len(self.release.components), math.inf)
@@ -128,7 +194,7 @@ class IntervalBasis:
 
     @cached_property
     def measured_variances(self) -> Floats:
-        if self.draws != DECOMPOSED or self.of != "population":
+        if not self._is_quick:
             return self._quick.measured_variances
         found = np.full(len(self.release.components), math.nan)
         if self._count:
@@ -151,7 +217,7 @@ class IntervalBasis:
 
     @cached_property
     def unresolved(self) -> str | None:
-        if self.draws != DECOMPOSED or self.of != "population":
+        if not self._is_quick:
             return self._quick.unresolved
         if self.resolved >= len(self.release.components):
             return None

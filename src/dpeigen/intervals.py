@@ -70,6 +70,8 @@ class Intervals(SpectralIntervals):
 
     @cached_property
     def covariance(self) -> Interval:
+        if self._drawn and self._correlated:
+            return self.correlation
         low, high = entry_intervals(*self._in_units, self.level)
         diagonal = np.arange(len(low))
         low[diagonal, diagonal] = np.maximum(low[diagonal, diagonal], 0.0)
@@ -90,13 +92,8 @@ class Intervals(SpectralIntervals):
 
     @cached_property
     def correlation(self) -> Interval:
-        drawn = self.errors.seen - self.errors.draws
-        variances = np.einsum("mii->mi", drawn)
-        least = 1e-6 * np.maximum(np.diag(self.errors.covariance), 1e-300)
-        roots = np.sqrt(np.maximum(variances, least))
-        found = np.clip(drawn / (roots[:, :, None] * roots[:, None, :]), -1.0, 1.0)
-        low, high = quantiles(found, self.level)
-        told = self.errors.told
+        low, high = quantiles(self.errors.correlations(), self.level)
+        told = self._told
         low, high = extended(_where(told, low, high, 1.0), self.release.correlation, np.outer(told, told))
         np.fill_diagonal(low, 1.0 - ROUNDING)
         np.fill_diagonal(high, 1.0 + ROUNDING)

@@ -48,7 +48,9 @@ class SpectralIntervals(IntervalBasis):
         by_signs = self._shares_by_signs
         if by_signs is not None and has_relative_variances(self.release):
             return by_signs[0] * self._total, by_signs[1] * self._total
-        low, high = self._spectrum.eigenvalue_intervals(self._debiased, self.level, self._count)
+        low, high = self._variances.eigenvalue_intervals(self._debiased, self.level, self._count)
+        if self._drawn:
+            return self._turned_intervals(low, high)
         if self._to_first_order:
             low, high = self._wide_where_unresolved(low, high)
         if by_signs is None:
@@ -56,6 +58,23 @@ class SpectralIntervals(IntervalBasis):
         traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
         total, spread = float(self._debiased.sum()), -float(ndtri((1 - self.level) / 2)) * float(traces.std())
         return low, self._at_most(high, by_signs[1] * (total + spread))
+
+    def _turned_intervals(self, low: Floats, high: Floats) -> Interval:
+        """Extend intervals of eigenvalues that were not measured, if directions were drawn, by a second way.
+
+        Intervals by inverting a test suit weak correlations, which errors make seem stronger. If correlations are
+        clear, errors of directions make them seem weaker: then they are like those of matrices turned by likely
+        rotations.
+        """
+        if self._has_own_values:
+            return low, high
+        errors, count = self._drawn_errors, self._count
+        along, turned = self._spectrum_of(errors.along), self._decomposed(errors.of_directions)[0][:, :count]
+        values, (least, most) = along.debiased(), quantiles(turned, self.level)
+        below, above = along.eigenvalue_intervals(values, self.level, count)
+        middle, values = np.median(turned, axis=0), values[:count]  # both errors are independent
+        least, most = np.hypot(middle - least, values - below), np.hypot(most - middle, above - values)
+        return np.clip(middle - least, 0.0, low), np.maximum(high, middle + most)
 
     def _at_most(self, high: Floats, by_signs: Floats) -> Floats:
         """Upper limits by signs alone for variances that paid ones do not distinguish from noise.
@@ -115,8 +134,8 @@ class SpectralIntervals(IntervalBasis):
         if by_signs is not None and has_relative_variances(self.release):
             return low / self._total, np.minimum(high / self._total, 1.0)
         total = float(self._debiased.sum()) or 1.0
-        drawn = self._spectrum.noisy(self._debiased)[:, :count]
-        traces = np.einsum("mii->m", self._spectrum.errors)
+        drawn = self._variances.noisy(self._debiased)[:, :count]
+        traces = self._variances.traces()
         part = self._debiased[:count] / total
         moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
         if self._from_signs and self.unresolved == "noise":
@@ -133,6 +152,7 @@ class SpectralIntervals(IntervalBasis):
         by_whole = by_whole + np.array(further) / total
         loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
         ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
+        ends[0] = np.where(low[:count] > 0, ends[0], 0.0)
         missing = len(low) - count
         return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
 
@@ -140,7 +160,11 @@ class SpectralIntervals(IntervalBasis):
     def _directions(self) -> tuple[Floats, Floats]:
         """Draws × components × known columns, with the signs of the released ones; and the released components."""
         released = self.release.components[: self._count, self.known]
-        drawn = self._spectrum.directions(self._debiased, self._count)
+        drawn = (
+            self._decomposed(self.errors)[1][:, : self._count]
+            if self._drawn
+            else self._spectrum.directions(self._debiased, self._count)
+        )
         along = np.einsum("mkd,kd->mk", drawn, released)
         return drawn * np.where(along < 0, -1.0, 1.0)[:, :, None], released
 
@@ -151,7 +175,7 @@ class SpectralIntervals(IntervalBasis):
         if not self._count:
             return ends
         drawn, released = self._directions
-        low, high = quantiles(drawn, self.level)
+        low, high = self._any_of_equal(*quantiles(drawn, self.level))
         # Draws never reach a loading of ±1: they scatter about an estimate that does not reach it either.
         seen = self._spectrum.vectors[:, : len(released)].T
         seen = seen * np.where(np.sum(seen * released, axis=1) < 0, -1.0, 1.0)[:, None]
@@ -161,6 +185,19 @@ class SpectralIntervals(IntervalBasis):
         ends[0][places] = np.maximum(low - ROUNDING, -1.0)
         ends[1][places] = np.minimum(high + ROUNDING, 1.0)
         return extended(ends, self.release.components, np.broadcast_to(self._released[:, None], shape))
+
+    def _any_of_equal(self, low: Floats, high: Floats) -> Interval:
+        """Extend intervals of unresolved components to those for equal variances: errors make variances differ."""
+        first, released = self.resolved, self.release.components[: self._count, self.known]
+        if self._drawn or self._from_signs or first >= self._count:
+            return low, high
+        values = np.append(self._debiased[:first], np.full(len(self._debiased) - first, self._debiased[first:].mean()))
+        drawn = self._spectrum.directions(values, self._count)[:, first:]
+        drawn = drawn * np.where(np.einsum("mkd,kd->mk", drawn, released[first:]) < 0, -1.0, 1.0)[:, :, None]
+        least, most = quantiles(drawn, self.level)
+        low, high = low.copy(), high.copy()
+        low[first:], high[first:] = np.minimum(low[first:], least), np.maximum(high[first:], most)
+        return low, high
 
     @cached_property
     def determined(self) -> NDArray[np.bool_]:

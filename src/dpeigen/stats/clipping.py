@@ -128,7 +128,8 @@ def unclipped(moment: Floats, radius: float) -> Floats:
 
 def _in_radii(values: Floats, radius: float) -> Floats:
     """Eigenvalues of clipped rows over the squared radius: positive, with a sum that such rows can have."""
-    clipped = np.maximum(values, 1e-9 * max(float(values.max()), 1e-300)) / radius**2
+    clipped = values / radius**2
+    clipped = np.maximum(clipped, 1e-9 * max(float(clipped.max()), 1e-9))  # noise can make all of them negative
     return np.asarray(clipped * min(1.0, _FULL / clipped.sum()))
 
 

@@ -160,6 +160,10 @@ class Spectrum:
             values = np.maximum(isotonic_decreasing(values), self.least)
         return values
 
+    def traces(self) -> Floats:
+        """Draws of the error of the sum of the eigenvalues."""
+        return np.asarray(np.einsum("mii->m", self.errors))
+
     def eigenvalue_intervals(self, debiased: Floats, level: float, count: int) -> Interval:
         """Intervals for the first ``count`` eigenvalues of C."""
         reach = -float(ndtri((1 - level) / 2))
@@ -177,6 +181,9 @@ class Spectrum:
         k = int(self._larger(values)[j])
         return self._after(k, values, self._few)[:, j - k]
 
+    def _quantile(self, draws: Floats, reach: float) -> float:
+        return _far_quantile(draws, reach)
+
     def _end(self, j: int, debiased: Floats, reach: float, spread: float) -> float:
         """The λⱼ for which the measured eigenvalue is ``reach`` deviations below (or above) its expectation."""
 
@@ -185,7 +192,7 @@ class Spectrum:
             moved[j] = value
             moved[:j] = np.maximum(moved[:j], value)
             moved[j + 1 :] = np.minimum(moved[j + 1 :], value)
-            return _far_quantile(self._one(moved, j), -reach) - float(self.values[j])
+            return self._quantile(self._one(moved, j), -reach) - float(self.values[j])
 
         spread = spread or 1e-300
         value = float(debiased[j])

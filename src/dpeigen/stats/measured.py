@@ -15,12 +15,16 @@ import numpy as np
 
 from dpeigen._types import Floats, freeze_arrays
 from dpeigen.stats.clipping import share_beyond
+from dpeigen.stats.spectrum import isotonic_decreasing
 
 __all__ = ["KINDS", "LAWS", "Measured", "MeasuredWhenAsked"]
 
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
-_ARRAYS = ("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values", "counted")
+_ARRAYS = (
+    *("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values", "counted"),
+    *("drawn_values", "concentrations"),
+)
 _MOST = 1e300
 
 
@@ -34,7 +38,7 @@ class Measured:
 
     moment: Floats
     back: Floats
-    law: str  # of the noise
+    law: str  # of the noise; that of eigenvalues if directions were drawn
     deviation: float  # of the noise on an off-diagonal entry
     terms: float  # number of rows, or pairs of rows
     radius: float  # to which rows z are clipped
@@ -44,6 +48,7 @@ class Measured:
     outside_radius: float | None = None  # the radius to which ``outside`` refers; None: ``radius``
     kind: str = "moment"  # "signs": a covariance from signs of rows, which are not clipped
     center_deviation: float | None = None  # of a separately measured centre, in the units of the data
+    center_clipped: float = 0.0  # approximate share of rows that were clipped for that centre
     common: float = 0.0  # deviation of an uncertain factor that all entries share
     deviations: Floats | None = None  # of the noise, entry by entry, if they differ
     present: Floats | None = None  # released fractions of rows with cells in both columns, if missing cells count as 0
@@ -56,6 +61,9 @@ class Measured:
     counted: Floats | None = None  # vectors k: the moment has an error of Σ g·kkᵀ, g standard normal (`far_rows`)
     level: float = 0.0  # relative deviation of an uncertain factor on the variances along the last ``rest`` axes
     rest: int = 0
+    drawn_values: Floats | None = None  # all eigenvalues, with noise, if the first axes are drawn directions
+    drawn_deviation: float = 0.0  # of the noise on them
+    concentrations: Floats | None = None  # c of the directions, drawn from exp(c·uᵀMu) one after the other
 
     def __post_init__(self) -> None:
         freeze_arrays(self, _ARRAYS)
@@ -64,7 +72,7 @@ class Measured:
     def _check(self) -> None:
         m, sides = len(self.moment), int(self.weight > 0)
         numbers = [self.deviation, self.terms, self.radius, self.weight, self.outside_scale, self.common]
-        numbers += [self.level, self.rest]
+        numbers += [self.level, self.rest, self.drawn_deviation, self.center_clipped]
         further = (self.outside, self.outside_radius, self.center_deviation, self.sign_deviation)
         numbers += [value for value in further if value is not None]
         arrays = [value for name in _ARRAYS if (value := getattr(self, name)) is not None]
@@ -79,6 +87,9 @@ class Measured:
             and (self.tails is None or (self.tails.shape == (6, len(self.back)) and bool((self.tails >= 0).all())))
             and (self.sign_values is None) == (self.sign_deviation is None)
             and (self.sign_values is None or self.sign_values.shape == (m,))
+            and (self.drawn_values is None) == (self.concentrations is None)
+            and (self.drawn_values is None or self.drawn_values.shape == (m,))
+            and (self.concentrations is None or (self.concentrations.ndim == 1 and 0 < len(self.concentrations) <= m))
             and (self.counted is None or (self.counted.ndim == 2 and self.counted.shape[1] == m - sides))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
@@ -112,6 +123,13 @@ class Measured:
         powers = np.array([1, 1, 2, 2, 0, 0])[:, None]
         tails = None if self.tails is None else self.tails / factors**powers
         return replace(self, back=self.back / factors[:, None], tails=tails)
+
+    def along_directions(self) -> Measured:
+        """The same as if drawn directions were the eigenvectors, and the eigenvalues those measured, without noise."""
+        if self.drawn_values is None:
+            raise AssertionError("directions were drawn")
+        moment = np.diag(isotonic_decreasing(self.drawn_values))
+        return replace(self, moment=moment, deviations=np.zeros_like(moment), drawn_values=None, concentrations=None)
 
     def described(self) -> tuple[dict[str, Floats], dict[str, Any]]:
         """The arrays, and the other values, to be stored in a file."""

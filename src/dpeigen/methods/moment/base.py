@@ -32,7 +32,7 @@ from dpeigen.methods.radius import check_radii
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Budget, Cost, GaussianCost, PureCost, Relation, allocate, gaussian_mu
 from dpeigen.questions import Count, Moment, NoisyMoment, SymmetricLaw
-from dpeigen.questions.radius import OUT_OF
+from dpeigen.questions.radius import OUT_OF, holding_left
 from dpeigen.stats import Frame, Lattice, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
@@ -156,6 +156,9 @@ class MomentMethod(Method):
             cost = costs[Purpose.RADIUS]
             left = asked.allowed_at(radius, cost, task.relation), asked.scale(cost, task.relation)
         shares = known_shares(holes)
+        if Purpose.CENTER_RADIUS in costs:
+            clipped, _ = holding_left(costs[Purpose.CENTER_RADIUS], task.relation, max(1.0, count))
+            shares["center_clipped"] = min(clipped / max(1.0, count), 1.0)
         return replace(
             estimate, measured=partial(measured, found, max(1.0, count), question, left, center_error, task, shares)
         )

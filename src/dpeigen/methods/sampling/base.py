@@ -22,6 +22,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import ask_frame, framing_shares, location
 from dpeigen.methods.radius import check_radii
+from dpeigen.methods.sampling.evidence import DrawnDirections
 from dpeigen.privacy import Budget, ConcentratedCost, Cost, PureCost, Relation, allocate
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import noise_scale
@@ -31,11 +32,9 @@ from dpeigen.questions.radius import holding_left
 from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.measured import Measured
 
 __all__ = ["SamplingMethod", "any_lattice", "draw_epsilon", "rounding_allowance", "steps_of"]
 
-_INFLATED = 1.25  # factor on the spread of directions for intervals: their law is Gaussian only near its mode
 _MOST_ROWS = 2**32  # assumed for rounding if the number of rows is private
 
 
@@ -53,16 +52,12 @@ class SamplingMethod(Method):
     @abstractmethod
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float, float | None, Floats | None]:
+    ) -> tuple[Floats, Floats, float, float | None, DrawnDirections | None]:
         """Orthonormal rows by decreasing value, their values, and the mean of the other values; in squared radii.
 
-        Then a bound on ‖Ĉ − C‖ that holds with probability 95%; None if there is none. Last, as many eigenvalues of the
-        second moment, and the mean of the others, if these are known apart from the values along the rows.
+        Then a bound on ‖Ĉ − C‖ that holds with probability 95%; None if there is none. Last, what intervals need; None
+        if the law of the answers is not known.
         """
-
-    def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats | None:  # noqa: ARG002
-        """Deviations of the entries of the second moment, in axes that start with the directions; None if unknown."""
-        return None
 
     @abstractmethod
     def value_scale(self, cost: Cost, task: Task) -> float:
@@ -130,19 +125,12 @@ class SamplingMethod(Method):
         if Purpose.ROWS in costs:
             rows = Count(Eigenvalues(lattice, self.allowance(task)))
             count = curator.measure(rows, purpose=Purpose.ROWS, cost=costs[Purpose.ROWS])
-        components, values, left, error, levels = self.ask(curator, lattice, count, costs, task)
+        components, values, left, error, drawn = self.ask(curator, lattice, count, costs, task)
         unit = (lattice.step * LEVELS * float(frame.unit[0])) ** 2 / count
         eigenvalues, left = values * unit, left * unit
         covariance = (components.T * (eigenvalues - left)) @ components + left * np.eye(task.n_features)
-        shown = np.append(values, left / unit) if levels is None else levels
-        spread = self.spread(shown[:-1], float(shown[-1]), costs, task)
         outside = holding_left(costs[Purpose.RADIUS], task.relation, count) if task.private_bound else None
         reach = task.row_radius(radius, frame) * float(frame.unit[0])
-        measured = (
-            None
-            if spread is None
-            else partial(_measured, components, shown * unit, spread * unit, count, reach, outside)
-        )
         return Estimate(
             components=components,
             eigenvalues=eigenvalues,
@@ -155,41 +143,8 @@ class SamplingMethod(Method):
             radius_released=task.private_bound,
             notes=("The time of the rejection sampler depends on the data.",),
             covariance_error=None if error is None else error * unit,
-            measured=measured,
+            measured=None if drawn is None else partial(drawn.measured, unit, count, reach, outside),
         )
-
-
-def _measured(
-    components: Floats,
-    shown: Floats,
-    spread: Floats,
-    count: float,
-    radius: float,
-    outside: tuple[float, float] | None,
-) -> Measured:
-    """The second moment in axes that start with the directions, as if it had been released with this noise.
-
-    Noise spreads eigenvalues further apart than those that were ``shown``: the effect of noise on them is added.
-    """
-    k, d = components.shape
-    axes = np.vstack([components, np.linalg.svd(components)[2][k:]])
-    levels = np.append(shown[:k], np.full(d - k, shown[-1]))
-    spread = _INFLATED * spread
-    apart = np.array([_moved(levels[j] - np.delete(levels, j), np.delete(spread[j], j)) for j in range(k)])
-    least = levels[k:] - apart.sum() / max(d - k, 1)  # the sum stays; it may be negative, as that of a noisy moment
-    rows, scale = (None, 0.0) if outside is None else outside
-    return Measured(
-        np.diag(np.append(levels[:k] + apart, least)), axes.T, "gaussian", 0.0, count, radius, outside=rows,
-        outside_scale=scale, deviations=spread,
-    )  # fmt: skip
-
-
-def _moved(gaps: Floats, spread: Floats) -> float:
-    """By how much noise with these deviations moves an eigenvalue, up by smaller ones and down by larger ones."""
-    lower, higher = gaps >= 0, gaps < 0
-    gap = float(gaps[lower].mean()) if lower.any() else 0.0
-    up = math.sqrt(gap**2 + 4 * float((spread[lower] ** 2).sum())) - gap
-    return (up - float((np.sqrt(gaps[higher] ** 2 + 4 * spread[higher] ** 2) + gaps[higher]).sum())) / 2
 
 
 def any_lattice(task: Task) -> Lattice:

@@ -30,6 +30,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.outline import Planned
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
+from dpeigen.methods.sampling.evidence import DrawnDirections
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import Directions, Eigenvalues
@@ -89,7 +90,7 @@ class EigenvectorSampling(SamplingMethod):
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float, float | None, Floats | None]:
+    ) -> tuple[Floats, Floats, float, float | None, DrawnDirections | None]:
         allowance, cost = self.allowance(task), costs[Purpose.EIGENVALUES]
         noisy = curator.measure(Eigenvalues(lattice, allowance), purpose=Purpose.EIGENVALUES, cost=cost).values
         paid, cost = cost, costs[Purpose.EIGENVECTORS]
@@ -106,23 +107,10 @@ class EigenvectorSampling(SamplingMethod):
             error = sampled_error(noisy, off, rebuilt, concentrations, count * task.units_per_term, _FAILURE / 2)
         order = np.argsort(-values[:k], kind="stable")
         left = float(values[k:].mean()) if k < len(values) else 0.0
-        shown = project_eigenvalues(isotonic_decreasing(noisy), trace=count * task.units_per_term)
-        levels = np.append(shown[:k], shown[k:].mean() if k < len(shown) else 0.0)
-        return fix_signs(directions[order]), values[:k][order], left, error, levels
-
-    def spread(self, values: Floats, left: float, costs: Mapping[Purpose, Cost], task: Task) -> Floats:
-        """The angle of a draw from exp(c·uᵀMu) has variance 1/2c(λᵢ − λⱼ), which is (λᵢ − λⱼ)/2c on an entry."""
-        d, k, cost = task.n_features, len(values), costs[Purpose.EIGENVALUES]
-        scale = self.value_scale(cost, task) / VALUE_GRID
-        noise = scale if isinstance(cost, GaussianCost) else math.sqrt(2) * scale
-        drawn = self.concentrations(values, scale, costs[Purpose.EIGENVECTORS], task)
-        levels = np.append(values, np.full(d - k, left))
-        sharpness = np.append(drawn[: self.draws(task)], np.full(d - self.draws(task), math.inf))
-        sharper = np.minimum(sharpness[:, None], sharpness)  # that of the direction that was drawn first
-        sharper = np.where(np.isinf(sharper), float(drawn[drawn > 0].min()), sharper)
-        found = np.sqrt(np.maximum(np.abs(levels[:, None] - levels), noise) / (2 * sharper))
-        np.fill_diagonal(found, noise / math.sqrt(2))
-        return found
+        law, deviation = ("gaussian", scale) if isinstance(paid, GaussianCost) else ("laplace", math.sqrt(2) * scale)
+        most = count * task.units_per_term
+        drawn = DrawnDirections(noisy, deviation, law, directions, concentrations[: self.draws(task)], most)
+        return fix_signs(directions[order]), values[:k][order], left, error, drawn
 
     def concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
         """The cᵢ of the draws, from private eigenvalues and public facts."""

@@ -22,6 +22,7 @@ from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.outline import Planned
 from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance, steps_of
+from dpeigen.methods.sampling.evidence import DrawnDirections
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.noise import noise_scale
@@ -65,7 +66,7 @@ class KapralovTalwar(SamplingMethod):
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
-    ) -> tuple[Floats, Floats, float, float | None, Floats | None]:
+    ) -> tuple[Floats, Floats, float, float | None, DrawnDirections | None]:
         steps, allowance, d = steps_of(task), self.allowance(task), task.n_features
         draw, value = (_one_step(costs[p], steps) for p in (Purpose.EIGENVECTORS, Purpose.EIGENVALUES))
         concentration = draw_epsilon(draw, 1) * self.concentration(task)
