@@ -1,11 +1,13 @@
 """How far the covariance that signs stand for is from that of rows that are not elliptical. Large samples, no noise.
 
-    python benchmarks/sign_populations.py [settings] [--shares]
+    python benchmarks/sign_populations.py [settings] [--shares | --columns]
 
 Random populations as in `intervals.py`, of the laws that are not elliptical, with columns in comparable units. For rows
 about their mean and for differences of rows, it prints by how much the covariance implied by their signs differs from
 the true one, in whitened units and up to a factor: root mean squares off the diagonal and on it, by the effective
 number of directions (Σλ)²/Σλ². The constants of `dpeigen.stats.sign_errors` come from here.
+
+``--columns``: columns with laws of their own, as for `intervals.py --columns`.
 
 ``--shares``: by how much the logit of the first share of variance is outside the limits that the first share of signs
 has for elliptical rows (`dpeigen.stats.sign_shares`), for each law: quantiles 0.8, 0.95 and 1.
@@ -19,7 +21,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from _populations import Setting
+from _populations import Columns, Setting
 from scipy.special import logit
 
 from dpeigen.methods.signs.evidence import measured_signs
@@ -67,14 +69,14 @@ def beyond_limits(settings: int) -> None:
 
 
 def main() -> None:
-    shares = "--shares" in sys.argv
-    given = [value for value in sys.argv[1:] if value != "--shares"]
+    shares, columns = "--shares" in sys.argv, "--columns" in sys.argv
+    given = [value for value in sys.argv[1:] if not value.startswith("--")]
     settings, found = int(given[0]) if given else 400 if shares else 60, []
     if shares:
         beyond_limits(settings)
         return
     for seed in range(400_000, 400_000 + settings):
-        setting = replace(Setting.of(seed, True), n=ROWS)
+        setting = replace((Columns if columns else Setting).of(seed, True), n=ROWS)
         if setting.law in ("normal", "student"):
             continue
         rows = setting.rows(np.random.default_rng(seed))
@@ -82,6 +84,7 @@ def main() -> None:
         covariance = np.cov(rows.T, bias=True)
         values = np.linalg.eigvalsh(covariance)
         about, pairs = rows - rows.mean(axis=0), (rows[::2] - rows[1::2]) / np.sqrt(2)
+        pairs = pairs[pairs.any(axis=1)]
         equal = values.sum() ** 2 / (values**2).sum()
         found.append([equal, *difference(about, covariance), *difference(pairs, covariance)])
     table = np.array(found)

@@ -30,7 +30,7 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Interval, gaussian_errors, sampling_errors
-from dpeigen.stats.lost import Lost, far_rows, loss_errors, seen_tails, shared_losses
+from dpeigen.stats.lost import LINES, Lost, far_rows, loss_errors, seen_tails, shared_losses, skewed_losses, unseen_rows
 from dpeigen.stats.sign_errors import level_errors, model_errors
 from dpeigen.stats.sign_shares import share_intervals
 from dpeigen.stats.spectrum import project_eigenvalues
@@ -162,7 +162,7 @@ def errors_of(
     if signs and measured.center_deviation:  # rows are relative to a noisy centre: their moment has its square too
         errors = replace(errors, draws=errors.draws + _center_squares(len(back), measured.center_deviation, draws, rng))
     center = None if found.mean is None else back @ found.mean
-    lost, moved = _lost(measured, vectors, values, cut, draws, rng)
+    lost, moved = _lost(release, measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
         errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
@@ -193,9 +193,12 @@ def _is_sized(measured: Measured, total: float) -> bool:
 
 
 def _lost(
-    measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
+    release: Release, measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
 ) -> tuple[Lost | None, Floats | None]:
     """What clipping took from single columns, as far as the release shows it; and the total taken from their means."""
+    if measured.beyond is not None and stands_in(release.choice):
+        second = measured.back @ ((vectors * values) @ vectors.T) @ measured.back.T
+        return unseen_rows(measured.beyond, np.diag(second), draws, rng), None
     if measured.outside is None or measured.kind == "signs":
         return None, None
     tails, second = measured.tails, (vectors * values) @ vectors.T
@@ -203,7 +206,10 @@ def _lost(
         cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
     if tails is None:
         return None, far_rows(measured.back, second, measured.radius, cut, None, rng)[0].mean
-    seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
+    if len(tails) == LINES:
+        seen = skewed_losses(tails, draws, rng)
+    else:  # a release of an earlier version
+        seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
     seen = seen + seen_tails(tails, cut.heavy, draws, rng)
     far, long = far_rows(measured.back, second, measured.radius, cut, (tails[4], tails[5]), rng)
     return seen + Lost(far.mean * long, far.square * long), seen.mean + far.mean

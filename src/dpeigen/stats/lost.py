@@ -1,7 +1,8 @@
 """Draws of what clipping rows to a paid radius took from single columns whose tails are longer than normal.
 
-There are two sources of information. Noisy counts of differences show the tails of single columns, as far as they
-exceed the noise (`stats.tails`). And a paid radius that is large compared with the mean square of the rows shows that
+There are three sources of information. Noisy counts of differences show the tails of single columns, as far as they
+exceed the noise (`stats.tails`). The shape of the counts shows which columns are skewed (`stats.column_laws`). And a
+paid radius that is large compared with the mean square of the rows shows that
 some rows are much longer than normal rows (`stats.clipping`), but not how much longer, nor in which columns.
 
 Clipping reduces variances. It moves a mean away from the tail, and the side of the tail is unknown. For means, norms
@@ -22,8 +23,9 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats.clipping import Clipping
 
-__all__ = ["Lost", "far_rows", "loss_errors", "seen_tails", "shared_losses"]
+__all__ = ["LINES", "Lost", "far_rows", "loss_errors", "seen_tails", "shared_losses", "skewed_losses", "unseen_rows"]
 
+LINES = 10  # of tails, with those of `stats.column_laws`; files of earlier versions have 6
 _SHORTEST_TAIL, _LONGEST_TAIL = 0.15, 0.42  # 1/α
 _COUNTED = 0.5, 2.0  # times the share that was asked for: limits for the rows that a noisy scan leaves outside
 _LONG_SQUARES = 1.5, 3.5  # excess kurtosis from which variances may have lost far rows, and from which they surely may
@@ -42,10 +44,8 @@ _OF_TAIL = 1.5  # the most that was lost from a long tail, relative to the estim
 _MUCH_MORE, _LONG_TAIL = 5.0, 1.5  # factor on the part that its own kurtosis adds to a column, relative to one of 1.5
 _MORE = 1.5  # the largest ratio of a column's part in the loss to its part in all fourth moments
 _MOST_OF_MEAN = 0.15  # the most that a mean lost, in deviations, for what two columns lose together
-_AGAIN, _MOST_OF_IT = (
-    1.5,
-    0.75,
-)  # times a measured variance: the most that was lost on average; and of the whole
+_AGAIN, _MOST_OF_IT = 1.5, 0.75  # times a measured variance: the most that was lost; and of the whole
+_LONG_TAILS = 0.5  # probability of tails that nothing shows, where signs replace the covariance
 _BESIDE = 1.5  # factor on a column's loss along its tail times the deviation of another: what both lose together
 
 
@@ -74,6 +74,14 @@ def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
         part * np.maximum(tails[at] + _UNSEEN * noise * tails[at + 1], 0.0) for at in (0, 2)
     ]  # the same rows are clipped in both
     return Lost(found[0], found[1])
+
+
+def skewed_losses(tails: Floats, draws: int, rng: Generator) -> Lost:
+    """What columns lost according to the shape of their counts (`stats.column_laws`): the last lines of ``tails``."""
+    shape = draws, tails.shape[1]
+    noise, part = rng.normal(size=shape), _OF_TAIL * rng.random(size=shape)
+    mean, square = (part * np.maximum(tails[at] + noise * tails[at + 1], 0.0) for at in (6, 8))
+    return Lost(mean, square)
 
 
 def shared_losses(
@@ -128,6 +136,19 @@ def far_rows(
     return Lost(lengths[:, None] * np.sqrt(along) * per, squares[:, None] * along * per**2), long
 
 
+def unseen_rows(beyond: Floats, variances: Floats, draws: int, rng: Generator) -> Lost:
+    """What rows beyond a radius lost if no counts show the tails of columns (signs in place of the covariance).
+
+    ``beyond``: see `Measured`. Nobody declared these rows elliptical, so half of the draws have long tails in a few
+    columns, with the exponents of `far_rows`. Columns with a large part in the norms of rows are more likely.
+    """
+    exponents = np.maximum(1 / rng.uniform(_SHORTEST_TAIL, _LONGEST_TAIL, size=draws), _LEAST_EXPONENT)
+    some = rng.uniform(*_COUNTED, size=draws) * (rng.random(draws) < _LONG_TAILS) * 2 / (exponents - 2)
+    parts = np.divide(np.maximum(variances, 0.0), beyond, out=np.zeros_like(beyond), where=beyond > 0)
+    squares = some[:, None] * _in_all(rng.gamma(_FEW, size=(draws, len(beyond))) * parts) * beyond
+    return Lost(np.zeros_like(squares), squares)
+
+
 def _steps(back: Floats, second: Floats) -> tuple[Floats, Floats]:
     """For each column, the effect of a step of 1 along its far rows, in its own units; and its variance."""
     lengths, variances = np.linalg.norm(second @ back.T, axis=0), np.einsum("ij,jk,ik->i", back, second, back)
@@ -142,11 +163,12 @@ def _in_all(parts: Floats) -> Floats:
 def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
     """Errors of a covariance from which clipping took rows far out in single columns.
 
-    In such rows the other columns have the values that this column makes likely, plus a random part that does not
-    depend on it. So columns that are nearly equal stay so.
+    In such rows the other columns have a random fraction of the values that a linear relation makes likely, because
+    relations need not be linear in the tail, plus a random part that does not depend on this column. The fraction is
+    close to 1 for columns with a correlation close to 1, so columns that are nearly equal stay so.
     """
     variances = np.maximum(np.diag(covariance), 0.0)
-    whole = variances + np.minimum(lost.square.mean(axis=0), _AGAIN * variances)  # so that a part of it is left
+    whole = variances + np.minimum(lost.square.max(axis=0), _AGAIN * variances)  # so that a part of it is left
     first, second = np.minimum(lost.mean, _MOST_OF_MEAN * np.sqrt(whole)), np.minimum(lost.square, _MOST_OF_IT * whole)
     units = np.where(variances > 0, np.sqrt(variances), 1.0)
     errors = np.zeros((*second.shape, second.shape[1]))
@@ -154,12 +176,15 @@ def loss_errors(lost: Lost, covariance: Floats, rng: Generator) -> Floats:
     others = (rng.normal(size=second.shape) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
     along = covariance / np.maximum(np.maximum(variances, second.mean(axis=0)), 1e-300)[:, None]
     np.fill_diagonal(along, 1.0)
+    apart = 1 - np.minimum((covariance / np.outer(units, units)) ** 2, 1.0)  # of a variance, not explained by another
+    np.fill_diagonal(apart, 0.0)
     # Correlated columns are long in the same rows: what one of them lost is part of what the others lost.
-    own = np.divide(second, second @ along**2, out=np.zeros_like(second), where=second > 0)
+    own = np.divide(second, second @ (along**2 / (1 + 2 * apart)), out=np.zeros_like(second), where=second > 0)
     first, second = first * own, second * own
     for j in np.flatnonzero(second.any(axis=0)):
+        slopes = along[j] * rng.random((len(second), 1)) ** apart[j]  # with squares of 1/(1 + 2·apart) on average
         cross = _BESIDE * first[:, j, None] * (others - others[:, j, None] * along[j])
         cross[:, j] = 0.0
-        cross += second[:, j, None] * along[j] / 2
-        errors += cross[:, :, None] * along[j] + cross[:, None, :] * along[j][:, None]
+        cross += second[:, j, None] * slopes / 2
+        errors += cross[:, :, None] * slopes[:, None, :] + cross[:, None, :] * slopes[:, :, None]
     return errors

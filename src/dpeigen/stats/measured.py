@@ -22,7 +22,7 @@ __all__ = ["KINDS", "LAWS", "Measured", "MeasuredWhenAsked"]
 LAWS = ("gaussian", "gaussian, entry by entry", "laplace", "matrix-laplace")
 KINDS = ("moment", "signs")
 _ARRAYS = (
-    *("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values", "counted"),
+    *("moment", "back", "deviations", "present", "present_deviations", "tails", "sign_values", "counted", "beyond"),
     *("drawn_values", "concentrations"),
 )
 _MOST = 1e300
@@ -54,11 +54,13 @@ class Measured:
     present: Floats | None = None  # released fractions of rows with cells in both columns, if missing cells count as 0
     present_deviations: Floats | None = None  # of their noise
     tails: Floats | None = (
-        None  # 6 × columns: effects of clipping on long tails, in the columns' units, and kurtosis (`stats.tails`)
+        None  # 10 × columns: effects of clipping on long tails, in the columns' units, and kurtosis (`stats.tails`);
+        # then the effects on skewed columns (`stats.column_laws`), which files of earlier versions do not have
     )
     sign_values: Floats | None = None  # eigenvalues of a noisy moment of signs, decreasing
     sign_deviation: float | None = None  # of the noise on its entries
     counted: Floats | None = None  # vectors k: the moment has an error of Σ g·kkᵀ, g standard normal (`far_rows`)
+    beyond: Floats | None = None  # (columns,) with signs: squared distance of the radius times the share of longer rows
     level: float = 0.0  # relative deviation of an uncertain factor on the variances along the last ``rest`` axes
     rest: int = 0
     drawn_values: Floats | None = None  # all eigenvalues, with noise, if the first axes are drawn directions
@@ -84,13 +86,17 @@ class Measured:
             and all(part is None or part.shape == 2 * (len(self.back),) for part in self._shares)
             and (self.present is None) == (self.present_deviations is None)
             and (self.present is None or bool((self.present > 0).all()))
-            and (self.tails is None or (self.tails.shape == (6, len(self.back)) and bool((self.tails >= 0).all())))
+            and (
+                self.tails is None
+                or (self.tails.shape in ((6, len(self.back)), (10, len(self.back))) and bool((self.tails >= 0).all()))
+            )
             and (self.sign_values is None) == (self.sign_deviation is None)
             and (self.sign_values is None or self.sign_values.shape == (m,))
             and (self.drawn_values is None) == (self.concentrations is None)
             and (self.drawn_values is None or self.drawn_values.shape == (m,))
             and (self.concentrations is None or (self.concentrations.ndim == 1 and 0 < len(self.concentrations) <= m))
             and (self.counted is None or (self.counted.ndim == 2 and self.counted.shape[1] == m - sides))
+            and (self.beyond is None or self.beyond.shape == (len(self.back),))
             and all(np.isfinite(array).all() for array in arrays)
             and all(0 <= number <= _MOST for number in numbers)
             and self.terms > 0
@@ -120,9 +126,10 @@ class Measured:
 
     def scaled(self, factors: Floats) -> Measured:
         """The same with each column divided by its factor."""
-        powers = np.array([1, 1, 2, 2, 0, 0])[:, None]
-        tails = None if self.tails is None else self.tails / factors**powers
-        return replace(self, back=self.back / factors[:, None], tails=tails)
+        powers = np.array([1, 1, 2, 2, 0, 0, 1, 1, 2, 2])[:, None]
+        tails = None if self.tails is None else self.tails / factors ** powers[: len(self.tails)]
+        beyond = None if self.beyond is None else self.beyond / factors**2
+        return replace(self, back=self.back / factors[:, None], tails=tails, beyond=beyond)
 
     def along_directions(self) -> Measured:
         """The same as if drawn directions were the eigenvectors, and the eigenvalues those measured, without noise."""

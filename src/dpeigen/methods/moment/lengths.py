@@ -20,6 +20,7 @@ from dpeigen.privacy import Cost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import RadiusLeaving, RadiusNear
 from dpeigen.stats import Frame
+from dpeigen.stats.column_laws import law_losses
 from dpeigen.stats.tails import least_variances, lost_tails
 from dpeigen.stats.whitening import quadratic_forms
 
@@ -84,4 +85,6 @@ def lost_by(columns: ColumnFrame, back: Floats, white: Floats, reach: float, out
     variances = quadratic_forms(back, white)
     steps = np.linalg.norm(white @ back.T, axis=0)
     spread, lengths = np.sqrt(variances), np.divide(steps, variances, out=np.zeros_like(steps), where=variances > 0)
-    return lost_tails(columns.sizes, columns.reach, spread, lengths, float(np.trace(white)), reach, outside)
+    rest = float(np.trace(white))
+    seen = lost_tails(columns.sizes, columns.reach, spread, lengths, rest, reach, outside)
+    return np.vstack([seen, law_losses(columns.sizes, spread, lengths, rest, reach)])

@@ -59,6 +59,18 @@ class Paid:
         """The squares in the data's own units."""
         return self.squares * self.units
 
+    @property
+    def beyond(self) -> Floats | None:
+        """For each column, the squared distance of the radius along it times the share of longer rows; None if public.
+
+        Rows that are far out along a column lose a multiple of it, which depends on their tails.
+        """
+        if self.outside is None:
+            return None
+        units = np.broadcast_to(self.units, len(self.squares))
+        along = np.vstack([self.directions**2, 1 - (self.directions**2).sum(axis=0)])[: len(units)]
+        return np.asarray(self.outside[0] * self.radius**2 / np.maximum(units**-1.0 @ along, 1e-300))
+
     def whole(self) -> tuple[Floats, Floats, float]:
         """The squares before clipping, the deviation of their noise, and that of a common factor."""
         k, d = self.directions.shape
@@ -101,7 +113,7 @@ def measured_signs(
         matrix, axes.T, "gaussian", 0.0, terms, 1.0, kind="signs", deviations=deviations,
         center_deviation=center_deviation, common=common, level=level, rest=rest,
         sign_values=np.asarray(np.linalg.eigvalsh(looks[0].matrix)[::-1], dtype=np.float64),
-        sign_deviation=looks[0].deviation,
+        sign_deviation=looks[0].deviation, beyond=None if paid is None else paid.beyond,
     )  # fmt: skip
 
 

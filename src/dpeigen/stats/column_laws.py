@@ -1,0 +1,133 @@
+"""Estimate what clipping took from skewed columns, from the shape of noisy counts of differences.
+
+A few rows far out are often hidden by noise, but a skewed column also has another shape where most rows are: its
+differences are spread over more octaves, and they are small compared with its deviation. So each column is compared
+with some laws: light and normal columns, columns of two values, exponential ones, exponential ones among zeros, and
+lognormal ones. The scale of each law is the one for which the clipped column has the measured variance, up to an error.
+A law is weighted by its prior probability and by the likelihood of the counts. Each law determines what clipping took
+from the mean and from the mean square, in addition to what it takes from a normal column, which is corrected elsewhere
+(`stats.clipping`). The result has the mean of these losses and their deviation.
+
+Rows are clipped as in `stats.tails`: at distance t from the centre of the column, the squared norm is t²·b² + rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
+
+from dpeigen._types import Floats
+from dpeigen.stats.columns import REACH
+from dpeigen.stats.tails import PairCounts
+
+__all__ = ["law_losses"]
+
+_PLACES = np.linspace(-6.0, 9.0, 301)  # of a standard normal variable, from which every law is made
+_SHARES = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
+_LOGNORMAL = (0.3, 0.5, 0.7, 0.9, 1.1, 1.3)  # deviations of logarithms
+_ZEROS = (0.5, 0.75)  # shares of zeros beside exponential values
+_RARE = (0.5, 0.2, 0.1, 0.05, 0.02)  # shares of the rarer of two values
+# Prior probabilities: of the light and of the normal law, each; of two values; and of all skewed laws together. With
+# 0.3 in place of 0.2 for these, elliptical rows have intervals that are 2% wider, and skewed columns are covered as
+# often (`benchmarks/intervals.py`, seeds 721 and 722, and 602, 711 and 992 with --columns).
+_COMMON, _TWO_VALUES, _SKEWED = 0.35, 0.1, 0.2
+_NORMAL = 1  # place of the normal law
+_FINE = 8  # points per cell, at which the distribution of differences is tabulated
+_OCTAVES = 8.0  # about the deviation of a column, outside of which counts are not compared
+_SCALES = 0.2 * np.arange(-3, 4) / 2  # logarithms of factors on the scale, whose deviation is 0.2
+_SCALE_WEIGHTS = -(np.arange(-3, 4) ** 2) / 8
+_PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ
+_TIES = 2.0  # log odds of a column without ties to one with them
+_TRIED = np.exp2(np.arange(-2, 13) / 4)  # scales over the measured deviation
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """Values about the mean with variance 1, and the distribution function of differences of two of them."""
+
+    values: Floats
+    below: Floats  # at `_EDGES`
+    prior: float
+
+
+_EDGES = np.arange(-30 * _FINE, 14 * _FINE) / _FINE  # half differences of 2^(edge/2)
+
+
+@lru_cache(maxsize=1)
+def _laws() -> tuple[_Law, ...]:
+    exponential, step = -log_ndtr(-_PLACES), float(_PLACES[1] - _PLACES[0])
+    common = [ndtr(_PLACES), _PLACES]
+    rare = [np.clip((_PLACES + ndtri(share)) / step + 0.5, 0.0, 1.0) for share in _RARE]
+    skewed = [exponential, *(np.exp(width * _PLACES) for width in _LOGNORMAL)]
+    skewed += [np.maximum(exponential + np.log(1 - zeros), 0.0) for zeros in _ZEROS]
+    kinds = (common, 2 * _COMMON), (rare, _TWO_VALUES), (skewed, _SKEWED)
+    return tuple(_law(values, prior / len(laws)) for laws, prior in kinds for values in laws)
+
+
+def _law(values: Floats, prior: float) -> _Law:
+    about = values - _SHARES @ values
+    about = about / np.sqrt(_SHARES @ about**2)
+    apart = np.abs(about[:, None] - about).ravel() / 2
+    order = np.argsort(apart)
+    shares = np.cumsum(np.outer(_SHARES, _SHARES).ravel()[order])
+    below = np.append(0.0, shares)[np.searchsorted(apart[order], np.exp2(_EDGES / 2))]
+    return _Law(about, below, prior)
+
+
+def law_losses(sizes: PairCounts, spread: Floats, lengths: Floats, rest: float, radius: float) -> Floats:
+    """4 × columns: the loss of the mean and its deviation; the same for the mean square. Parameters as `lost_tails`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> columns = [rng.normal(size=(2, 4000)), np.exp(rng.normal(size=(2, 4000)))]
+    >>> cells = [np.floor(2 * np.log2(np.abs(x[0] - x[1]) / 2)).astype(int) + REACH for x in columns]
+    >>> counts = np.array([np.bincount(x, minlength=2 * REACH + 1) for x in cells])
+    >>> sizes = PairCounts(counts.astype(float), np.full(2, 40.0), 4000.0)
+    >>> law_losses(sizes, np.array([1.0, 1.6]), np.array([1.0, 1 / 1.6]), 5.0, 3.5)[2].round(1).tolist()
+    [0.0, 1.9]
+    """
+    found = np.zeros((4, len(spread)))
+    for j in np.flatnonzero((spread > 0) & (lengths > 0)):
+        counted = sizes.counts[j], float(sizes.deviations[j]), sizes.pairs
+        found[:, j] = _one(*counted, float(spread[j]), float(lengths[j]), rest, radius)
+    return found
+
+
+def _one(
+    counts: Floats, deviation: float, pairs: float, spread: float, length: float, rest: float, radius: float
+) -> Floats:
+    """The same for one column."""
+    cells = np.arange(len(counts)) - REACH
+    near = np.abs(cells / 2 + 1 - np.log2(spread)) < _OCTAVES
+    weights, losses, normal = [], [], _laws()[_NORMAL]
+    for law in _laws():
+        left = (spread * _TRIED) ** 2 - _losses(law, spread * _TRIED, length, rest, radius)[1]
+        fitting = float(np.interp(spread**2, np.maximum.accumulate(left), spread * _TRIED))
+        scales = fitting * np.exp(_SCALES)
+        shares = np.diff(_below(law, scales, np.append(cells[near], cells[near][-1] + 1)))
+        expected = pairs * shares[:, None, :] * _PRESENT[:, None]
+        variances = deviation**2 + np.maximum(expected, 0.0)
+        fit = -((counts[near] - expected) ** 2 / variances + np.log(variances)).sum(axis=2) / 2
+        fit = fit - _TIES * (_PRESENT < 1) + _SCALE_WEIGHTS[:, None]
+        weights.append(logsumexp(fit, axis=1) + np.log(law.prior))
+        losses.append(
+            np.maximum(_losses(law, scales, length, rest, radius) - _losses(normal, scales, length, rest, radius), 0.0)
+        )
+    shares, each = np.exp(np.concatenate(weights) - logsumexp(weights)), np.concatenate(losses, axis=1)
+    mean = each @ shares
+    spreads = np.sqrt(np.maximum(each**2 @ shares - mean**2, 0.0))
+    return np.array([mean[0], spreads[0], mean[1], spreads[1]])
+
+
+def _below(law: _Law, scales: Floats, edges: Floats) -> Floats:
+    """Scales × edges: the share of differences below each edge."""
+    return np.interp(edges - 2 * np.log2(scales)[:, None], _EDGES, law.below)
+
+
+def _losses(law: _Law, scales: Floats, length: float, rest: float, radius: float) -> Floats:
+    """2 × scales: what clipping takes from the mean, and from the mean square."""
+    values = law.values * scales[:, None]
+    kept = np.minimum(1.0, radius / np.sqrt(values**2 * length**2 + max(rest, 1e-300)))
+    return np.array([np.abs((values * (1 - kept)) @ _SHARES), (values**2 * (1 - kept**2)) @ _SHARES])
