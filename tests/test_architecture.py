@@ -39,7 +39,7 @@ LAYERS = [
         "intervals",
         "noise_floor",
     }
-    | {"notebook", "regression", "release", "ridge", "score_map", "spectral_intervals"},
+    | {"notebook", "regression", "release", "release_units", "ridge", "score_map", "spectral_intervals"},
     {"estimators", "local"},
     {"auditing", "planner", "evaluation", "plotting", "report", "datasets", ""},
     {"cli", "studio", "__main__"},

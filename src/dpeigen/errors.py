@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats
 from dpeigen.methods.auto import stands_in
 from dpeigen.methods.signs.kendall import Kendall
-from dpeigen.methods.standardised import PREFIX
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
+from dpeigen.release_units import deviations_of, has_relative_variances, units_of_components
 from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
 from dpeigen.stats.intervals import Interval, gaussian_errors, sampling_errors
 from dpeigen.stats.lost import LINES, Lost, far_rows, loss_errors, seen_tails, shared_losses, skewed_losses, unseen_rows
@@ -44,10 +44,7 @@ __all__ = [
     "Errors",
     "errors_of",
     "generator_of",
-    "has_relative_variances",
-    "is_correlated",
     "most_draws",
-    "relative_to_paid_units",
     "shares_by_signs",
 ]
 
@@ -244,7 +241,7 @@ def _sampled(
     factor = _sampling_factor(measured, of, pairs=release.facts.get("center") == "pairs")
     if not np.any(factor):
         return np.zeros_like(errors.seen)
-    units = _deviations(errors.covariance) if standard else _units_of_components(release, errors.covariance)
+    units = deviations_of(errors.covariance) if standard else units_of_components(release, errors.covariance)
     drawn = sampling_errors(errors.covariance, measured.terms, common, draws, rng, own=own, units=units)
     if measured.tails is not None and not standard:
         further = np.maximum(measured.tails[4] - float((3 * common + own).mean()), 0.0)
@@ -289,39 +286,6 @@ def _positive(matrix: Floats) -> Floats:
     safe = np.where(deviations > 0, deviations, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(safe, safe) * np.outer(deviations > 0, deviations > 0))
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(deviations, deviations))
-
-
-def is_correlated(release: Release) -> bool:
-    """Whether columns were divided by released deviations, so that variances are 1 by definition."""
-    own = np.diag(release.covariance)
-    return release.scale is not None and bool(np.allclose(own[own > 0], 1.0, rtol=1e-9))
-
-
-def has_relative_variances(release: Release) -> bool:
-    """Whether variances are only known up to a common factor."""
-    return (release.facts.get("details") or {}).get("variances") == "relative"
-
-
-def relative_to_paid_units(release: Release) -> bool:
-    """Whether directions are those of columns in rough paid units, with variances up to a common factor.
-
-    They approximate the components of the correlation matrix; the signs show how far off the units are.
-    """
-    paid = any(spend.purpose.startswith(PREFIX) for spend in release.guarantee.split)
-    return paid and has_relative_variances(release)
-
-
-def _units_of_components(release: Release, covariance: Floats) -> Floats:
-    """The units by which columns are divided before components are computed."""
-    if release.scale is None:
-        return np.ones(len(covariance))
-    return _deviations(covariance) if is_correlated(release) else np.where(release.scale > 0, release.scale, 1.0)
-
-
-def _deviations(covariance: Floats) -> Floats:
-    """The deviations of the columns; 1 for columns without variance."""
-    deviations = np.sqrt(np.diag(covariance))
-    return np.where(deviations > 0, deviations, 1.0)
 
 
 def _doubt(vectors: Floats, levels: Floats, cut: Clipping, draws: int, rng: Generator) -> Floats:
@@ -405,7 +369,7 @@ def _mean_errors(
         errors = errors + (rng.normal(size=(draws, measured.back.shape[1])) * moved) @ measured.back.T
     factor = np.diag(_sampling_factor(measured, of))
     if factor.any():
-        units = _deviations(covariance)
+        units = deviations_of(covariance)
         values, vectors = np.linalg.eigh(covariance / np.outer(units, units) / measured.terms)
         drawn = (rng.normal(size=(draws, d)) * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * units
         errors = errors + drawn * np.sqrt(factor) * present  # to be divided by the share below

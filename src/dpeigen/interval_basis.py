@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.drawn_errors import DrawnErrors
-from dpeigen.errors import DRAWS, Errors, errors_of, is_correlated, relative_to_paid_units
+from dpeigen.errors import DRAWS, Errors, errors_of
 from dpeigen.privacy.guarantee import MIXED
+from dpeigen.release_units import is_correlated, relative_to_paid_units
 from dpeigen.stats.intervals import CLEAR, DECOMPOSED, Interval, Spectrum
 from dpeigen.stats.mixed import divided_errors
 

@@ -12,9 +12,10 @@ from scipy.special import ndtri
 
 from dpeigen._types import Floats
 from dpeigen.clipped import clipped_warning, long_columns
-from dpeigen.errors import has_relative_variances, shares_by_signs
+from dpeigen.errors import shares_by_signs
 from dpeigen.interval_basis import ROUNDING, IntervalBasis, extended, measured_in
 from dpeigen.methods.auto import stands_in
+from dpeigen.release_units import has_relative_variances
 from dpeigen.stats.intervals import Interval, quantiles
 
 __all__ = ["SpectralIntervals"]

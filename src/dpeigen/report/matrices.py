@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpeigen._types import Floats
-from dpeigen.errors import is_correlated
 from dpeigen.notebook import NOISE
 from dpeigen.privacy.guarantee import MIXED
 from dpeigen.release import Release
+from dpeigen.release_units import is_correlated
 from dpeigen.report import results
 from dpeigen.report.blocks import Block, Cell, Gallery, More, Picture, Table, Text, clean, count, short
 from dpeigen.report.columns import unscaled_columns
