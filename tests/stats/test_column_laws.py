@@ -93,3 +93,19 @@ def test_what_a_tail_takes_from_a_covariance_is_a_fraction_of_a_linear_relation_
     fraction = errors[:, 0, 1] / (0.5 * errors[:, 0, 0])
     assert fraction.min() < 0.1
     assert 0.9 < fraction.max() <= 1
+
+
+def test_a_declared_flag_loses_only_what_two_values_can_lose():
+    """A flag of 4% that clipping shortens, beyond what it takes from normal rows. Twin: another gap between values."""
+    rng = np.random.default_rng(5)
+    flags = (rng.random(size=(2, 3000)) < 0.04).astype(float)
+    counts = np.zeros((1, 2 * REACH + 1))
+    counts[0, REACH - 2] = (flags[0] != flags[1]).sum()  # half differences of ½
+    facts = PairCounts(counts, np.full(1, 15.0), 3000.0), np.array([0.12]), np.array([1.0]), 0.01, 0.25
+
+    def lost(values):
+        return np.mean(values**2 * (1 - np.minimum(1.0, 0.25**2 / (values**2 + 0.01))))
+
+    truth = lost(flags - 0.04) - lost(flags.std() * rng.normal(size=100_000))
+    assert law_losses(*facts, {0: 1.0})[2, 0] == pytest.approx(truth, rel=0.2)
+    assert law_losses(*facts, {0: 3.0})[2, 0] != pytest.approx(truth, rel=0.2)

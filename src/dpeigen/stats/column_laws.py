@@ -13,8 +13,10 @@ Rows are clipped as in `stats.tails`: at distance t from the centre of the colum
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
@@ -29,17 +31,17 @@ _PLACES = np.linspace(-6.0, 9.0, 301)  # of a standard normal variable, from whi
 _SHARES = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
 _LOGNORMAL = (0.3, 0.5, 0.7, 0.9, 1.1, 1.3)  # deviations of logarithms
 _ZEROS = (0.5, 0.75)  # shares of zeros beside exponential values
-_RARE = (0.5, 0.2, 0.1, 0.05, 0.02)  # shares of the rarer of two values
+_RARE = (0.5, 0.35, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.018)  # shares of the rarer of two values
 # Prior probabilities: of the light and of the normal law, each; of two values; and of all skewed laws together. With
 # 0.3 in place of 0.2 for these, elliptical rows have intervals that are 2% wider, and skewed columns are covered as
 # often (`benchmarks/intervals.py`, seeds 721 and 722, and 602, 711 and 992 with --columns).
 _COMMON, _TWO_VALUES, _SKEWED = 0.35, 0.1, 0.2
-_NORMAL = 1  # place of the normal law
+_NORMAL, _TWO = 1, slice(2, 2 + len(_RARE))  # places of the normal law, and of those of two values
 _FINE = 8  # points per cell, at which the distribution of differences is tabulated
 _OCTAVES = 8.0  # about the deviation of a column, outside of which counts are not compared
 _SCALES = 0.2 * np.arange(-3, 4) / 2  # logarithms of factors on the scale, whose deviation is 0.2
 _SCALE_WEIGHTS = -(np.arange(-3, 4) ** 2) / 8
-_PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ
+_PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ; laws of two values have their own ties
 _TIES = 2.0  # log odds of a column without ties to one with them
 _TRIED = np.exp2(np.arange(-2, 13) / 4)  # scales over the measured deviation
 
@@ -51,6 +53,12 @@ class _Law:
     values: Floats
     below: Floats  # at `_EDGES`
     prior: float
+    present: Floats  # of `_PRESENT`
+
+    @property
+    def width(self) -> float:
+        """The difference of the largest and the smallest value."""
+        return float(np.ptp(self.values))
 
 
 _EDGES = np.arange(-30 * _FINE, 14 * _FINE) / _FINE  # half differences of 2^(edge/2)
@@ -63,22 +71,31 @@ def _laws() -> tuple[_Law, ...]:
     rare = [np.clip((_PLACES + ndtri(share)) / step + 0.5, 0.0, 1.0) for share in _RARE]
     skewed = [exponential, *(np.exp(width * _PLACES) for width in _LOGNORMAL)]
     skewed += [np.maximum(exponential + np.log(1 - zeros), 0.0) for zeros in _ZEROS]
-    kinds = (common, 2 * _COMMON), (rare, _TWO_VALUES), (skewed, _SKEWED)
-    return tuple(_law(values, prior / len(laws)) for laws, prior in kinds for values in laws)
+    kinds = (common, 2 * _COMMON, _PRESENT), (rare, _TWO_VALUES, _PRESENT[:1]), (skewed, _SKEWED, _PRESENT)
+    return tuple(_law(values, prior / len(laws), present) for laws, prior, present in kinds for values in laws)
 
 
-def _law(values: Floats, prior: float) -> _Law:
+def _law(values: Floats, prior: float, present: Floats) -> _Law:
     about = values - _SHARES @ values
     about = about / np.sqrt(_SHARES @ about**2)
     apart = np.abs(about[:, None] - about).ravel() / 2
     order = np.argsort(apart)
     shares = np.cumsum(np.outer(_SHARES, _SHARES).ravel()[order])
     below = np.append(0.0, shares)[np.searchsorted(apart[order], np.exp2(_EDGES / 2))]
-    return _Law(about, below, prior)
+    return _Law(about, below, prior, present)
 
 
-def law_losses(sizes: PairCounts, spread: Floats, lengths: Floats, rest: float, radius: float) -> Floats:
+def law_losses(
+    sizes: PairCounts,
+    spread: Floats,
+    lengths: Floats,
+    rest: float,
+    radius: float,
+    gaps: Mapping[int, float] = MappingProxyType({}),
+) -> Floats:
     """4 × columns: the loss of the mean and its deviation; the same for the mean square. Parameters as `lost_tails`.
+
+    ``gaps``: columns that are declared to have two values, and the difference of these.
 
     >>> rng = np.random.default_rng(0)
     >>> columns = [rng.normal(size=(2, 4000)), np.exp(rng.normal(size=(2, 4000)))]
@@ -91,26 +108,34 @@ def law_losses(sizes: PairCounts, spread: Floats, lengths: Floats, rest: float, 
     found = np.zeros((4, len(spread)))
     for j in np.flatnonzero((spread > 0) & (lengths > 0)):
         counted = sizes.counts[j], float(sizes.deviations[j]), sizes.pairs
-        found[:, j] = _one(*counted, float(spread[j]), float(lengths[j]), rest, radius)
+        found[:, j] = _one(*counted, float(spread[j]), float(lengths[j]), rest, radius, gaps.get(int(j)))
     return found
 
 
 def _one(
-    counts: Floats, deviation: float, pairs: float, spread: float, length: float, rest: float, radius: float
+    counts: Floats,
+    deviation: float,
+    pairs: float,
+    spread: float,
+    length: float,
+    rest: float,
+    radius: float,
+    gap: float | None = None,
 ) -> Floats:
     """The same for one column."""
     cells = np.arange(len(counts)) - REACH
     near = np.abs(cells / 2 + 1 - np.log2(spread)) < _OCTAVES
     weights, losses, normal = [], [], _laws()[_NORMAL]
-    for law in _laws():
+    for law in _laws() if gap is None else _laws()[_TWO]:
         left = (spread * _TRIED) ** 2 - _losses(law, spread * _TRIED, length, rest, radius)[1]
         fitting = float(np.interp(spread**2, np.maximum.accumulate(left), spread * _TRIED))
-        scales = fitting * np.exp(_SCALES)
-        shares = np.diff(_below(law, scales, np.append(cells[near], cells[near][-1] + 1)))
-        expected = pairs * shares[:, None, :] * _PRESENT[:, None]
+        scales = fitting * np.exp(_SCALES) if gap is None else np.full(len(_SCALES), gap / law.width)
+        shown = scales if gap is None else scales * (_middle_of_cell(gap) / gap)
+        shares = np.diff(_below(law, shown, np.append(cells[near], cells[near][-1] + 1)))
+        expected = pairs * shares[:, None, :] * law.present[:, None]
         variances = deviation**2 + np.maximum(expected, 0.0)
         fit = -((counts[near] - expected) ** 2 / variances + np.log(variances)).sum(axis=2) / 2
-        fit = fit - _TIES * (_PRESENT < 1) + _SCALE_WEIGHTS[:, None]
+        fit = fit - _TIES * (law.present < 1) + _SCALE_WEIGHTS[:, None]
         weights.append(logsumexp(fit, axis=1) + np.log(law.prior))
         losses.append(
             np.maximum(_losses(law, scales, length, rest, radius) - _losses(normal, scales, length, rest, radius), 0.0)
@@ -119,6 +144,11 @@ def _one(
     mean = each @ shares
     spreads = np.sqrt(np.maximum(each**2 @ shares - mean**2, 0.0))
     return np.array([mean[0], spreads[0], mean[1], spreads[1]])
+
+
+def _middle_of_cell(gap: float) -> float:
+    """A difference in the middle of the cell of this one, which may be on its edge."""
+    return float(2 * np.exp2((np.floor(2 * np.log2(gap / 2) + 1e-9) + 0.5) / 2))
 
 
 def _below(law: _Law, scales: Floats, edges: Floats) -> Floats:

@@ -35,6 +35,7 @@ _ABOUT_ZERO = 0.2  # of all entries if no centre was subtracted: such rows are n
 # settings of skewed columns are covered more often by 0.08 (loadings, covariance) and 0.2 (shares), and other rows have
 # intervals up to 2.3 times as wide. 0.3 lies between them.
 _ACROSS_SKEWED, _ALONG_SKEWED, _SKEWED = 0.25, 0.3, 0.3
+_COLUMNS = 8  # with more, errors off the diagonal are smaller, so that all of them together have the same norm
 _STANDS_IN = 2.0  # times as large if signs replace the covariance of rows that nobody declared elliptical
 
 
@@ -62,8 +63,9 @@ def model_errors(values: Floats, vectors: Floats, draws: int, ground: str, rng: 
     index = np.arange(len(values))
     across, along = (np.full((draws, 1), size) for size in _sizes(values, ground))
     if ground == "any":
-        skewed = rng.random((draws, 1)) < _SKEWED
-        across, along = np.where(skewed, _ACROSS_SKEWED, across), np.where(skewed, _ALONG_SKEWED, along)
+        skewed, fewer = rng.random((draws, 1)) < _SKEWED, math.sqrt(min(1.0, _COLUMNS / len(values)))
+        across = np.where(skewed, np.maximum(_ACROSS_SKEWED * fewer, across), across)
+        along = np.where(skewed, np.maximum(_ALONG_SKEWED, along), along)
     roots = np.sqrt(np.maximum(values, 0.0))
     errors = gaussian_errors(len(values), draws, 1.0, rng) * across[:, :, None]
     errors[:, index, index] *= along / (math.sqrt(2) * across)

@@ -6,6 +6,7 @@ Guarantee: nothing is read or spent here; questions are made from public or rele
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -78,8 +79,13 @@ def far_in(columns: ColumnFrame, reaches: Cost | None, *, sampled: bool) -> Floa
     return columns.far if sampled or noise < _RESOLVED else None
 
 
-def lost_by(columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float) -> Floats | None:
-    """What clipping took from columns with long tails, by the counts that gave their scales."""
+def lost_by(
+    columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float, indicators: Mapping[int, float]
+) -> Floats | None:
+    """What clipping took from columns with long tails, by the counts that gave their scales.
+
+    ``indicators``: columns of two values, and the value that stands for 1.
+    """
     if columns.sizes is None or columns.reach is None:
         return None
     variances = quadratic_forms(back, white)
@@ -87,4 +93,4 @@ def lost_by(columns: ColumnFrame, back: Floats, white: Floats, reach: float, out
     spread, lengths = np.sqrt(variances), np.divide(steps, variances, out=np.zeros_like(steps), where=variances > 0)
     rest = float(np.trace(white))
     seen = lost_tails(columns.sizes, columns.reach, spread, lengths, rest, reach, outside)
-    return np.vstack([seen, law_losses(columns.sizes, spread, lengths, rest, reach)])
+    return np.vstack([seen, law_losses(columns.sizes, spread, lengths, rest, reach, indicators)])
