@@ -19,7 +19,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpeigen._types import Floats
 from dpeigen.stats.columns import REACH
@@ -43,6 +43,7 @@ _SCALES = 0.2 * np.arange(-3, 4) / 2  # logarithms of factors on the scale, whos
 _SCALE_WEIGHTS = -(np.arange(-3, 4) ** 2) / 8
 _PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ; laws of two values have their own ties
 _TIES = 2.0  # log odds of a column without ties to one with them
+_LENGTHS = np.arange(-40, 33) / 4  # log2 of deviations in norms, over the radius
 _TRIED = np.exp2(np.arange(-2, 13) / 4)  # scales over the measured deviation
 
 
@@ -105,42 +106,57 @@ def law_losses(
     >>> law_losses(sizes, np.array([1.0, 1.6]), np.array([1.0, 1 / 1.6]), 5.0, 3.5)[2].round(1).tolist()
     [0.0, 1.9]
     """
-    found = np.zeros((4, len(spread)))
+    found, lost = np.zeros((4, len(spread))), _Losses.of(rest, radius)
     for j in np.flatnonzero((spread > 0) & (lengths > 0)):
         counted = sizes.counts[j], float(sizes.deviations[j]), sizes.pairs
-        found[:, j] = _one(*counted, float(spread[j]), float(lengths[j]), rest, radius, gaps.get(int(j)))
+        found[:, j] = _one(*counted, float(spread[j]), float(lengths[j]), lost, gaps.get(int(j)))
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """What clipping takes from each law with variance 1, by the length of its deviation in norms over the radius."""
+
+    radius: float
+    mean: Floats  # laws × `_LENGTHS`
+    square: Floats
+
+    @classmethod
+    def of(cls, rest: float, radius: float) -> _Losses:
+        values = np.array([law.values for law in _laws()])[:, None, :]
+        norms = np.sqrt((values * (radius * np.exp2(_LENGTHS))[:, None]) ** 2 + max(rest, 1e-300))
+        kept = np.minimum(1.0, radius / norms)
+        return cls(radius, np.abs((values * (1 - kept)) @ _SHARES), (values**2 * (1 - kept**2)) @ _SHARES)
+
+    def at(self, place: int, scales: Floats, length: float) -> Floats:
+        """2 × scales: losses of the mean and of the mean square, for the law at this place and these deviations."""
+        at = np.log2(scales * length / self.radius)
+        losses = np.interp(at, _LENGTHS, self.mean[place]), np.interp(at, _LENGTHS, self.square[place])
+        return np.array([losses[0] * scales, losses[1] * scales**2])
+
+
 def _one(
-    counts: Floats,
-    deviation: float,
-    pairs: float,
-    spread: float,
-    length: float,
-    rest: float,
-    radius: float,
-    gap: float | None = None,
+    counts: Floats, deviation: float, pairs: float, spread: float, length: float, lost: _Losses, gap: float | None
 ) -> Floats:
     """The same for one column."""
     cells = np.arange(len(counts)) - REACH
     near = np.abs(cells / 2 + 1 - np.log2(spread)) < _OCTAVES
-    weights, losses, normal = [], [], _laws()[_NORMAL]
-    for law in _laws() if gap is None else _laws()[_TWO]:
-        left = (spread * _TRIED) ** 2 - _losses(law, spread * _TRIED, length, rest, radius)[1]
+    edges, weights, losses = np.append(cells[near], cells[near][-1] + 1), [], []
+    for place in range(len(_laws())) if gap is None else range(len(_laws()))[_TWO]:
+        law = _laws()[place]
+        left = (spread * _TRIED) ** 2 - lost.at(place, spread * _TRIED, length)[1]
         fitting = float(np.interp(spread**2, np.maximum.accumulate(left), spread * _TRIED))
         scales = fitting * np.exp(_SCALES) if gap is None else np.full(len(_SCALES), gap / law.width)
         shown = scales if gap is None else scales * (_middle_of_cell(gap) / gap)
-        shares = np.diff(_below(law, shown, np.append(cells[near], cells[near][-1] + 1)))
+        shares = np.diff(_below(law, shown, edges))
         expected = pairs * shares[:, None, :] * law.present[:, None]
         variances = deviation**2 + np.maximum(expected, 0.0)
         fit = -((counts[near] - expected) ** 2 / variances + np.log(variances)).sum(axis=2) / 2
         fit = fit - _TIES * (law.present < 1) + _SCALE_WEIGHTS[:, None]
-        weights.append(logsumexp(fit, axis=1) + np.log(law.prior))
-        losses.append(
-            np.maximum(_losses(law, scales, length, rest, radius) - _losses(normal, scales, length, rest, radius), 0.0)
-        )
-    shares, each = np.exp(np.concatenate(weights) - logsumexp(weights)), np.concatenate(losses, axis=1)
+        weights.append(np.logaddexp.reduce(fit, axis=1) + np.log(law.prior))
+        losses.append(np.maximum(lost.at(place, scales, length) - lost.at(_NORMAL, scales, length), 0.0))
+    logs, each = np.concatenate(weights), np.concatenate(losses, axis=1)
+    shares = np.exp(logs - np.logaddexp.reduce(logs))
     mean = each @ shares
     spreads = np.sqrt(np.maximum(each**2 @ shares - mean**2, 0.0))
     return np.array([mean[0], spreads[0], mean[1], spreads[1]])
@@ -154,10 +170,3 @@ def _middle_of_cell(gap: float) -> float:
 def _below(law: _Law, scales: Floats, edges: Floats) -> Floats:
     """Scales × edges: the share of differences below each edge."""
     return np.interp(edges - 2 * np.log2(scales)[:, None], _EDGES, law.below)
-
-
-def _losses(law: _Law, scales: Floats, length: float, rest: float, radius: float) -> Floats:
-    """2 × scales: what clipping takes from the mean, and from the mean square."""
-    values = law.values * scales[:, None]
-    kept = np.minimum(1.0, radius / np.sqrt(values**2 * length**2 + max(rest, 1e-300)))
-    return np.array([np.abs((values * (1 - kept)) @ _SHARES), (values**2 * (1 - kept**2)) @ _SHARES])
