@@ -21,7 +21,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from dpeigen._types import Floats
+from dpeigen._types import Floats, Integers
 from dpeigen.stats.columns import REACH
 from dpeigen.stats.tails import PairCounts
 
@@ -41,7 +41,7 @@ _FINE = 8  # points per cell, at which the distribution of differences is tabula
 _OCTAVES = 8.0  # about the deviation of a column, outside of which counts are not compared
 _SCALES = 0.2 * np.arange(-3, 4) / 2  # logarithms of factors on the scale, whose deviation is 0.2
 _SCALE_WEIGHTS = -(np.arange(-3, 4) ** 2) / 8
-_PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ; laws of two values have their own ties
+_PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ
 _TIES = 2.0  # log odds of a column without ties to one with them
 _LENGTHS = np.arange(-40, 33) / 4  # log2 of deviations in norms, over the radius
 _TRIED = np.exp2(np.arange(-2, 13) / 4)  # scales over the measured deviation
@@ -54,7 +54,7 @@ class _Law:
     values: Floats
     below: Floats  # at `_EDGES`
     prior: float
-    present: Floats  # of `_PRESENT`
+    ties: bool  # whether some pairs may not differ, beside those of the law itself
 
     @property
     def width(self) -> float:
@@ -72,18 +72,18 @@ def _laws() -> tuple[_Law, ...]:
     rare = [np.clip((_PLACES + ndtri(share)) / step + 0.5, 0.0, 1.0) for share in _RARE]
     skewed = [exponential, *(np.exp(width * _PLACES) for width in _LOGNORMAL)]
     skewed += [np.maximum(exponential + np.log(1 - zeros), 0.0) for zeros in _ZEROS]
-    kinds = (common, 2 * _COMMON, _PRESENT), (rare, _TWO_VALUES, _PRESENT[:1]), (skewed, _SKEWED, _PRESENT)
-    return tuple(_law(values, prior / len(laws), present) for laws, prior, present in kinds for values in laws)
+    kinds = (common, 2 * _COMMON, True), (rare, _TWO_VALUES, False), (skewed, _SKEWED, True)
+    return tuple(_law(values, prior / len(laws), ties) for laws, prior, ties in kinds for values in laws)
 
 
-def _law(values: Floats, prior: float, present: Floats) -> _Law:
+def _law(values: Floats, prior: float, ties: bool) -> _Law:
     about = values - _SHARES @ values
     about = about / np.sqrt(_SHARES @ about**2)
     apart = np.abs(about[:, None] - about).ravel() / 2
     order = np.argsort(apart)
     shares = np.cumsum(np.outer(_SHARES, _SHARES).ravel()[order])
     below = np.append(0.0, shares)[np.searchsorted(apart[order], np.exp2(_EDGES / 2))]
-    return _Law(about, below, prior, present)
+    return _Law(about, below, prior, ties)
 
 
 def law_losses(
@@ -128,45 +128,53 @@ class _Losses:
         kept = np.minimum(1.0, radius / norms)
         return cls(radius, np.abs((values * (1 - kept)) @ _SHARES), (values**2 * (1 - kept**2)) @ _SHARES)
 
-    def at(self, place: int, scales: Floats, length: float) -> Floats:
-        """2 × scales: losses of the mean and of the mean square, for the law at this place and these deviations."""
-        at = np.log2(scales * length / self.radius)
-        losses = np.interp(at, _LENGTHS, self.mean[place]), np.interp(at, _LENGTHS, self.square[place])
-        return np.array([losses[0] * scales, losses[1] * scales**2])
+    def at(self, places: Integers, scales: Floats, length: float) -> Floats:
+        """2 × laws × scales: losses of the mean and of the mean square of laws with these deviations."""
+        where = np.log2(scales * length / self.radius)
+        mean, square = (_interpolated(table[places], _LENGTHS, where) for table in (self.mean, self.square))
+        return np.array([mean * scales, square * scales**2])
+
+
+def _interpolated(tables: Floats, grid: Floats, where: Floats) -> Floats:
+    """Laws × …: each table, at the points of an even grid, interpolated at its own places, inside the grid."""
+    at = np.clip((where - grid[0]) / (grid[1] - grid[0]), 0.0, len(grid) - 1.001)
+    left = at.astype(np.intp)
+    rows = np.arange(len(tables)).reshape(-1, *[1] * (where.ndim - 1))
+    return np.asarray(tables[rows, left] + (at - left) * (tables[rows, left + 1] - tables[rows, left]))
 
 
 def _one(
     counts: Floats, deviation: float, pairs: float, spread: float, length: float, lost: _Losses, gap: float | None
 ) -> Floats:
     """The same for one column."""
+    places = np.arange(len(_laws()))[slice(None) if gap is None else _TWO]
+    laws, tried = [_laws()[place] for place in places], spread * _TRIED
+    if gap is None:
+        left = tried**2 - lost.at(places, np.broadcast_to(tried, (len(laws), len(tried))), length)[1]
+        left = np.maximum.accumulate(left, axis=1)
+        scales = np.array([np.interp(spread**2, each, tried) for each in left])[:, None] * np.exp(_SCALES)
+        shown = scales
+    else:
+        scales = np.array([gap / law.width for law in laws])[:, None] * np.ones(len(_SCALES))
+        shown = scales * (_middle_of_cell(gap) / gap)
     cells = np.arange(len(counts)) - REACH
     near = np.abs(cells / 2 + 1 - np.log2(spread)) < _OCTAVES
-    edges, weights, losses = np.append(cells[near], cells[near][-1] + 1), [], []
-    for place in range(len(_laws())) if gap is None else range(len(_laws()))[_TWO]:
-        law = _laws()[place]
-        left = (spread * _TRIED) ** 2 - lost.at(place, spread * _TRIED, length)[1]
-        fitting = float(np.interp(spread**2, np.maximum.accumulate(left), spread * _TRIED))
-        scales = fitting * np.exp(_SCALES) if gap is None else np.full(len(_SCALES), gap / law.width)
-        shown = scales if gap is None else scales * (_middle_of_cell(gap) / gap)
-        shares = np.diff(_below(law, shown, edges))
-        expected = pairs * shares[:, None, :] * law.present[:, None]
-        variances = deviation**2 + np.maximum(expected, 0.0)
-        fit = -((counts[near] - expected) ** 2 / variances + np.log(variances)).sum(axis=2) / 2
-        fit = fit - _TIES * (law.present < 1) + _SCALE_WEIGHTS[:, None]
-        weights.append(np.logaddexp.reduce(fit, axis=1) + np.log(law.prior))
-        losses.append(np.maximum(lost.at(place, scales, length) - lost.at(_NORMAL, scales, length), 0.0))
-    logs, each = np.concatenate(weights), np.concatenate(losses, axis=1)
-    shares = np.exp(logs - np.logaddexp.reduce(logs))
-    mean = each @ shares
-    spreads = np.sqrt(np.maximum(each**2 @ shares - mean**2, 0.0))
+    edges = np.append(cells[near], cells[near][-1] + 1) - 2 * np.log2(shown)[:, :, None]
+    shares = np.diff(_interpolated(np.array([law.below for law in laws]), _EDGES, edges), axis=2)
+    expected = pairs * shares[:, :, None, :] * _PRESENT[:, None]
+    variances = deviation**2 + np.maximum(expected, 0.0)
+    fit = -((counts[near] - expected) ** 2 / variances + np.log(variances)).sum(axis=3) / 2
+    ties = np.array([np.where(_PRESENT < 1, -_TIES if law.ties else -np.inf, 0.0) for law in laws])
+    fit = fit + ties[:, None, :] + _SCALE_WEIGHTS[:, None]
+    logs = np.logaddexp.reduce(fit, axis=2) + np.log([law.prior for law in laws])[:, None]
+    normal = np.full(len(laws), _NORMAL)
+    losses = np.maximum(lost.at(places, scales, length) - lost.at(normal, scales, length), 0.0)
+    weights = np.exp(logs - np.logaddexp.reduce(logs, axis=None))
+    mean = np.einsum("klm,lm->k", losses, weights)
+    spreads = np.sqrt(np.maximum(np.einsum("klm,lm->k", losses**2, weights) - mean**2, 0.0))
     return np.array([mean[0], spreads[0], mean[1], spreads[1]])
 
 
 def _middle_of_cell(gap: float) -> float:
     """A difference in the middle of the cell of this one, which may be on its edge."""
     return float(2 * np.exp2((np.floor(2 * np.log2(gap / 2) + 1e-9) + 0.5) / 2))
-
-
-def _below(law: _Law, scales: Floats, edges: Floats) -> Floats:
-    """Scales × edges: the share of differences below each edge."""
-    return np.interp(edges - 2 * np.log2(scales)[:, None], _EDGES, law.below)
