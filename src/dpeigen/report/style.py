@@ -65,7 +65,7 @@ th,td{padding-right:.45rem}tbody th{min-width:4.2rem;max-width:9rem}
 td,td:nth-child(n+3):last-child,.numbers td:last-child{min-width:0}
 .numbers td{white-space:normal}.interval{white-space:normal}.many .interval{white-space:nowrap}
 .facts tbody th{width:6.5rem}
-.wide,.wide thead th{font-size:.72rem}.wide th,.wide td{padding-right:.3rem}.wide tbody th{min-width:0}}
+.wide,.wide thead th{font-size:.72rem}.wide th,.wide td{padding-right:.12rem}.wide tbody th{min-width:0}}
 @page{margin:9mm 11mm}
 @media print{
 :root{color-scheme:light;--bg:#fff;--panel:#fff;--fg:#000;--muted:#444;--line:#bbb;--link:#000;--blue:#0072b2;
