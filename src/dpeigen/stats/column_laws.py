@@ -43,7 +43,7 @@ _SCALES = 0.2 * np.arange(-3, 4) / 2  # logarithms of factors on the scale, whos
 _SCALE_WEIGHTS = -(np.arange(-3, 4) ** 2) / 8
 _PRESENT = np.array([1.0, 0.85, 0.7, 0.5, 0.3])  # shares of pairs that differ
 _TIES = 2.0  # log odds of a column without ties to one with them
-_LENGTHS = np.arange(-40, 33) / 4  # log2 of deviations in norms, over the radius
+_LENGTHS = np.arange(-20, 17) / 2  # log2 of deviations in norms, over the radius
 _TRIED = np.exp2(np.arange(-2, 13) / 4)  # scales over the measured deviation
 
 
