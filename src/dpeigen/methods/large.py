@@ -10,9 +10,10 @@ end. From the ε below on,
 - δ is left unused if noise at the cost of ε alone is smaller: the deviation of Gaussian noise falls like 1/√ε for large
   ε, that of `matrix-laplace` like 1/ε.
 
-For leading components with ε from about 40 to 400 there is a better way. A part of ε that makes counts exact (about 28)
-pays for counts of the rows far outside the radius, in cells (`questions.far_rows`). The rest of ε is spent as if it
-were all, so rows are clipped as usual, and the far rows are added to the covariance (`methods.moment.far_rows`).
+For leading components of 5 to 40 columns, with ε from about 45 to 450, there is a better way. A part of ε that makes
+counts exact (29 to 37) pays for counts of the rows far outside the radius, in cells (`questions.far_rows`). The rest of
+ε is spent as if it were all, so rows are clipped as usual, and the far rows are added to the covariance
+(`methods.moment.far_rows`).
 
 `benchmarks/tables.py --epsilon 10 50 200 1000` shows the effect; for smaller ε it costs more than it gives.
 """

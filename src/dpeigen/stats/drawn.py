@@ -61,7 +61,10 @@ def value_noise(law: str, deviation: float, shape: tuple[int, int], rng: Generat
 
 
 def decreasing(values: Floats) -> Floats:
-    """The nearest decreasing sequence of each row: entry i is maxₐ min_b of the means from b to a, b ≤ i ≤ a."""
+    """`isotonic_decreasing` of each row at once: entry i is maxₐ min_b of the means from b to a, b ≤ i ≤ a.
+
+    SciPy's takes one row at a time, and there are hundreds of draws.
+    """
     d = values.shape[-1]
     sums = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)], axis=-1)
     first, last = np.arange(d)[:, None], np.arange(d)

@@ -2,8 +2,8 @@
 
 There are three sources of information. Noisy counts of differences show the tails of single columns, as far as they
 exceed the noise (`stats.tails`). The shape of the counts shows which columns are skewed (`stats.column_laws`). And a
-paid radius that is large compared with the mean square of the rows shows that
-some rows are much longer than normal rows (`stats.clipping`), but not how much longer, nor in which columns.
+paid radius that is large compared with the mean square of the rows shows that some rows are much longer than normal
+rows (`stats.clipping`), but not how much longer, nor in which columns.
 
 Clipping reduces variances. It moves a mean away from the tail, and the side of the tail is unknown. For means, norms
 beyond the radius R, to which a share p of the rows was clipped, are assumed to have a Pareto tail with an unknown
