@@ -104,6 +104,38 @@ def test_clear_components_are_counted():
     assert Spectrum.of(seen, errors).resolved(0.98, 4) == 2
 
 
+def unequal_errors(draws, rng, d=6):
+    """Errors of columns of which one is hardly known."""
+    sizes = np.array([0.65, *np.full(d - 1, 0.2)])
+    return gaussian_errors(d, draws, 1.0, rng) * np.outer(sizes, sizes)
+
+
+@pytest.mark.parametrize("sizes", [(0.1, 0.1, 0.1, 1.0), (0.02, 0.1, 0.3, 1.0)])
+def test_equal_variances_show_no_component_beside_one_that_is_hardly_known(sizes):
+    """At level 0.98, 150 tables: more than 12 that show one have probability below 1e-4."""
+    rng, shown, area = np.random.default_rng(5), 0, np.outer(sizes, sizes)
+    for _ in range(150):
+        errors = gaussian_errors(len(sizes), DRAWS + 1, 1.0, rng) * area
+        shown += Spectrum.of(2 * np.eye(len(sizes)) + errors[0], errors[1:]).resolved(0.98, 2) > 0
+    assert shown <= 12
+
+
+def test_a_column_that_is_hardly_known_hides_no_component_of_the_others(monkeypatch):
+    """20 tables. Twin: if the largest error of all directions counts for each of them, hardly any shows it."""
+
+    def shown():
+        rng, found = np.random.default_rng(6), 0
+        truth = np.eye(6)
+        truth[1, 2] = truth[2, 1] = 0.7
+        for _ in range(20):
+            found += Spectrum.of(truth + unequal_errors(1, rng)[0], unequal_errors(DRAWS, rng)).resolved(0.98, 1)
+        return found
+
+    assert shown() >= 10
+    monkeypatch.setattr(Spectrum, "_own_floor", lambda *_: np.inf)
+    assert shown() <= 3
+
+
 @pytest.mark.parametrize(("freedom", "share"), [(np.inf, 0.1), (6.0, 0.02)])
 def test_clipped_variances_are_made_whole(freedom, share):
     rng = np.random.default_rng(1)

@@ -50,6 +50,7 @@ _STEPS = 5  # of the search for the limit of an interval
 _MIXED = 0.05  # squared sine of the rotation of an eigenvector by errors, up to which the second order is enough
 _COLUMNS, _FEWEST = 40, 48  # above this many columns, fewer draws are decomposed, but at least this many
 _FIRST, _FAR = 24, 8.0  # draws that are enough to see that an eigenvalue is this many deviations above noise
+_LEAST_ERROR = 1 / 16  # of the mean of squared errors of all directions: smaller ones count as this large
 _LEVEL_KNOWN = 0.25  # relative spread of equal eigenvalues by errors, up to which their level is known
 
 
@@ -224,8 +225,8 @@ class Spectrum:
         """How many eigenvalues, counted from the first, exceed what equal eigenvalues would show with this probability.
 
         The first is compared with the largest measured one if all are equal, with the same sum; the second with that if
-        all but the first are equal, and so on up to one that is not larger. These are the eigenvalues above their
-        `floors`.
+        all but the first are equal, and so on up to one that is not larger. If errors along its own direction are
+        small, it is compared with those. These are the eigenvalues above their `floors`.
         """
         floors = self.floors(level, most)
         return int(np.sum(self.values[: len(floors)] > floors))
@@ -250,7 +251,27 @@ class Spectrum:
         some = self._equal(j, _FIRST)
         far = self.values[j] > some.max() + _FAR * float(some.std())
         drawn = some if far or len(self.errors) <= _FIRST else self._equal(j)
-        return float(np.quantile(drawn, level, method="weibull"))
+        common = float(np.quantile(drawn, level, method="weibull"))
+        return common if far else min(common, self._own_floor(j, level))
+
+    def _own_floor(self, j: int, level: float) -> float:
+        """The same for direction j alone: a variance that is known well is not hidden by one that is hardly known.
+
+        For any matrix A, the excess of the j-th eigenvalue over equal ones, divided by the squared norm of A⁻¹ along
+        its direction, is at most the largest eigenvalue of AEA. Here A makes the errors of all directions alike. The
+        level of equal eigenvalues is also taken from the directions that are known well.
+        """
+        errors = self.errors[:, j:, j:]
+        squares, vectors = np.linalg.eigh((errors @ errors).mean(axis=0))
+        squares = np.maximum(squares, _LEAST_ERROR * squares.mean())
+        if not squares[0] > 0:
+            return math.inf
+        alike = (vectors / np.sqrt(squares)) @ vectors.T
+        largest = np.linalg.eigvalsh(alike @ errors @ alike)[:, -1]
+        weights, values = np.diag(alike @ alike), self.values[j:]
+        level_of_all = max(float(values.mean()), float(np.average(values, weights=weights)), self.least)
+        along = float(squares @ vectors[0] ** 2)
+        return level_of_all + along * float(np.quantile(largest, level, method="weibull"))
 
     def _equal(self, j: int, draws: int | None = None) -> Floats:
         """Draws of the largest eigenvalue after the first j, if all these are equal."""
