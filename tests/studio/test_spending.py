@@ -72,6 +72,7 @@ def test_double_clicks_tabs_reloads_and_the_back_button_spend_once(tmp_path):
     assert again.headers["location"].endswith("/releases/001")
     assert [entry["state"] for entry in entries(client)] == ["committed"]
     assert os.listdir(tmp_path / "small-study" / "releases") == ["001"]
+    assert not list(tmp_path.rglob("progress.jsonl"))  # it shows how fast rows were read
     assert "costs again" in client.get(f"{BASE}/check").words
     # What is kept is a release, and every file of it can be had.
     release = load_release(tmp_path / "small-study" / "releases" / "001" / "release")

@@ -195,14 +195,16 @@ def _print_plan(plan: FitPlan, as_json: bool) -> None:
 
 
 def _draw(found: ScoreMap, out: Path) -> None:
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     from dpeigen.plotting import ScoreMapDisplay
 
     display, figure = ScoreMapDisplay(found), Figure(figsize=(10.5, 5.6), layout="constrained")
     display.plot(display.axes_on(figure))
-    for ending in ("svg", "png"):
-        figure.savefig(out / f"map.{ending}", dpi=150)
+    with mpl.rc_context({"svg.hashsalt": "dpeigen"}):  # the same map, the same file
+        figure.savefig(out / "map.svg", metadata={"Date": None})  # a time would say how long the fit took
+    figure.savefig(out / "map.png", dpi=150)
 
 
 def _print(found: ScoreMap, out: Path, *, as_json: bool) -> None:

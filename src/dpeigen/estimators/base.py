@@ -239,7 +239,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             )
             return counted(found, method)
 
-        with rows_are_public(task.relation is Relation.REPLACE):
+        with rows_are_public(task.relation is Relation.REPLACE and unit_of(source) == "row"):
             return course.release(
                 lambda: run_method(method, source, task, rng), describe, lambda made: finish(made, method)
             )

@@ -155,7 +155,7 @@ class PrivateScoreMap(PrivateEstimator):
                  **unit_fact(self.release.unit)}  # fmt: skip
         course = PaidCourse(source, ledger)
         course.reserve(Budget(task.epsilon), what, task.relation, split=task.spends(), about=about)
-        with rows_are_public(task.relation is Relation.REPLACE):
+        with rows_are_public(task.relation is Relation.REPLACE and unit_of(source) == "row"):
             describe = partial(self._describe, task=task, seeded=rng.seeded)
             course.release(lambda: run_map(source, task, rng), describe, self._publish)
         return self

@@ -3,7 +3,7 @@
 It is off unless asked for (`show_progress`, which the command line uses). Programs that run a command may name a file
 in the environment variable ``DPEIGEN_PROGRESS``: from time to time a line of JSON is written to it, with the number of
 the pass and, if public, the rows read. If the number of rows is private, only the number of the pass and the time are
-shown.
+shown. With units it is private: how many units were read after so many rows depends on how many rows each has.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from dpeigen.io import replace_file
 from dpeigen.sources.progress import FILE
 from dpeigen.studio.errors import RefusedError
 from dpeigen.studio.project import SETTINGS, Project
-from dpeigen.studio.runner import ENDED
+from dpeigen.studio.runner import ENDED, PROGRESS
 from dpeigen.studio.toml import render
 
 __all__ = ["JOB", "LOCK", "MESSAGES", "OUTPUT", "PROGRESS", "Job", "arguments", "begin", "command_text", "let_go"]
@@ -37,7 +37,7 @@ try:
 except ImportError:  # pragma: no cover - Windows: whether a process runs is then known to the server that started it
     fcntl = None  # type: ignore[assignment]
 
-JOB, LOCK, OUTPUT, MESSAGES, PROGRESS = "job.json", "running.lock", "output.txt", "messages.txt", "progress.jsonl"
+JOB, LOCK, OUTPUT, MESSAGES = "job.json", "running.lock", "output.txt", "messages.txt"
 _RUN = "import sys; sys.path[:] = [p for p in sys.path if p]; from dpeigen.studio.runner import main; main()"
 _children: dict[int, subprocess.Popen[bytes]] = {}
 

@@ -12,12 +12,13 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["ENDED", "main"]
+__all__ = ["ENDED", "PROGRESS", "main"]
 
-ENDED = "ended.json"
+ENDED, PROGRESS = "ended.json", "progress.jsonl"
 
 
 def _stop(number: int, _: FrameType | None) -> None:
@@ -42,6 +43,8 @@ def main() -> None:
         print("dpeigen: Stopped. Nothing was reserved or spent.", file=sys.stderr)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with suppress(OSError):  # it shows how fast rows were read, and is needed no longer
+            (folder / PROGRESS).unlink(missing_ok=True)
         part = folder / f"{ENDED}.part"
         part.write_text(json.dumps({"code": code}), encoding="utf-8")
         os.replace(part, folder / ENDED)
