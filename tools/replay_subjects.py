@@ -220,6 +220,7 @@ _PICTURE: Mapping[str, Any] = {"bounds": BOUNDS[:1], "centers": ("none",), "delt
 _PRINTED: Mapping[str, Any] = {"bounds": BOUNDS[1:3], "centers": ("none", "array", "pairs"), "relations": REPLACE}
 _RANK: Mapping[str, Any] = {"rows": _MANY, "columns": (4,)}
 
+_FAR: Mapping[str, Any] = {"bounds": BOUNDS[:1], "columns": (5, 6), "epsilons": (60.0, 100.0)}
 _CORRECT: Mapping[str, Any] = {"missing": "correct"}
 _HOLEY: Mapping[str, Any] = {"tables": holey_neighbours}
 _HOLEY_PEOPLE: Mapping[str, Any] = {"relations": REPLACE, "sources": ("array",), "tables": holey_people}
@@ -246,6 +247,11 @@ SUBJECTS: list[Subject] = [
     Subject("whitened, public units", moments("whitened", scale="public"), rows=(40, 41, 700), epsilons=_LARGE),
     Subject("whitened, a part of the rows", moments(Whitened(least_sample=100)), **_PAIRED, rows=(6000,),
             epsilons=_LARGE[2:]),
+    # Few components of five columns or more: far rows are counted.
+    Subject("whitened, far rows", moments("whitened", n_components=2), **_FAR, rows=(40, 700),
+            sources=("array", "frame")),
+    Subject("whitened, far rows, one unit", moments("whitened", n_components=2, units="same"), **_FAR, rows=(40, 700),
+            sources=("array",)),
     # From 24 columns on sums are turned after the rows are in, and lengths are told in single precision.
     Subject("whitened, many columns, a part of the rows", moments(Whitened(least_sample=100)), bounds=("box", "none"),
             relations=REPLACE, deltas=APPROXIMATE, sources=("array", "block function"), rows=(3000,), columns=(24, 26),
@@ -306,6 +312,7 @@ SUBJECTS: list[Subject] = [
             rows=(150, 300), columns=(2, 3, 4), epsilons=_LARGE[1:]),
     Subject("people, refined, cutoff, capped", of_people(Refined(cutoff="private"), max_rows=3), **_PEOPLE,
             deltas=APPROXIMATE, rows=(150, 300), columns=(2, 3, 4), epsilons=_LARGE[1:]),
+    Subject("people, far rows", of_people("whitened", n_components=2), **{**_FAR, **_PEOPLE}, rows=(40, 300)),
     Subject("people, kendall", of_people("kendall"), **_PEOPLE, rows=(40,)),
     Subject("people, sampling", of_people("eigenvector-sampling"), **_PEOPLE, bounds=_GIVEN, rows=(40,)),
     Subject("people, a part of them", of_people(Whitened(least_sample=100)), **_PEOPLE, rows=(3000,),
@@ -318,6 +325,7 @@ SUBJECTS: list[Subject] = [
     Subject("people, score map", _map_of_people, **{**_PICTURE, **_PEOPLE}, columns=(2, 3, 4), rows=(40,)),
     Subject("a person less", of_people("auto"), **_LESS, rows=(5, 40, 700)),
     Subject("a person less, gaussian", of_people("gaussian"), **_LESS, bounds=_GIVEN, deltas=APPROXIMATE, rows=(3, 40)),
+    Subject("a person less, far rows", of_people("whitened", n_components=2), **{**_FAR, **_LESS}, rows=(40, 300)),
     Subject("a person less, capped", of_people("gaussian", max_rows=3), **_LESS, bounds=_GIVEN, deltas=APPROXIMATE,
             rows=(3, 40)),
     Subject("a person less, capped, auto", of_people("auto", max_rows=2), **_LESS, rows=(700,), epsilons=_LARGE[1:]),

@@ -36,7 +36,7 @@ from dpeigen.methods.auto import Choice, resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.methods.foreseen import only_noise, warn_of_noise
 from dpeigen.methods.wrapped import itself
-from dpeigen.privacy import Budget, Relation, Spend, randomness
+from dpeigen.privacy import Budget, PureCost, Relation, Spend, randomness
 from dpeigen.privacy.guarantee import WeakBudgetWarning, weak_budget
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import NotPrivateWarning
@@ -281,13 +281,15 @@ def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
 
     How much of a share is used, and how much is moved to another one, may depend on earlier releases of the fit. The
     total cost of Gaussian shares does not depend on how they are divided; pure shares cost less if divided more evenly.
+    Whether shares are pure is seen from them: a method may leave the δ of its task unused.
     """
     if method.basis != "worst-case" or task.max_rows is not None or not method.split_is_known(task):
         return None
     asked = rehearse(method, task, counting=False).split
     most = method.declared(task)
     planned = tuple(replace(spend, cost=most.get(spend.purpose, spend.cost)) for spend in asked)
-    return None if task.budget.is_pure and planned != asked else planned
+    moves = planned != asked and all(isinstance(spend.cost, PureCost) for spend in planned)
+    return None if moves else planned
 
 
 def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:

@@ -139,9 +139,15 @@ class Whitened(Method):
         integers = (ROUNDS + 1) * (d + 1) * (d + 2) // 2 + column_integers(d) + hole_integers(task) + 1
         costs = allocate(task.budget, pure=pure, main=main, coordinates=integers)
         if task.set_aside:
-            costs[Purpose.ROUGH_REACHES] = PureCost(ROUGH_REACHES_EPSILON)
-            costs[Purpose.FAR_ROWS] = PureCost(task.set_aside - ROUGH_REACHES_EPSILON)
+            reaches = ROUGH_REACHES_EPSILON if own_units(task) else 0.0  # one scale for all columns needs none
+            if reaches:
+                costs[Purpose.ROUGH_REACHES] = PureCost(reaches)
+            costs[Purpose.FAR_ROWS] = PureCost(task.set_aside - reaches)
         return costs
+
+    def split_is_known(self, task: Task) -> bool:
+        """Not if all shares are pure: what is left of one goes to another, and their composition then costs more."""
+        return not as_spent(task).budget.is_pure
 
     def outline(self, task: Task, rows: int) -> Outline:
         task = as_spent(task)
