@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivateCovariance
-from dpeigen.estimators import base
+from dpeigen.estimators import describe
 from dpeigen.report.matrices import deviation_intervals
 
 pd = pytest.importorskip("pandas")
@@ -40,7 +40,7 @@ def test_variances_and_means_are_possible(monkeypatch):
         low, high = release.intervals().covariance
         assert (low <= release.covariance).all()
         assert (release.covariance <= high).all()
-    monkeypatch.setattr(base, "within_limits", lambda release: release)
+    monkeypatch.setattr(describe, "within_limits", lambda release: release)
     assert max(largest(seed)[1] for seed in range(6)) > 1.01
 
 

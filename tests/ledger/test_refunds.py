@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpeigen import Ledger, PaidError, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap, Release
-from dpeigen.estimators.base import _planned_split
 from dpeigen.estimators.course import PaidCourse
+from dpeigen.estimators.record import planned_split
 from dpeigen.methods import METHODS, Kendall
 from dpeigen.privacy import ConcentratedCost, GaussianCost
 from dpeigen.score_map import ScoreMap
@@ -223,7 +223,7 @@ def test_a_release_whose_description_was_interrupted_is_described_again(ledger, 
 
 def test_what_cannot_be_described_is_kept_as_numbers(ledger, monkeypatch):
     model, data, _ = estimators()["pca"]
-    monkeypatch.setattr("dpeigen.estimators.base.promise", lambda *_: 1 / 0)
+    monkeypatch.setattr("dpeigen.estimators.describe.promise", lambda *_: 1 / 0)
     with pytest.raises(PaidError, match="could not be finished") as caught:
         model.set_params(ledger=ledger).fit(*data)
     assert caught.value.release.components.shape == (1, 3)
@@ -276,7 +276,7 @@ def test_the_ledger_is_told_all_that_the_curator_allows(method, options):
         kind.check(task)
     except ValueError:
         return  # refused before anything is reserved
-    planned = _planned_split(kind, task)
+    planned = planned_split(kind, task)
     if planned is not None:  # else the whole price is reserved
         told, allowed = {}, {purpose.value: cost for purpose, cost in kind.shares(task).items()}
         for spend in planned:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpeigen import Ledger, PrivatePCA
-from dpeigen.estimators import base
+from dpeigen.estimators import base, record
 from dpeigen.methods import Whitened
 from dpeigen.privacy import Budget, PureCost, Spend
 from dpeigen.privacy.ledger.rules import charge_of
@@ -57,10 +57,10 @@ def test_shares_of_a_rehearsal_are_too_small_where_all_are_pure(path, monkeypatc
     """Planted: the shares are reserved as they were rehearsed and declared, whatever they are."""
 
     def rehearsed(method, task):
-        asked, most = base.rehearse(method, task, counting=False).split, method.declared(task)
+        asked, most = record.rehearse(method, task, counting=False).split, method.declared(task)
         return tuple(Spend(s.purpose, s.mechanism, most.get(s.purpose, s.cost)) for s in asked)
 
-    monkeypatch.setattr(base, "_planned_split", rehearsed)
+    monkeypatch.setattr(base, "planned_split", rehearsed)
     assert "pure_mu" in short(path, 100.0, 1e-6, CORRELATED)
 
 

@@ -8,35 +8,32 @@ file is read once before, to count them.) A refusal before the end of the first 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_flag, complain
 from dpeigen.estimators.counted import counted
 from dpeigen.estimators.course import PaidCourse, refusal
+from dpeigen.estimators.describe import describe
 from dpeigen.estimators.missing import MissingCells
-from dpeigen.estimators.mixed import MixedColumns, columns_fact, warn_of_ids
-from dpeigen.estimators.possible import within_limits
-from dpeigen.estimators.rehearsal import FitPlan, promise, rehearse
+from dpeigen.estimators.mixed import MixedColumns, warn_of_ids
+from dpeigen.estimators.record import about, per_unit, planned_split, unit_of
+from dpeigen.estimators.rehearsal import FitPlan, rehearse
 from dpeigen.estimators.surroundings import look_around
-from dpeigen.facts import made_now
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
-from dpeigen.methods.auto import Choice, resolve_with_reasons
+from dpeigen.methods.auto import resolve_with_reasons
 from dpeigen.methods.base import Box, check_scale_of_columns, run_method
 from dpeigen.methods.foreseen import only_noise, warn_of_noise
 from dpeigen.methods.wrapped import itself
-from dpeigen.privacy import Budget, PureCost, Relation, Spend, randomness
+from dpeigen.privacy import Budget, Relation, randomness
 from dpeigen.privacy.guarantee import WeakBudgetWarning, weak_budget
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import NotPrivateWarning
@@ -48,10 +45,9 @@ from dpeigen.sources.opening import as_table, open_units
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.sources.units import UnitSource
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.measured import Measured
 from dpeigen.stats.together import MOST_CAPPED
 
-__all__ = ["Finish", "PrivateEstimator", "check_robust", "per_unit", "unit_fact", "unit_of"]
+__all__ = ["Finish", "PrivateEstimator", "check_robust"]
 
 Finish = Callable[[Release, Method], Release]
 
@@ -229,19 +225,19 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         what += "" if method.basis == "worst-case" else f" (basis: {method.basis})"
         what += per_unit(task.unit)
         course = PaidCourse(source, ledger)
-        planned = _planned_split(method, task) if ledger and ledger.wants_split else None
-        course.reserve(cost, what, task.relation, split=planned, about=_about(method, task, kind, rng.seeded))
+        planned = planned_split(method, task) if ledger and ledger.wants_split else None
+        course.reserve(cost, what, task.relation, split=planned, about=about(method, task, kind, rng.seeded))
 
-        def describe(estimate: Estimate) -> Release:
+        def described(estimate: Estimate) -> Release:
             ticket = {"release_id": course.ticket} if ledger else {}
-            found = _describe(
+            found = describe(
                 estimate, method, task, cost, kind, source, seeded=rng.seeded, choice=choice, ticket=ticket
             )
             return counted(found, method)
 
         with rows_are_public(task.relation is Relation.REPLACE and unit_of(source) == "row"):
             return course.release(
-                lambda: run_method(method, source, task, rng), describe, lambda made: finish(made, method)
+                lambda: run_method(method, source, task, rng), described, lambda made: finish(made, method)
             )
 
     def _plan(self, source: Source, task: Task) -> FitPlan:
@@ -274,44 +270,6 @@ def _refuse_second_passes(source: Source, method: Method, task: Task) -> None:
             "passes. Give BlockSource a function that makes it, or a method that reads once, such as 'gaussian' with a "
             "public bound. Nothing was spent."
         )
-
-
-def _planned_split(method: Method, task: Task) -> tuple[Spend, ...] | None:
-    """The most that a fit will pay for each share; None if only the total is known beforehand, which is enough.
-
-    How much of a share is used, and how much is moved to another one, may depend on earlier releases of the fit. The
-    total cost of Gaussian shares does not depend on how they are divided; pure shares cost less if divided more evenly.
-    Whether shares are pure is seen from them: a method may leave the δ of its task unused.
-    """
-    if method.basis != "worst-case" or task.max_rows is not None or not method.split_is_known(task):
-        return None
-    asked = rehearse(method, task, counting=False).split
-    most = method.declared(task)
-    planned = tuple(replace(spend, cost=most.get(spend.purpose, spend.cost)) for spend in asked)
-    moves = planned != asked and all(isinstance(spend.cost, PureCost) for spend in planned)
-    return None if moves else planned
-
-
-def _about(method: Method, task: Task, kind: str, seeded: bool) -> dict[str, Any]:
-    """Public facts for the ledger's record."""
-    return {"kind": kind, "method": method.name, "basis": method.basis, "seeded": seeded, "columns": task.n_features,
-            "components": task.n_components, "rows": task.n_rows, **unit_fact(task.unit)}  # fmt: skip
-
-
-def unit_of(source: Source) -> str:
-    """Whom a guarantee for these rows protects; a column of ids may be called "row" too."""
-    name = source.name if isinstance(source, UnitSource) else "row"
-    return "row id" if isinstance(source, UnitSource) and name == "row" else name
-
-
-def unit_fact(unit: str) -> dict[str, str]:
-    """The unit for the ledger's record, if it is not a row."""
-    return {} if unit == "row" else {"unit": unit}
-
-
-def per_unit(unit: str) -> str:
-    """The same in words."""
-    return "" if unit == "row" else f", neighbours differ in all rows of one {unit!r}"
 
 
 def _caution(method: Method, task: Task) -> str:
@@ -348,65 +306,3 @@ def _discreet(message: str) -> str:
         "X must hold real numbers: an entry's argument must be a string of digits or a number. "
         "Encode text and dates as numbers, or leave those columns out."
     )
-
-
-@own_error_state
-def _measured(make: Callable[[], Measured]) -> Measured | None:
-    """The moment for intervals, or None if it cannot be computed: a release that was paid for must not be lost."""
-    try:
-        return make()
-    except (ArithmeticError, IndexError, ValueError):
-        return None
-
-
-def _describe(
-    estimate: Estimate,
-    method: Method,
-    task: Task,
-    cost: Budget,
-    kind: str,
-    source: Source,
-    *,
-    seeded: bool,
-    choice: Choice | None = None,
-    ticket: Mapping[str, str] = MappingProxyType({}),
-) -> Release:
-    notes = (source.row_note,) if source.row_note and task.missing != "refuse" else ()
-    guarantee = promise(estimate, method, task, cost).with_notes(*notes)
-    if seeded:
-        guarantee = replace(guarantee, numerics="seeded")
-    public_bound = isinstance(task.bound, (float, tuple))
-    paid = not public_bound if estimate.radius_released is None else estimate.radius_released
-    facts = {
-        "method": method.name,
-        "n_rows": estimate.n_rows if task.n_rows is None else task.n_rows,
-        "n_rows_is": "public" if task.relation is Relation.REPLACE else "released",
-        "noise_deviation": estimate.noise_deviation,
-        "covariance_error": estimate.covariance_error,
-        "radius": estimate.radius,
-        "radius_is": "released" if paid else "public",
-        "center": task.center if isinstance(task.center, str) else "public",
-        "feature_names": source.feature_names,
-        **columns_fact(source),
-        "details": dict(estimate.details),
-        "estimand": guarantee.estimand,
-        **({} if task.max_rows is None else {"max_rows": task.max_rows, "rows_that_count": estimate.rows_that_count}),
-        **({} if task.missing == "refuse" else {"missing": task.missing}),
-        **({} if estimate.holes is None else {"missing_shares": estimate.holes.tolist()}),
-        "choice": choice and choice.to_dict(),
-        **made_now(),
-        **ticket,
-    }
-    release = Release(
-        kind=kind,
-        components=estimate.components,
-        eigenvalues=estimate.eigenvalues,
-        covariance=estimate.covariance,
-        mean=estimate.mean,
-        noise_variance=estimate.noise_variance,
-        guarantee=guarantee,
-        facts=facts,  # type: ignore[arg-type]
-        scale=estimate.scale,
-        measured=estimate.measured and partial(_measured, estimate.measured),  # deferred: slower than many fits
-    )
-    return within_limits(release) if method.whole else release

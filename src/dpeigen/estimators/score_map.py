@@ -12,9 +12,10 @@ import numpy as np
 from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
-from dpeigen.estimators.base import PrivateEstimator, per_unit, unit_fact, unit_of
+from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.course import PaidCourse
 from dpeigen.estimators.map_facts import described_map, map_guarantee
+from dpeigen.estimators.record import per_unit, unit_fact, unit_of
 from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.methods.score_map import MapEstimate, MapTask, cells_for, run_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness

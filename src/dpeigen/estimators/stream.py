@@ -20,9 +20,11 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_count, complain
 from dpeigen._version import __version__
 from dpeigen.curator import DataCurator, Feed, Purpose
-from dpeigen.estimators.base import _about, _describe, check_robust, per_unit
+from dpeigen.estimators.base import check_robust
 from dpeigen.estimators.course import LEDGER_FAILS, PaidError, withdrawal
+from dpeigen.estimators.describe import describe
 from dpeigen.estimators.people import Roll, rows_of
+from dpeigen.estimators.record import about, per_unit
 from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
@@ -221,8 +223,8 @@ class StreamMixin:
         what = f"pca by {method.name}, in a stream" + (" (seeded: not private)" if rng.seeded else "") + per_unit(unit)
         ticket = ""
         if ledger:
-            about = _about(method, task, "pca", rng.seeded)
-            ticket = ledger.reserve(method.price(task), what, task.relation, about=about)
+            facts = about(method, task, "pca", rng.seeded)
+            ticket = ledger.reserve(method.price(task), what, task.relation, about=facts)
             ledger.start(ticket)
         shares = method.shares(task)
         empty = ArraySource(np.empty((0, task.n_features)))
@@ -376,5 +378,5 @@ def _after_bad_rows(running: Running, taken: int) -> str:
 def _released(running: Running, source: Source) -> Any:
     method, task = running.method, running.task
     cost = method.price(task)
-    release = _describe(running.stream.estimate(), method, task, cost, "pca", source, seeded=running.seeded)
+    release = describe(running.stream.estimate(), method, task, cost, "pca", source, seeded=running.seeded)
     return replace(release, guarantee=release.guarantee.with_notes(_ORDER))
