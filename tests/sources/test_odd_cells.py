@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA, PrivateRidge, PrivateScoreMap
-from dpeigen.sources import BlockSource, open_source
+from dpeigen.sources import BlockSource, objects, open_source
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 FIT = {"epsilon": 50.0, "bound": 4.0, "center": None, "random_state": 0}
@@ -121,3 +124,46 @@ def test_labels_are_not_matched_to_rows_without_an_order(tmp_path):
     rows = open_source(tmp_path, columns=["a", "b"])
     with pytest.raises(ValueError, match="no fixed order"):
         PrivateScoreMap(plane, epsilon=1.0, labels=["u", "v"], random_state=0).fit(rows, ["u", "v"] * 30)
+
+
+# --- warnings -----------------------------------------------------------------------------------------------------
+
+
+def warnings_of(cell, shape):
+    """What a fit warns of where one cell of a table of Python objects is this one."""
+    rows = [list(row) for row in ROWS.tolist()]
+    rows[3][1] = cell
+    tables = {
+        "lists": rows,
+        "blocks": BlockSource([rows[:30], rows[30:]]),
+        "objects": np.array(rows, dtype=object),
+        "frame": pd.DataFrame(rows, columns=["a", "b"], dtype=object),
+    }
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        covariance(tables[shape])
+    return [(kind.category, str(kind.message)) for kind in said]
+
+
+SHAPES = ["lists", "blocks", "objects", "frame"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_masked_cell_gives_no_warning_of_its_own(shape):
+    """NumPy warns of each masked cell that becomes a number, which would count them."""
+    assert warnings_of(np.ma.masked, shape) == warnings_of(None, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_warning_of_a_masked_cell_would_be_seen(shape, monkeypatch):
+    """Planted: warnings of cells are passed on."""
+    monkeypatch.setattr(objects, "_quiet", nullcontext)
+    assert any("masked" in text for _, text in warnings_of(np.ma.masked, shape))
+
+
+@pytest.mark.parametrize("cell", ["x", ()])
+def test_a_column_of_categories_is_refused_in_the_same_words_whatever_they_are(cell):
+    """pandas cannot hash the type of a column whose categories are a tuple and a number."""
+    column = pd.Series([cell, *ROWS[1:, 0].tolist()], dtype=object).astype("category")
+    with pytest.raises(ValueError, match="Columns must be numeric"):
+        covariance(pd.DataFrame({"a": column, "b": ROWS[:, 1]}))

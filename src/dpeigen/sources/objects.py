@@ -2,14 +2,17 @@
 
 The type that NumPy or pandas would give such a container depends on its values, so one cell could change how, or
 whether, all others are read. Here each cell is read separately: a real number is itself (but an integer too large for a
-double is NaN), text is read as in files (`sources.cells`), and everything else is NaN.
+double is NaN), text is read as in files (`sources.cells`), and everything else is NaN. Warnings of a cell's own type,
+such as NumPy's about masked cells, are dropped: they would show that there is such a cell.
 """
 
 from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +25,13 @@ from dpeigen.sources import cells
 __all__ = ["is_real", "numbers_of", "table_of"]
 
 _PLAIN = frozenset({bool, int, float, type(None), np.float64, np.float32, np.int64, np.int32, np.bool_})
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def is_real(array: Any) -> bool:
@@ -37,7 +47,8 @@ def numbers_of(listed: list[Any], kind: str | None = None) -> Floats:
         except OverflowError:
             pass
     read = _moment(kind) if kind in ("date", "timestamp") else _number
-    found = np.array([read(cell) for cell in listed], dtype=np.float64)
+    with _quiet():
+        found = np.array([read(cell) for cell in listed], dtype=np.float64)
     if kind == "bool":
         found = cells.truth(found)
     texts = np.array([isinstance(cell, str) for cell in listed], dtype=bool)
@@ -54,7 +65,8 @@ def table_of(given: Any, width: int | None = None) -> tuple[NDArray[Any], bool] 
     row, is a bad row.
     """
     try:
-        array = np.asarray(given)
+        with _quiet():
+            array = np.asarray(given)
     except Exception:  # code of a cell's own type may raise anything
         array = None
     listed_rows = isinstance(given, (list, tuple))

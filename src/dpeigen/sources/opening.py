@@ -262,7 +262,8 @@ def _pandas(data: Any, columns: Any, categories: Any, types: Any) -> Source | No
     if getattr(data, "ndim", 0) != 2 or not names or not all(isinstance(name, str) for name in names):
         return None
     undeclared = columns is None and not categories and not types
-    if undeclared and len(set(data.dtypes)) == 1 and data.dtypes.iloc[0].kind != "O":
+    kinds = {str(dtype) for dtype in data.dtypes}  # not a set of types: the hash of categories depends on their values
+    if undeclared and len(kinds) == 1 and data.dtypes.iloc[0].kind != "O":
         return None  # already one array of one type
     return FrameSource(data, Columns(names, columns, categories, types, own=partial(of_pandas, data)))
 
