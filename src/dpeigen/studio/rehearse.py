@@ -55,8 +55,8 @@ def rows_help(project: Project) -> bool:
 
 def dry_run(project: Project) -> dict[str, Any]:
     """What a release would guarantee and measure, its cost, and the warnings before it; or a refusal."""
+    from dpeigen.cli._dry_run import plan_facts
     from dpeigen.cli._fit import prepare
-    from dpeigen.cli._run import plan_facts
     from dpeigen.cli.score_map import prepare_map
     from dpeigen.privacy.ledger import Ledger
 
@@ -80,6 +80,7 @@ def dry_run(project: Project) -> dict[str, Any]:
                 "columns": source.feature_names,
                 "rows_known": True,
                 "read_as_numbers": [],  # a map reads only the columns of its release
+                "without_missing_codes": [],
                 "guarantee": plan.guarantee.to_dict(),
                 "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
             }
