@@ -147,9 +147,9 @@ def _measured_deviations(release: Release, found: Intervals) -> Interval | None:
         return None
     drawn = np.diag(errors.seen) - np.einsum("mii->mi", errors.draws)
     low, high = quantiles(np.sqrt(np.maximum(drawn, 0.0)), found.level)
-    least, most = release.limits
-    high = np.minimum(high, (most - least) / 2)
-    shown = np.minimum(np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0)), (most - least) / 2)
+    most = release.largest_deviations
+    high = np.minimum(high, most)
+    shown = np.minimum(np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0)), most)
     return (
         np.where(errors.known, np.minimum(low, shown), 0.0),
         np.where(errors.known, np.maximum(high, shown), math.inf),
