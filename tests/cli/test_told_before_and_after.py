@@ -172,3 +172,12 @@ def test_a_map_takes_its_own_epsilon_from_the_settings(table, tmp_path, quick):
     settings.write_text("epsilon = 1.0\ndelta = 1e-6\nmap_epsilon = 0.25\n", encoding="utf-8")
     assert "ε = 0.25" in call("scoremap", out, table, "--config", settings, "--dry-run").output
     assert "ε = 0.5" in call("scoremap", out, table, "--config", settings, "--epsilon", 0.5, "--dry-run").output
+
+
+def test_the_dry_run_says_how_many_rows_will_be_clipped(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n" + "1,2,3\n" * 5)
+    common = ["pca", str(path), "-k", "1", "--epsilon", "1", "--delta", "1e-6", "--dry-run"]
+    said = " ".join(CliRunner().invoke(app, [*common, "--rows", "4000"]).output.split())
+    assert "of the rows would be clipped to a private radius" in said
+    assert "would be clipped" not in CliRunner().invoke(app, common).output  # the number of rows is not known

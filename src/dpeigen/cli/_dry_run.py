@@ -46,6 +46,7 @@ def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
         "columns": fit.source.feature_names,
         "read_as_numbers": _undeclared(fit),
         "without_missing_codes": not_asked_for(fit.source.schema, fit.source.feature_names or []),
+        "clipped": plan.clipped,
         "rows_known": not (fit.counts and rows is None),
         "guarantee": plan.guarantee.to_dict(),
         "warnings": _expected(plan),
@@ -72,6 +73,7 @@ def _undeclared(fit: Fit) -> list[str]:
 
 def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
     from dpeigen.cli import _show
+    from dpeigen.clipped import foreseen_clipping
     from dpeigen.privacy import Guarantee
     from dpeigen.privacy.ledger import Ledger
 
@@ -108,6 +110,8 @@ def print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
             "codebook has codes, declare them: --missing-codes '-99|9999', or 'name=-99|9999' for one column.",
             markup=False,
         )
+    if text := foreseen_clipping(facts["clipped"]):
+        console.print(f"clipping   {text}", markup=False)
     unit = guarantee.unit
     what = "rows" if unit == "row" else f"distinct {unit!r}"
     counted = f", and one more to count the {what}" if fit.counts else ""

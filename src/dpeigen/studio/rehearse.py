@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dpeigen.clipped import foreseen_clipping
 from dpeigen.studio.errors import RefusedError, words_for_the_page
 from dpeigen.studio.header import header_of
 from dpeigen.studio.project import Project
@@ -81,12 +82,13 @@ def dry_run(project: Project) -> dict[str, Any]:
                 "rows_known": True,
                 "read_as_numbers": [],  # a map reads only the columns of its release
                 "without_missing_codes": [],
+                "clipped": None,
                 "guarantee": plan.guarantee.to_dict(),
                 "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
             }
         else:
             facts = plan_facts(prepare(project.question, given), given["rows"])
-    return {**facts, "said": said, "predicted": None}
+    return {**facts, "said": said, "predicted": None, "clipping": foreseen_clipping(facts["clipped"])}
 
 
 def check_columns(project: Project) -> None:
