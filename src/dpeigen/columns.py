@@ -83,8 +83,8 @@ class DeclaredColumns:
             return low, high
         found = []
         for j, (_, said, _) in enumerate(self._sayings):
-            ends, (low, width) = said.bounds(), self.rescaled(j)
-            found.append((-np.inf, np.inf) if not ends else tuple((end - low) / width for end in ends[0]))
+            ends, (zero, width) = said.bounds(), self.rescaled(j)
+            found.append((-np.inf, np.inf) if not ends else tuple((end - zero) / width for end in ends[0]))
         least, most = np.array(found, dtype=np.float64).reshape(-1, 2).T
         return np.maximum(low, least), np.minimum(high, most)
 

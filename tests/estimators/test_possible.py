@@ -101,3 +101,12 @@ def test_regressions_inside_declared_bounds_keep_the_variances_of_their_columns(
     ]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
     assert fits[0].release_.limits[1].tolist() == pytest.approx([1000, 1, 10])
+
+
+def test_a_declared_column_without_limits_may_have_a_negative_mean():
+    frame = pd.DataFrame(np.random.default_rng(0).normal([-99, 5], [40, 1], size=(3000, 2)), columns=["a", "b"])
+    columns = {"a": {"unit_of_measure": "EUR"}, "b": {"lower": 0, "upper": 10, "outside": "missing"}}
+    options = {"epsilon": 8.0, "delta": 1e-6, "missing": "correct", "random_state": 0}
+    release = PrivateCovariance(columns=columns, **options).fit(frame).release_
+    np.testing.assert_array_equal(release.limits, [[-np.inf, 0], [np.inf, 10]])
+    assert abs(release.mean[0] + 99) < 5
