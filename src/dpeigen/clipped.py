@@ -46,7 +46,7 @@ def clipped_warning(release: Release) -> str | None:
     if share <= MANY and not found:
         return None
     many = f"About {100 * share:.2g}% of the rows may have been clipped. "
-    further = "further " if any(said.transform for said in columns.values()) else ""
+    further = " without a transform" if any(said.transform for said in columns.values()) else ""
     if not found and release.measured is not None and release.measured.tails is not None:
         return (
             f"{many}This share follows from ε and the number of rows. The released counts show no column with rare "
@@ -78,6 +78,6 @@ def foreseen_clipping(share: float | None) -> str | None:
 
 def _remedy(further: str) -> str:
     return (
-        f'For {further}columns of that kind declare transform = "log" (amounts that are always above 0) or "log1p" '
+        f'For columns of that kind{further} declare transform = "log" (amounts that are always above 0) or "log1p" '
         "(counts, and amounts that may be 0). More rows or a larger ε clip fewer rows."
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpeigen._text import clean
 from dpeigen.cli._codes import codes_for_all, codes_of_columns, with_codes
 from dpeigen.cli._config import Study
 from dpeigen.cli._errors import tell
@@ -48,7 +49,38 @@ def open_columns(
         )
     others = {"missing_codes": plain} if (plain := fitting_codes(codes, "number")) else None
     columns: Any = known if names is not None else {**known, ...: others} if known or others else None
-    return open_source(path, columns=columns, unit=unit, **reading), known
+    source = open_source(path, columns=columns, unit=unit, **reading)
+    if names is None:
+        _tell_of_one_name(path, source)
+    _tell_of_encoding(path, known, reading)
+    return source, known
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file is a CSV or TSV file, perhaps compressed."""
+    return any(part in (".csv", ".tsv", ".tab") for part in path.suffixes[-2:])
+
+
+def _tell_of_one_name(path: Path, source: Source) -> None:
+    """A title above the table is read as the name of its only column."""
+    if _is_lines(path) and len(source.feature_names or ()) == 1:
+        tell(
+            f"warning: the header line of {path.name} has only one name, {clean((source.feature_names or [''])[0])!r}. "
+            "If the names of the columns are further down, give the number of their line: --header 3."
+        )
+
+
+def _tell_of_encoding(path: Path, known: Mapping[str, Declared], reading: Mapping[str, Any]) -> None:
+    """In another encoding, cells with such names would be missing, and no row may be read to see it."""
+    if not _is_lines(path) or "encoding" in reading:
+        return
+    beyond = [name for name, said in known.items() if not all(str(value).isascii() for value in said.listed or ())]
+    if beyond:
+        tell(
+            f"warning: declared values of {', '.join(map(repr, map(clean, beyond[:5])))} have letters such as ä or é, "
+            "and the file is read as UTF-8. If it is not in UTF-8, cells with these values are missing. Spreadsheet "
+            "programs often write cp1252: give --encoding cp1252, or --encoding utf-8 if it is UTF-8."
+        )
 
 
 def _missing(given: Mapping[str, Any], study: Study) -> str:
