@@ -52,6 +52,25 @@ def test_columns_with_long_tails_are_named(clipped):
     assert "sales" in clipped_warning(found)
 
 
+def test_no_column_is_blamed_where_the_counts_show_none(clipped):
+    found = replace(clipped, measured=replace(clipped.measured, tails=np.zeros((6, 5))))
+    said = clipped_warning(found)
+    assert "This share follows from ε and the number of rows." in said
+    assert "The released counts show no column with rare large values" in said
+    unseen = clipped_warning(replace(clipped, measured=replace(clipped.measured, tails=None)))
+    assert "do not show which columns these are" in unseen
+
+
+def test_the_plan_states_the_share_before_anything_is_spent(clipped):
+    plan = PrivatePCA(2, method="whitened", **BUDGET).explain(ArraySource(FEW, NAMES))
+    assert plan.clipped == clipped_share(clipped)
+    assert f"About {100 * plan.clipped:.2g}% of the rows would be clipped" in str(plan)
+    assert "would be clipped" in plan._repr_html_()
+    private = PrivatePCA(2, method="whitened", relation="add_remove", **BUDGET).explain(ArraySource(FEW, NAMES))
+    assert private.clipped is None  # it would tell the number of rows
+    assert PrivatePCA(2, bound=12.0, method="gaussian", **BUDGET).explain(FEW).clipping is None
+
+
 def test_few_clipped_rows_are_no_warning():
     rows = np.random.default_rng(0).normal(size=(40_000, 4))
     found = PrivatePCA(2, method="whitened", epsilon=4.0, delta=1e-6, random_state=0).fit(rows).release_

@@ -11,7 +11,7 @@ from dpeigen._text import clean, short
 if TYPE_CHECKING:
     from dpeigen.release import Release
 
-__all__ = ["MANY", "clipped_share", "clipped_warning", "long_columns"]
+__all__ = ["MANY", "clipped_share", "clipped_warning", "foreseen_clipping", "long_columns"]
 
 MANY = 0.03  # of the rows
 _FEW = 0.005  # of the rows: enough to change variances that come from rare large values
@@ -45,6 +45,14 @@ def clipped_warning(release: Release) -> str | None:
     found, columns = long_columns(release), release.columns or {}
     if share <= MANY and not found:
         return None
+    many = f"About {100 * share:.2g}% of the rows may have been clipped. "
+    further = " without a transform" if any(said.transform for said in columns.values()) else ""
+    if not found and release.measured is not None and release.measured.tails is not None:
+        return (
+            f"{many}This share follows from ε and the number of rows. The released counts show no column with rare "
+            "large values, but they show only what stands out of the noise. If there is one, its variance is too small "
+            f"and its mean is shifted, perhaps by more than their intervals say. {_remedy(further)}"
+        )
     names = [short(clean(release.labels[j])) for j in found[:_NAMED]]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     which = (
@@ -52,11 +60,24 @@ def clipped_warning(release: Release) -> str | None:
         if names
         else "The released counts do not show which columns these are."
     )
-    logs = any(said.transform for said in columns.values())
     return (
-        f"About {100 * share:.2g}% of the rows may have been clipped. In columns with rare large values this makes "
-        "variances too small and shifts means, perhaps by more than their intervals say. "
-        f'{which} Declare public bounds for {"further " if logs else ""}columns of that kind, or transform = "log" for '
-        'amounts that are always above 0 and "log1p" for counts and amounts that may be 0. More rows or a larger ε '
-        "clip fewer rows."
+        f"{many}In columns with rare large values this makes variances too small and shifts means, perhaps by more "
+        f"than their intervals say. {which} {_remedy(further)}"
+    )
+
+
+def foreseen_clipping(share: float | None) -> str | None:
+    """The same before a release, for the share that follows from public facts; None for a small one."""
+    if share is None or share <= MANY:
+        return None
+    return (
+        f"About {100 * share:.2g}% of the rows would be clipped to a private radius. Results allow for that, except in "
+        f"columns with rare large values (costs, laboratory values): their variances come out too small. {_remedy('')}"
+    )
+
+
+def _remedy(further: str) -> str:
+    return (
+        f'For columns of that kind{further} declare transform = "log" (amounts that are always above 0) or "log1p" '
+        "(counts, and amounts that may be 0). More rows or a larger ε clip fewer rows."
     )

@@ -75,16 +75,25 @@ class DeclaredColumns:
 
     @property
     def limits(self) -> tuple[Floats, Floats]:
-        """Lower and upper limits of each column by its declaration, in the units of the release; otherwise infinite."""
+        """Lower and upper limits of each column, declared or by bounds, in the units of the release; or infinite."""
+        bounds = self.facts.get("bounds")
+        nowhere = np.full(len(self.feature_names), np.inf)
+        low, high = (-nowhere, nowhere) if bounds is None else (np.array(bounds["lower"]), np.array(bounds["upper"]))
         if self.columns is None:  # all are plain numbers
-            nowhere = np.full(len(self.feature_names), np.inf)
-            return -nowhere, nowhere
+            return low, high
         found = []
         for j, (_, said, _) in enumerate(self._sayings):
-            ends, (low, width) = said.bounds(), self.rescaled(j)
-            found.append((-np.inf, np.inf) if not ends else tuple((end - low) / width for end in ends[0]))
-        low, high = np.array(found, dtype=np.float64).reshape(-1, 2).T
-        return low, high
+            ends, (zero, width) = said.bounds(), self.rescaled(j)
+            found.append((-np.inf, np.inf) if not ends else tuple((end - zero) / width for end in ends[0]))
+        least, most = np.array(found, dtype=np.float64).reshape(-1, 2).T
+        return np.maximum(low, least), np.minimum(high, most)
+
+    @property
+    def largest_deviations(self) -> Floats:
+        """Half the distance of the limits: a standard deviation is at most this, but not a root mean square about 0."""
+        low, high = self.limits
+        central = self.facts.get("center") in ("private", "pairs")
+        return (high - low) / 2 if central else np.full(len(low), np.inf)
 
     def variables(self) -> list[tuple[str, list[int]]]:
         """List the columns of the table by their labels.
@@ -167,9 +176,8 @@ class DeclaredColumns:
         float
             In the units of the release. Noise can make the square root of its variance larger than is possible.
         """
-        low, high = self.limits
         found = float(np.sqrt(max(float(self.raw_covariance[column, column]), 0.0)))
-        return min(found, float(high[column] - low[column]) / 2)
+        return min(found, float(self.largest_deviations[column]))
 
     def spread_text(self, column: int, deviation: float) -> str:
         """Write a deviation of a column in the column's own unit.

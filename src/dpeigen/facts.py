@@ -120,7 +120,8 @@ def _choice(value: Any, _: int) -> bool:
 _FACTS: dict[str, Check] = {
     "method": _text, "n_rows": _number, "n_rows_is": _text, "noise_deviation": _size, "covariance_error": _size,
     "radius": _size, "radius_is": _text, "center": _text, "feature_names": _names, "details": _object,
-    "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "ridge": _ridge, "release_id": _text,
+    "choice": _choice, "dpeigen": _text, "units": _units, "rescaled": _bounds, "bounds": _bounds, "ridge": _ridge,
+    "release_id": _text,
     "estimand": _text, "max_rows": _number, "rows_that_count": _number, "missing": _text, "missing_shares": _shares,
     "about": _about, "date": _date, "columns": _columns,
 }  # fmt: skip

@@ -80,8 +80,8 @@ class Intervals(SpectralIntervals):
         known = self.known if self._sized else np.zeros_like(self.known)
         low, high = _where(known, low, high, 1.0 if self._correlated else math.inf)
         if not self._correlated:  # a variance is at most a quarter of the squared range
-            ends, units = self.release.limits, 1.0 if self.release.scale is None else self.release.scale
-            most = ((ends[1] - ends[0]) / (2 * units)) ** 2
+            units = 1.0 if self.release.scale is None else self.release.scale
+            most = (self.release.largest_deviations / units) ** 2
             bounded = np.isfinite(most) & ((self.release.estimand != MIXED) | ~self.release.is_share)
             low[diagonal, diagonal] = np.where(bounded & ~known, 0.0, low[diagonal, diagonal])
             high[diagonal, diagonal] = np.where(

@@ -172,3 +172,69 @@ def test_a_map_takes_its_own_epsilon_from_the_settings(table, tmp_path, quick):
     settings.write_text("epsilon = 1.0\ndelta = 1e-6\nmap_epsilon = 0.25\n", encoding="utf-8")
     assert "ε = 0.25" in call("scoremap", out, table, "--config", settings, "--dry-run").output
     assert "ε = 0.5" in call("scoremap", out, table, "--config", settings, "--epsilon", 0.5, "--dry-run").output
+
+
+def test_the_dry_run_says_how_many_rows_will_be_clipped(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n" + "1,2,3\n" * 5)
+    common = ["pca", str(path), "-k", "1", "--epsilon", "1", "--delta", "1e-6", "--dry-run"]
+    said = " ".join(CliRunner().invoke(app, [*common, "--rows", "4000"]).output.split())
+    assert "of the rows would be clipped to a private radius" in said
+    assert "would be clipped" not in CliRunner().invoke(app, common).output  # the number of rows is not known
+
+
+COMMON = ("--epsilon", 1, "--delta", 1e-6, "--dry-run")
+
+
+def said_of(path, *more):
+    return " ".join(call("covariance", path, *COMMON, *more).output.split())
+
+
+def test_a_title_above_the_table_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Export from the laboratory\n\na,b\n1,2\n")
+    said = said_of(path)
+    assert "has only one name, 'Export from the laboratory'" in said
+    assert "--header 3" in said
+    assert "only one name" not in said_of(path, "--header", 3)
+    assert "only one name" not in said_of(path, "--header", 3, "--columns", "a")
+
+
+def test_values_with_umlauts_ask_for_the_encoding(tmp_path):
+    """The header is plain ASCII, so only the declared values show that the encoding matters."""
+    path = tmp_path / "t.csv"
+    path.write_bytes("age,sex\n1,männlich\n".encode("cp1252"))
+    declared = ("--category", "sex=weiblich|männlich")
+    assert "'sex' have letters such as ä or é, and the file is read as UTF-8" in said_of(path, *declared)
+    for known in ("cp1252", "utf-8"):
+        assert "letters such as" not in said_of(path, *declared, "--encoding", known)
+    assert "letters such as" not in said_of(path, "--category", "sex=w|m")
+
+
+def test_blanks_around_names_do_not_matter(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("age , weight\n1,2\n")
+    assert "columns 2: weight, age" in said_of(path, "--columns", "weight,age")
+
+
+def test_other_encodings_and_endings_are_refused_with_a_remedy(tmp_path):
+    wide, text, broken = tmp_path / "w.csv", tmp_path / "t.txt", tmp_path / "b.csv.gz"
+    wide.write_text("age,sex\n1,2\n", encoding="utf-16")
+    text.write_text("age,sex\n1,2\n")
+    broken.write_bytes(b"no gzip")
+    assert "declare encoding='utf-16' (--encoding utf-16)" in said_of(wide)
+    assert "ends in .csv or .tsv" in said_of(text)
+    done = call("covariance", broken, *COMMON)
+    assert (done.exit_code, "damaged" in done.output) == (3, True)
+
+
+def test_a_deviation_of_dates_is_shown_in_days(tmp_path):
+    path = tmp_path / "t.csv"
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2010-01-01") + rng.normal(0, 300, 4000).astype(int)
+    path.write_text("day,x\n" + "".join(f"{day},{x:.3f}\n" for day, x in zip(days, rng.normal(size=4000), strict=True)))
+    more = ("--type", "day=date", "--scale", "private", "-k", 1, "--out", tmp_path / "r")
+    done = call("pca", path, "--epsilon", 4, "--delta", 1e-6, *more)
+    shown = re.search(r"(\d{3}\.?\d*) days \(", done.output)
+    assert shown, done.output
+    assert abs(float(shown[1]) / 300 - 1) < 0.2

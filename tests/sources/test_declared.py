@@ -44,6 +44,10 @@ def rows_of(source):
         ({"type": "number", "upper": 9, "outside": "missing"}, ["-1", "10"], [-1, nan]),
         ({"type": "date", "lower": "1970-01-01", "outside": "missing"}, ["1969-12-31", "1970-01-02"], [nan, 1]),
         ({"type": "bool"}, ["true", "2", "0", ""], [1, nan, 0, nan]),
+        ({"type": "number", "missing_codes": [-99, 9.9, "n/a"]}, ["-99", "-99.0", "9.9", "n/a", "9"], [*[nan] * 4, 9]),
+        ({"type": "number", "missing_codes": 0, "lower": 0, "upper": 9}, ["0", "-1", "12"], [nan, 0, 9]),
+        ({"type": "number", "missing_codes": [-9], "transform": "asinh"}, ["-9", "0"], [nan, 0]),
+        ({"type": "date", "missing_codes": ["1900-01-01"]}, ["1900-01-01", "1970-01-02"], [nan, 1]),
     ],
 )
 def test_cells_of_every_reader_become_the_same(said, cells, wanted, tmp_path):
@@ -184,6 +188,10 @@ def test_all_other_columns(tmp_path):
         ({"outside": "drop", "lower": 1}, "'outside'.*'clip', 'missing'"),
         ({"categories": ["a"], "lower": 1}, "'lower'.*left out"),
         ({"unit_of_measure": 3}, "'unit_of_measure'"),
+        ({"missing_codes": ["-99"]}, "'missing_codes'.*numbers such as"),
+        ({"missing_codes": [math.nan]}, "'missing_codes'.*numbers such as"),
+        ({"missing_codes": [9], "categories": ["a"]}, "'missing_codes'.*not declared is a missing cell"),
+        ({"missing_codes": [9], "type": "date"}, "'missing_codes'.*1900-01-01"),
         ({"category": ["f"]}, "Did you mean 'categories'"),
         (3, "'columns'.*dictionary"),
         ("text", "'types'.*'number'"),

@@ -362,3 +362,25 @@ def test_a_release_without_a_result_says_so_wherever_it_is_shown(client):
     assert "can be distinguished from noise" in clear
     assert client.get(f"{BASE}/history").words.count("made: no result") == 1
     assert client.get(f"{BASE}/question").words.count("its components are noise") == 1
+
+
+def test_codes_for_missing_cells_are_declared_for_all_columns_or_for_one(client):
+    form = declared(columns_page(client)) | {"missing_codes": "-99; 9999", "codes_3": "0"}
+    assert client.post(f"{BASE}/columns", form).status == 303
+    study = read_study(client.folder / "visits-study" / "study.toml")
+    assert study.settings["missing_codes"] == [-99, 9999]
+    assert study.columns["gewicht"].missing_codes == (0.0,)
+    page = client.get(f"{BASE}/columns")
+    assert (page.field("missing_codes"), page.field("codes_3")) == ("-99; 9999", "0")
+    refused = client.post(f"{BASE}/columns", form | {"missing_codes": "-99,5"})
+    assert refused.status == 400
+    assert "separated by semicolons" in refused.words
+    assert refused.field("missing_codes") == "-99,5"
+    prepared(client)
+    assert "No codes for missing cells" not in client.get(f"{BASE}/check").words
+
+
+def test_the_dry_run_says_where_a_code_would_count_as_a_value(client):
+    prepared(client)
+    words = client.get(f"{BASE}/check").words
+    assert "No codes for missing cells are declared for gewicht" in words

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpeigen._text import clean
+from dpeigen.cli._codes import codes_for_all, codes_of_columns, with_codes
 from dpeigen.cli._config import Study
 from dpeigen.cli._errors import tell
 from dpeigen.cli._reading import reading_of, without_skipped
 from dpeigen.sources.declared import Declared, declared
+from dpeigen.sources.missing_codes import fitting_codes
 
 if TYPE_CHECKING:
     from dpeigen.sources import Source
@@ -26,7 +29,7 @@ def open_columns(
 
     reading, known = reading_of(given["reading"], study), dict(study.columns or {})
     if reading.get("separator") == ";" and "decimal" not in reading:
-        _ask_for_decimal_mark(given, study)
+        _ask_for_decimal_mark(_missing(given, study))
     names = list(known) if study.columns is not None else None
     if "skip" in reading and (names is not None or given["columns"] is not None):
         names = without_skipped(reading.pop("skip"), given["columns"], known)
@@ -37,18 +40,60 @@ def open_columns(
     elif unit is not None and names is not None:  # a file that `init` wrote lists all columns
         known.pop(unit, None)
         names = list(known)
-    known = with_options(known, given, names)
-    columns: Any = known if names is not None else {**known, ...: None} if known else None
-    return open_source(path, columns=columns, unit=unit, **reading), known
+    codes = codes_for_all(given, study)
+    known = with_codes(with_options(known, given, names), codes)
+    if "missing" in given and _missing(given, study) == "refuse" and (codes or codes_of_columns(given)):
+        tell(
+            "warning: codes for missing cells are declared, and one such cell stops the release, because cells may not "
+            "be missing (--missing refuse, the default). Give --missing correct."
+        )
+    others = {"missing_codes": plain} if (plain := fitting_codes(codes, "number")) else None
+    columns: Any = known if names is not None else {**known, ...: others} if known or others else None
+    source = open_source(path, columns=columns, unit=unit, **reading)
+    if names is None:
+        _tell_of_one_name(path, source)
+    _tell_of_encoding(path, known, reading)
+    return source, known
 
 
-def _ask_for_decimal_mark(given: Mapping[str, Any], study: Study) -> None:
+def _is_lines(path: Path) -> bool:
+    """Whether a file is a CSV or TSV file, perhaps compressed."""
+    return any(part in (".csv", ".tsv", ".tab") for part in path.suffixes[-2:])
+
+
+def _tell_of_one_name(path: Path, source: Source) -> None:
+    """A title above the table is read as the name of its only column."""
+    if _is_lines(path) and len(source.feature_names or ()) == 1:
+        tell(
+            f"warning: the header line of {path.name} has only one name, {clean((source.feature_names or [''])[0])!r}. "
+            "If the names of the columns are further down, give the number of their line: --header 3."
+        )
+
+
+def _tell_of_encoding(path: Path, known: Mapping[str, Declared], reading: Mapping[str, Any]) -> None:
+    """In another encoding, cells with such names would be missing, and no row may be read to see it."""
+    if not _is_lines(path) or "encoding" in reading:
+        return
+    beyond = [name for name, said in known.items() if not all(str(value).isascii() for value in said.listed or ())]
+    if beyond:
+        tell(
+            f"warning: declared values of {', '.join(map(repr, map(clean, beyond[:5])))} have letters such as ä or é, "
+            "and the file is read as UTF-8. If it is not in UTF-8, cells with these values are missing. Spreadsheet "
+            "programs often write cp1252: give --encoding cp1252, or --encoding utf-8 if it is UTF-8."
+        )
+
+
+def _missing(given: Mapping[str, Any], study: Study) -> str:
+    """What is asked for where cells are missing."""
+    places = [(where, name) for where in (given, study.settings) for name in ("missing", "on_bad_row")]
+    return str(next((where[name] for where, name in places if where.get(name) is not None), "refuse"))
+
+
+def _ask_for_decimal_mark(asked: str) -> None:
     """Files with semicolons often have decimal commas, and no row may be read to see it.
 
     If missing cells are accepted, a wrong decimal mark would spend the budget on missing cells, so it must be declared.
     """
-    places = [(where, name) for where in (given, study.settings) for name in ("missing", "on_bad_row")]
-    asked = next((where[name] for where, name in places if where.get(name) is not None), "refuse")
     often = (
         "Files with semicolons often have decimal commas. Without --decimal , cells such as 1,5 are not read as numbers"
     )
@@ -98,6 +143,8 @@ def _options(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             said["outside"] = outside
     for name, text in pairs("measure", given.get("measure")).items():
         found.setdefault(name, {})["unit_of_measure"] = text
+    for name, codes in codes_of_columns(given).items():
+        found.setdefault(name, {})["missing_codes"] = codes
     return found
 
 

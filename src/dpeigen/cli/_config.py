@@ -52,6 +52,7 @@ SETTINGS = (
     "method",
     "relation",
     "missing",
+    "missing_codes",  # of all columns
     "on_bad_row",
     "ledger",
     "require_ledger",

@@ -34,6 +34,7 @@ __all__ = [
     "Measure",
     "Method",
     "Missing",
+    "MissingCodes",
     "OnBadRow",
     "Ordinal",
     "Out",
@@ -248,6 +249,14 @@ Missing = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+MissingCodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Numbers or dates that stand for a missing cell, as -99|9999 for all columns or name=-99|9999 for one; "
+        "may be repeated. They come from the codebook, never from the table.",
+        rich_help_panel=_DATA,
+    ),
+]
 OnBadRow = Annotated[
     str | None,
     typer.Option(help="The older name of --missing: refuse or drop-to-zero.", hidden=True, rich_help_panel=_DATA),
@@ -315,6 +324,7 @@ FITTING: dict[str, Any] = {
     "max_rows": MaxRows,
     "rescale": Rescale,
     "missing": Missing,
+    "missing_codes": MissingCodes,
     "on_bad_row": OnBadRow,
     "title": Title,
     "author": Author,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dpeigen._text import clean, json_text
+from dpeigen._text import json_text
 from dpeigen.cli._errors import (
     STOPPED,
     UNWRITTEN,
@@ -26,16 +26,13 @@ from dpeigen.cli._errors import (
     one_line_errors,
     one_line_warnings,
     say_if_unrecorded,
-    tell,
 )
 
 if TYPE_CHECKING:
-    from dpeigen.cli._fit import Fit
     from dpeigen.cli._keep import FolderKeeper
-    from dpeigen.estimators.rehearsal import FitPlan
     from dpeigen.release import Release
 
-__all__ = ["pay_and_write", "plan_facts", "run"]
+__all__ = ["pay_and_write", "run"]
 
 _RELEASE = ("release.json", "release.safetensors")
 
@@ -48,7 +45,9 @@ def run(command: str, given: Mapping[str, Any]) -> None:
         fit = prepare(command, given)
         out: Path | None = given["out"]
         if given["dry_run"]:
-            _print_plan(fit, given["rows"], given["as_json"])
+            from dpeigen.cli._dry_run import print_plan
+
+            print_plan(fit, given["rows"], given["as_json"])
             return
         if out is None:
             fail(USAGE, "Give --out, a folder for the release, or --dry-run to see what would be done.")
@@ -196,107 +195,3 @@ def _print(command: str, release: Release, out: Path, *, as_json: bool) -> None:
     console.print(f"Release written to {out}", markup=False)
     if (out / "card.html").exists():
         console.print(f"Open {out / 'card.html'} in a browser, or publish the folder.", markup=False)
-
-
-def _expected(plan: FitPlan) -> list[str]:
-    """What a user should know before paying."""
-    found = plan.warnings
-    if plan.cost.delta == 0:
-        found.append(
-            "delta is 0. That is pure privacy, which needs far more rows for the same error. A small delta, well below "
-            "1 / number of people, such as --delta 1e-6, is usual."
-        )
-    return found
-
-
-def plan_facts(fit: Fit, rows: int | None) -> dict[str, Any]:
-    """What a release would do and cost, and what the ledger has left; refuses if the ledger has no room."""
-    from dpeigen.privacy.ledger import Ledger
-
-    plan = fit.plan()
-    ledger = None if fit.estimator.ledger is None else Ledger.at(fit.estimator.ledger)
-    if ledger is not None:
-        ledger.require(plan.cost, split_unknown=True)
-    left = None if ledger is None else ledger.remaining()
-    return {
-        "method": plan.method,
-        "cost": {"epsilon": plan.cost.epsilon, "delta": plan.cost.delta},
-        "split": [{"purpose": s.purpose, "cost": str(s.cost), "mechanism": s.mechanism} for s in plan.split],
-        "passes": plan.passes,
-        "reads": plan.passes + fit.counts,
-        "columns": fit.source.feature_names,
-        "read_as_numbers": _undeclared(fit),
-        "rows_known": not (fit.counts and rows is None),
-        "guarantee": plan.guarantee.to_dict(),
-        "warnings": _expected(plan),
-        "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
-    }
-
-
-def _undeclared(fit: Fit) -> list[str]:
-    """Columns of a text file that are read as numbers, if missing cells are accepted and no limits are declared.
-
-    A column of text among them would be missing as a whole, and the budget would be spent on it.
-    """
-    if not fit.counts or fit.estimator._missing() == "refuse":
-        return []
-    settled = {"categories", "levels", "transform", "lower", "upper"}
-    told = {
-        feature
-        for name, said in (fit.source.schema or {}).items()
-        if settled & set(said.to_dict()) or said.to_dict().get("type", "number") != "number"
-        for feature in said.features(name)
-    }
-    return [name for name in fit.source.feature_names or () if name not in told]
-
-
-def _print_plan(fit: Fit, rows: int | None, as_json: bool) -> None:
-    from dpeigen.cli import _show
-    from dpeigen.privacy import Guarantee
-    from dpeigen.privacy.ledger import Ledger
-
-    facts = plan_facts(fit, rows)
-    for warning in facts["warnings"]:
-        tell(f"warning: {warning}")
-    if as_json:
-        typer.echo(json_text(facts))
-        return
-    left = facts["ledger_left"]
-    console = _show.console()
-    guarantee = Guarantee.from_dict(facts["guarantee"])
-    _show.show_guarantee(console, guarantee, "What a release would guarantee", "What the budget would be spent on")
-    console.print(
-        "shares     as planned. A later step gets what an earlier one does not use, so the shares of the release may "
-        "differ; the total stays the same.",
-        markup=False,
-    )
-    names = fit.source.feature_names or []
-    if names:
-        console.print(
-            f"columns    {len(names)}: {clean(', '.join(names[:20]))}{', …' if len(names) > 20 else ''}", markup=False
-        )
-    if plain := facts["read_as_numbers"]:
-        console.print(
-            f"numbers    Read as numbers: {clean(', '.join(plain[:20]))}{', …' if len(plain) > 20 else ''}. Text in "
-            "them counts as missing cells: declare categories, levels or dates, or leave such columns out.",
-            markup=False,
-        )
-    unit = guarantee.unit
-    what = "rows" if unit == "row" else f"distinct {unit!r}"
-    counted = f", and one more to count the {what}" if fit.counts else ""
-    console.print(clean(f"passes     {facts['passes']} over the data{counted}"), markup=False)
-    if left is not None:
-        place = Ledger.at(fit.estimator.ledger).place
-        console.print(f"ledger     {place}: (ε, δ) = ({left['epsilon']:g}, {left['delta']:g}) left now", markup=False)
-    if not facts["rows_known"]:
-        of_whom = "" if unit == "row" else f" Give the number of {what}; the number of rows is private."
-        console.print(
-            clean(
-                f"{'rows ' if unit == 'row' else 'units'}      not counted, because counting reads them. Method and "
-                f"split may depend on their number. If it is public, give --rows: this run then also says whether "
-                f"the result would be only noise."
-                f"{of_whom}"
-            ),
-            markup=False,
-        )
-    console.print("No row was read. Nothing was spent.", markup=False)

@@ -55,6 +55,8 @@ scale = "private"          # divide columns by private estimates of their standa
 method = "auto"
 missing = "refuse"         # missing or unreadable cells: stop; "correct": accept them and correct the results for
                            # them; "drop": replace a row that has such a cell by the centre
+# missing_codes = [-99, 9999]  # numbers or dates that stand for a missing cell in all columns, by the codebook; with
+                           # missing = "correct". Without this line -99 is a number like any other
 
 # --- the size of a row -------------------------------------------------------------------------------------------
 # Optional. Public bounds reduce the noise: lower and upper for every column used, below, or the norm of a row:
@@ -68,6 +70,7 @@ missing = "refuse"         # missing or unreadable cells: stop; "correct": accep
 #   levels = ["none", "mild", "severe"] an ordinal scale, lowest level first, without a type
 #   lower = 100, upper = 230            the possible values. If all columns have them, rows are clipped to them;
 #   outside = "missing"                 or a value outside them is a missing cell, and other columns need no bounds
+#   missing_codes = [-99, 9999]         numbers or dates that stand for a missing cell, by the codebook
 #   transform = "log"                   for skewed amounts; "log1p" for counts; "asinh", "signed-sqrt"; "rank" with
 #                                       public quantiles = [0, 10, 25, 80]
 #   unit_of_measure = "cm"              for tables and pictures

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from dpeigen._arithmetic import own_error_state
 from dpeigen.estimators.mixed import columns_fact
@@ -32,6 +33,13 @@ def _measured(make: Callable[[], Measured]) -> Measured | None:
         return make()
     except (ArithmeticError, IndexError, ValueError):
         return None
+
+
+def _bounds_fact(task: Task) -> dict[str, Any]:
+    """The public bounds of the columns, if there are any, in the units of the rows that a method sees."""
+    if not isinstance(task.bound, tuple):
+        return {}
+    return {"bounds": {side: ends.tolist() for side, ends in zip(("lower", "upper"), task.bound, strict=True)}}
 
 
 def describe(
@@ -63,6 +71,7 @@ def describe(
         "center": task.center if isinstance(task.center, str) else "public",
         "feature_names": source.feature_names,
         **columns_fact(source),
+        **_bounds_fact(task),
         "details": dict(estimate.details),
         "estimand": guarantee.estimand,
         **({} if task.max_rows is None else {"max_rows": task.max_rows, "rows_that_count": estimate.rows_that_count}),
@@ -84,4 +93,5 @@ def describe(
         scale=estimate.scale,
         measured=estimate.measured and partial(_measured, estimate.measured),  # deferred: slower than many fits
     )
-    return within_limits(release) if method.whole else release
+    in_other_units = kind == "ridge" and isinstance(task.bound, tuple)  # until `PrivateRidge` has converted it
+    return within_limits(release) if method.whole and not in_other_units else release

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpeigen import _html
+from dpeigen.clipped import foreseen_clipping
 from dpeigen.curator import Rehearsal
 from dpeigen.methods import Estimate, Method, Task
 from dpeigen.methods.base import estimand_of, run_method
@@ -52,20 +53,27 @@ class FitPlan:
     guarantee: Guarantee  # of a fit
     only_noise: str | None = None  # a warning if the result would be only noise, and what would be enough
     weak: str | None = None  # a warning if the budget protects little
+    clipped: float | None = None  # the share of rows that would be clipped, if it follows from public facts
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         title, text = self._words()
         warned = "".join(_html.paragraph(words, loud=True) for words in self.warnings)
-        return _html.box(title, _html.paragraph(text), warned, self.guarantee._repr_html_())
+        clipping = _html.paragraph(self.clipping) if self.clipping else ""
+        return _html.box(title, _html.paragraph(text), clipping, warned, self.guarantee._repr_html_())
 
     @property
     def warnings(self) -> list[str]:
         """What a user should know before paying."""
         return [words for words in (self.only_noise, self.weak) if words]
 
+    @property
+    def clipping(self) -> str | None:
+        """What to know beforehand if many rows would be clipped."""
+        return foreseen_clipping(self.clipped)
+
     def __str__(self) -> str:
-        return "\n".join([*self._words(), *self.warnings, str(self.guarantee)])
+        return "\n".join([*self._words(), *filter(None, [self.clipping]), *self.warnings, str(self.guarantee)])
 
     def _words(self) -> tuple[str, str]:
         reads = self.passes + self.counting
@@ -86,7 +94,19 @@ def rehearse(method: Method, task: Task, *, counting: bool) -> FitPlan:
         # Notes about columns in which nothing was found are not known: no row was read.
         said = tuple(note for note in estimate.notes if not note.startswith((NOTHING_SEEN, NO_CELLS)))
         estimate, passes = replace(estimate, split=curator.split or estimate.split, notes=said), curator.passes
-    return FitPlan(method.name, cost, estimate.split, passes, counting, promise(estimate, method, task, cost))
+    made, clipped = promise(estimate, method, task, cost), None if method.holds_rows else _clipped(estimate, task)
+    return FitPlan(method.name, cost, estimate.split, passes, counting, made, clipped=clipped)
+
+
+def _clipped(estimate: Estimate, task: Task) -> float | None:
+    """The share of rows that would be clipped to a private radius; None if the number of rows is not public."""
+    if task.n_rows is None or estimate.measured is None:
+        return None
+    try:
+        measured = estimate.measured()
+    except (ArithmeticError, IndexError, ValueError):  # made-up answers may not fit together
+        return None
+    return None if measured.kind == "signs" else measured.clipped
 
 
 def _on_made_up_rows(method: Method, task: Task) -> Estimate:

@@ -23,6 +23,7 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.possible import within_limits
 from dpeigen.estimators.rehearsal import FitPlan
 from dpeigen.estimators.targets import column_factors, joint_box, target_numbers
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
@@ -196,6 +197,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         if isinstance(task.bound, tuple):
             units = frame_rows(task)[0].unit if method.weighs_columns else release.noise_units
             release = _in_data_units(release, factors, units)
+            release = within_limits(release) if method.whole else release
         fitted = release.ridge(len(names) - 1, self.alpha)
         asked = {"target": fitted.target, "alpha": fitted.alpha, "scales": fitted.scales.tolist()}
         release = replace(release, facts={**release.facts, "ridge": asked})  # type: ignore[arg-type]
@@ -378,6 +380,8 @@ def _in_data_units(release: Release, factors: Floats, units: Floats) -> Release:
     for size in ("covariance_error", "noise_deviation"):
         if facts.get(size) is not None:
             facts[size] = facts[size] * float((own.max() / units.max()) ** 2)
+    if bounds := facts.get("bounds"):
+        facts["bounds"] = {side: (np.array(ends) / factors).tolist() for side, ends in bounds.items()}
     measured = release.measured and release.measured.scaled(factors)
     if release.scale is not None:  # columns that were divided have no unit
         scale = release.scale / factors

@@ -36,6 +36,7 @@ __all__ = [
     "covariance_tables",
     "deviation_intervals",
     "divided_by_estimates",
+    "ends_text",
     "strongest",
 ]
 
@@ -68,7 +69,7 @@ def _centers(release: Release) -> Table:
         deviation: Cell = clean(release.deviation_text(j))
         center = center_cell(release, j, mean)
         if spread is not None and deviation != UNKNOWN:
-            ends = _ends(partial(release.spread_text, j), spread[0][j], spread[1][j])
+            ends = ends_text(partial(release.spread_text, j), spread[0][j], spread[1][j])
             deviation = (str(deviation), ends) if spread[0][j] > 0 else f"{NOISE} ({ends})"
         rows.append([names[j], center, deviation])
     left = release.n_features - len(shown)
@@ -98,7 +99,7 @@ def center_cell(release: Release, column: int, mean: Interval | None) -> Cell:
         return center
     low, high = mean[0][column], mean[1][column]
     words = partial(release.value_text, column, digits=_digits(release, column, low, high))
-    return clean(words(float(release.mean[column]))), _ends(words, low, high)
+    return clean(words(float(release.mean[column]))), ends_text(words, low, high)
 
 
 def _digits(release: Release, column: int, low: float, high: float) -> int:
@@ -110,10 +111,10 @@ def _digits(release: Release, column: int, low: float, high: float) -> int:
     return min(max(4, 2 + math.ceil(math.log10(max(abs(first), abs(last)) / (last - first)))), 12)
 
 
-def _ends(words: Callable[[float], str], low: float, high: float) -> str:
+def ends_text(words: Callable[[float], str], low: float, high: float) -> str:
     """An interval in the unit of its column, which is written once; infinite ends have no unit.
 
-    >>> _ends("{:.3g} cm".format, 168, 172), _ends("a factor of {:.2f}".format, 1.5, 2)
+    >>> ends_text("{:.3g} cm".format, 168, 172), ends_text("a factor of {:.2f}".format, 1.5, 2)
     ('168 to 172 cm', 'a factor of 1.50 to 2.00')
     """
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -147,9 +148,9 @@ def _measured_deviations(release: Release, found: Intervals) -> Interval | None:
         return None
     drawn = np.diag(errors.seen) - np.einsum("mii->mi", errors.draws)
     low, high = quantiles(np.sqrt(np.maximum(drawn, 0.0)), found.level)
-    least, most = release.limits
-    high = np.minimum(high, (most - least) / 2)
-    shown = np.minimum(np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0)), (most - least) / 2)
+    most = release.largest_deviations
+    high = np.minimum(high, most)
+    shown = np.minimum(np.sqrt(np.maximum(np.diag(release.raw_covariance), 0.0)), most)
     return (
         np.where(errors.known, np.minimum(low, shown), 0.0),
         np.where(errors.known, np.maximum(high, shown), math.inf),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from dpeigen.release import Release
 from dpeigen.report.blocks import Cell
-from dpeigen.report.columns import interval, unscaled_columns
-from dpeigen.report.matrices import UNKNOWN, center_cell, deviation_intervals, divided_by_estimates
+from dpeigen.report.columns import unscaled_columns
+from dpeigen.report.matrices import UNKNOWN, center_cell, deviation_intervals, divided_by_estimates, ends_text
 
 __all__ = ["scale_cells"]
 
@@ -23,7 +24,17 @@ def scale_cells(release: Release, most: int) -> Iterator[tuple[Cell, Cell]]:
     means = None if found is None else found.mean
     spread, estimated = (None if public else deviation_intervals(release)), divided_by_estimates(release)
     for j, divisor in enumerate(scale[:most]):
-        divided: Cell = UNKNOWN if j in unknown else f"{divisor:.4g}"
+        days = _in_days(release, j)
+        shown = release.spread_text(j, divisor) if days else f"{divisor:.4g}"
+        divided: Cell = UNKNOWN if j in unknown else shown
         if spread is not None and estimated[j] and j not in unknown:
-            divided = (f"{divisor:.4g}", interval(spread[0][j], spread[1][j]))
+            low, high = spread[0][j], spread[1][j]
+            words = partial(release.spread_text, j) if days else "{:.4g}".format
+            divided = (shown, ends_text(words, low, high))
         yield (UNKNOWN if j in unknown else center_cell(release, j, means)), divided
+
+
+def _in_days(release: Release, column: int) -> bool:
+    """Whether it is a column of dates or times, whose deviation is shown in days; rescaled ones have no unit."""
+    said = (release.columns or {}).get(release.feature_names[column])
+    return said is not None and said.type in ("date", "timestamp") and release.facts.get("rescaled") is None

@@ -311,7 +311,8 @@ def _kind(path: Path, files: list[Path]) -> str:
         raise ValueError(f"The files in {path.name!r} are of more than one kind. Supported: {', '.join(_FORMATS)}.")
     if kind is None:
         packed = f"{', '.join(_FORMATS)}, .npy; of text also with {', '.join(PACKED)} behind"
-        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {packed}.")
+        rename = " Rename a text file with columns so that it ends in .csv or .tsv."
+        raise ValueError(f"Cannot tell the format of {path.name!r}. Supported endings: {packed}.{rename}")
     return kind
 
 

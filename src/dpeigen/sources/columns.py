@@ -29,12 +29,12 @@ Wanted = Any  # names, AllBut, "schema", or a declaration for each name
 
 
 class AllBut:
-    """All columns except some, with declarations of some of them."""
+    """All columns except some, with declarations of some of them, and one of all others."""
 
-    def __init__(self, names: Sequence[str], said: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, names: Sequence[str], said: Mapping[str, Any] | None = None, others: Any = None) -> None:
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise ValueError(complain("skip", "open_source", "a list of names of columns", names))
-        self._names, self._said = list(names), dict(said or {})
+        self._names, self._said, self._others = list(names), dict(said or {}), others
 
     def of(self, available: Sequence[str]) -> dict[str, Any]:
         """The remaining columns, with their declarations."""
@@ -43,16 +43,16 @@ class AllBut:
             if missing:
                 must = f"names of some of the {len(available)} columns of the data"
                 raise ValueError(complain(parameter, "open_source", must, missing))
-        return {name: self._said.get(name) for name in available if name not in self._names}
+        return {name: self._said.get(name, self._others) for name in available if name not in self._names}
 
 
 def as_wanted(columns: Wanted, skip: Sequence[str] | None = None) -> Wanted:
-    """The wanted columns in the form that `Columns` takes. In ``{…, ...: None}``, ``...`` means all other columns."""
+    """The wanted columns in the form that `Columns` takes. In a dictionary, ``...`` means all other columns."""
     everything = isinstance(columns, Mapping) and ... in columns
     if skip is not None and columns is not None and not everything:
         raise ValueError("Give either columns or skip, not both.")
     if everything:
-        return AllBut(skip or (), {name: said for name, said in columns.items() if name is not ...})
+        return AllBut(skip or (), {name: said for name, said in columns.items() if name is not ...}, columns[...])
     return columns if skip is None else AllBut(skip)
 
 

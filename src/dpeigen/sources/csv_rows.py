@@ -191,7 +191,7 @@ def csv_header(path: Path, layout: Layout = PLAIN) -> list[str]:
         )
     if not names or any(_is_value(name, layout) for name in names):
         where = "first line" if layout.header == 1 and not layout.comment else f"header line (header={layout.header})"
-        another = " Or declare another encoding, such as encoding='cp1252' or 'utf-16'." if line is None else ""
+        another = _other_encoding(path) if line is None else ""
         raise UnreadableRowsError(
             f"The {where} of {path.name!r} must hold column names in {layout.encoding.upper()} with {between} between, "
             f"not numbers: they are public, and a row must not become so.{another}"
@@ -216,12 +216,13 @@ def header_text(path: Path, layout: Layout = PLAIN) -> str | None:
 
 
 def names_in(line: str, layout: Layout) -> list[str]:
-    """The names in a header line."""
+    """The names in a header line, without the blanks around them."""
     how: Any = {"quotechar": layout.quote} if layout.quote else {"quoting": csv.QUOTE_NONE}
     try:
-        return next(csv.reader([line], strict=True, delimiter=layout.separator or ",", **how), [])
+        found = next(csv.reader([line], strict=True, delimiter=layout.separator or ",", **how), [])
     except csv.Error:
         return []
+    return [name.strip() for name in found]
 
 
 def likely_encoding(path: Path) -> str:
@@ -231,6 +232,17 @@ def likely_encoding(path: Path) -> str:
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     return "latin-1" if any(byte in line for byte in b"\x81\x8d\x8f\x90\x9d") else "cp1252"
+
+
+def _other_encoding(path: Path) -> str:
+    """The remedy for a header line that cannot be decoded; empty if the file is damaged."""
+    import pyarrow as pa
+
+    try:
+        likely = likely_encoding(path)
+    except (OSError, pa.ArrowException):
+        return " It cannot be read: perhaps the file is damaged."
+    return f" It is in another encoding, probably {likely}: declare encoding={likely!r} (--encoding {likely})."
 
 
 def likely_separator(line: str, layout: Layout) -> str | None:

@@ -7,6 +7,7 @@ that a cell becomes depend on the declaration and on that cell alone.
 - An ordinal scale becomes one number: 0 for its first level, 1 for the second, and so on.
 - A category becomes one column of 0 and 1 (an indicator) for each name on the list.
 - Numbers beyond ``lower`` and ``upper`` are clipped to them or, with ``outside="missing"``, are missing.
+- Numbers and dates among ``missing_codes``, such as -99, are missing.
 - A transform is applied last. A number for which it is not defined (the logarithm of 0) is missing.
 
 If a cell does not fit, all columns that it becomes are NaN: a missing cell.
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
+from dpeigen.sources.missing_codes import checked_codes, without_codes
 
 __all__ = ["LISTED", "TRANSFORMS", "TYPES", "Declared", "declared", "number_of"]
 
@@ -77,10 +79,12 @@ class Declared:
     upper: float | None = None
     outside: str = "clip"
     unit_of_measure: str = ""
+    missing_codes: tuple[float | str, ...] | None = None  # None: not declared
 
     def __post_init__(self) -> None:
         self._check_lists()
         self._check_limits()
+        self._check_codes()
         self._check_transform()
         if (
             not isinstance(self.unit_of_measure, str)
@@ -119,6 +123,17 @@ class Declared:
             raise ValueError(complain("lower", _OWNER, must, self.lower if self.lower is not None else self.upper))
         if self.outside == "missing" and not limits:
             raise ValueError(complain("outside", _OWNER, "left out without 'lower' or 'upper'", self.outside))
+
+    def _check_codes(self) -> None:
+        given = self.missing_codes
+        if given is None:
+            return
+        if self.type in (*LISTED, "bool"):
+            must = f"left out for a column of type {self.type!r}"
+            remedy = "There, every value that is not declared is a missing cell."
+            raise ValueError(complain("missing_codes", _OWNER, must, given, remedy))
+        object.__setattr__(self, "missing_codes", checked_codes(given, self.type, _OWNER))
+        self._codes()  # refuses texts that are not a date of this type
 
     def _check_transform(self) -> None:
         if self.quantiles is not None:
@@ -173,7 +188,7 @@ class Declared:
             return [(0.0, 1.0)]
         if self.lower is None or self.upper is None:
             return None
-        low, high = self.from_numbers(np.array([self.lower, self.upper])).tolist()
+        low, high = self._shaped(np.array([self.lower, self.upper])).tolist()
         return [(low, high)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -194,7 +209,13 @@ class Declared:
         return [np.where(known, np.argmax(found, axis=0), np.nan)]
 
     def from_numbers(self, values: NDArray[Any]) -> NDArray[Any]:
-        """A column of numbers inside the limits, transformed; NaN for numbers that are not allowed."""
+        """A column of numbers inside the limits, transformed; NaN for codes and numbers that are not allowed."""
+        return self._shaped(without_codes(values, self._codes()))
+
+    def _codes(self) -> list[float]:
+        return [number_of(code, self.type, "'missing_codes'") for code in self.missing_codes or ()]
+
+    def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
         if self.lower is None and self.upper is None and self.transform is None:
             return values
         low, high = self.lower, self.upper

@@ -52,8 +52,10 @@ def open_source(
         which is public: None (a number, or a truth value), a type, or a dictionary with some of ``type`` ("number",
         "bool", "date", "timestamp", "category", "ordinal"), ``categories`` (the list of a category), ``levels`` (of an
         ordinal scale, in their order), ``transform`` ("log", "log1p", "asinh", "signed-sqrt", or "rank" with
-        ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for numbers beyond them) and
-        ``unit_of_measure`` ("cm"). ``...: None`` in it means all other columns, as numbers. "category" and "ordinal"
+        ``quantiles``), ``lower``, ``upper``, ``outside`` ("clip", or "missing" for numbers beyond them),
+        ``missing_codes`` (numbers or dates that stand for a missing cell, such as ``[-99, 9999]``) and
+        ``unit_of_measure`` ("cm"). ``...: None`` in it means all other columns, as numbers, and
+        ``...: {"missing_codes": [-99]}`` all others with these codes. "category" and "ordinal"
         without a list take the list of the column's own type. "schema": all columns by their own types. With both of
         these you state that the table's types, and the lists of categories in them, are public and were not made from
         the values.

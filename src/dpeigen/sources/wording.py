@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from dpeigen.sources.declared import Declared
 
-__all__ = ["label", "spread_text", "value_text"]
+__all__ = ["codes_text", "label", "spread_text", "value_text"]
 
 _START = datetime(1970, 1, 1)
 _DAY = 86_400.0
@@ -53,6 +53,11 @@ def spread_text(said: Declared, deviation: float) -> str:
     if said.transform is not None:
         return f"{deviation:.4g} after {said.transform}"
     return _with_unit(deviation, said)
+
+
+def codes_text(said: Declared) -> str:
+    """The declared codes for missing cells: "-99, 9999", "1900-01-01"; empty if there are none."""
+    return ", ".join(code if isinstance(code, str) else f"{code:.15g}" for code in said.missing_codes or ())
 
 
 def _with_unit(value: float, said: Declared, digits: int = 4) -> str:

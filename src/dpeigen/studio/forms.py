@@ -16,6 +16,7 @@ __all__ = [
     "MISSING",
     "Form",
     "choice",
+    "codes",
     "columns_in",
     "names_listed",
     "number",
@@ -62,6 +63,23 @@ def whole(form: Form, field: str, words: str, *, low: int = 1, high: int = 2**40
     if not text.isdecimal() or not low <= int(text) <= high:
         raise RefusedError(f"{words} must be a whole number, at least {low:,}. Got {form[field][:40]!r}.")
     return int(text)
+
+
+def codes(form: Form, field: str, words: str) -> list[Any]:
+    """Codes for missing cells, separated by semicolons: numbers, or dates and words as texts."""
+    found: list[Any] = []
+    for part in filter(None, (part.strip() for part in form.get(field, "").replace("\n", ";").split(";"))):
+        if "," in part:
+            raise RefusedError(
+                f"{words} must be separated by semicolons, with a decimal point: -99; 9999. Got {part[:40]!r}."
+            )
+        try:
+            code = float(part)
+        except ValueError:
+            found.append(part)
+        else:
+            found.append(int(code) if code.is_integer() and abs(code) < 2**53 else code)
+    return list(dict.fromkeys(found))
 
 
 def choice(form: Form, field: str, options: Any, default: str) -> str:
@@ -128,6 +146,8 @@ def _column(form: Form, at: int, name: str) -> dict[str, Any]:
         form, f"outside_{at}", ("clip", "missing"), "missing"
     ) != "clip":
         table["outside"] = "missing"
+    if kind != "bool" and (listed := codes(form, f"codes_{at}", f"The codes for missing cells of {name!r}")):
+        table["missing_codes"] = listed
     transform = choice(form, f"transform_{at}", ("none", *TRANSFORMS), "none")
     if kind == "number" and transform != "none":
         table["transform"] = transform

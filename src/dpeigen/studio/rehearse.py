@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dpeigen.clipped import foreseen_clipping
 from dpeigen.studio.errors import RefusedError, words_for_the_page
 from dpeigen.studio.header import header_of
 from dpeigen.studio.project import Project
@@ -55,8 +56,8 @@ def rows_help(project: Project) -> bool:
 
 def dry_run(project: Project) -> dict[str, Any]:
     """What a release would guarantee and measure, its cost, and the warnings before it; or a refusal."""
+    from dpeigen.cli._dry_run import plan_facts
     from dpeigen.cli._fit import prepare
-    from dpeigen.cli._run import plan_facts
     from dpeigen.cli.score_map import prepare_map
     from dpeigen.privacy.ledger import Ledger
 
@@ -80,12 +81,14 @@ def dry_run(project: Project) -> dict[str, Any]:
                 "columns": source.feature_names,
                 "rows_known": True,
                 "read_as_numbers": [],  # a map reads only the columns of its release
+                "without_missing_codes": [],
+                "clipped": None,
                 "guarantee": plan.guarantee.to_dict(),
                 "ledger_left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
             }
         else:
             facts = plan_facts(prepare(project.question, given), given["rows"])
-    return {**facts, "said": said, "predicted": None}
+    return {**facts, "said": said, "predicted": None, "clipping": foreseen_clipping(facts["clipped"])}
 
 
 def check_columns(project: Project) -> None:

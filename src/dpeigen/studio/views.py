@@ -119,6 +119,7 @@ def columns(site: Site, request: Request, form: Form) -> Response:
         reading=_shown_reading(header, project, form if error or unreadable else None),
         content=project.content,
         form=form or {},
+        missing_codes=(form or {}).get("missing_codes", "; ".join(map(str, project.content.get("missing_codes", [])))),
         kinds=forms.KINDS,
         templates=templates,
         names_digest="" if header is None else names_digest(header),
@@ -160,7 +161,7 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
             "wrong one, numbers cannot be read and count as missing."
         )
     content: dict[str, Any] = {**kept, **reading}
-    for name in ("unit", "max_rows"):
+    for name in ("unit", "max_rows", "missing_codes"):
         content.pop(name, None)
     if unit:
         content["unit"] = unit
@@ -168,6 +169,8 @@ def _save_columns(project: Project, form: Mapping[str, str]) -> Project:
         if most is not None:
             content["max_rows"] = most
     content["missing"] = forms.choice(form, "missing", forms.MISSING, "correct")
+    if listed := forms.codes(form, "missing_codes", "The codes for missing cells"):
+        content["missing_codes"] = listed
     content["relation"] = forms.choice(form, "relation", ("replace", "add_remove"), "replace")
     content["columns"] = forms.columns_in(form, header, unit or None)
     defaults = {"delta": 1e-6, "components": 2, "center": "private", "scale": "private", "method": "auto"}
@@ -212,6 +215,7 @@ def _shown_columns(
             "transform": table.get("transform", "none"),
             "measure": table.get("unit_of_measure", ""),
             "list": "\n".join(map(str, listed)),
+            "codes": "; ".join(map(str, table.get("missing_codes", []))),
         }
         if form is not None:
             values = {key: form.get(f"{key}_{at}", "") for key in values}
