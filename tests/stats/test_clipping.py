@@ -36,7 +36,7 @@ def test_variances_of_elliptical_rows_are_found_again(freedom):
 
 
 def test_the_draws_hold_the_variances_of_very_long_rows():
-    """Student's t with 3 degrees of freedom. Twin: with the laws of sign methods, whose tails end at 3.5, they do not."""
+    """Student's t with 3 degrees of freedom. Twin: with the laws of sign methods, which end at 3.5, they do not."""
     values, share = clipped_moment(3.0, 6.0)
     draws = []
     for count in (USUAL_LAWS, 11):
