@@ -163,7 +163,7 @@ def test_losses_make_variances_smaller_only():
     rng, eye = np.random.default_rng(0), np.eye(2)
     tails = np.array([[0.02, 0], [0.01, 0], [0.1, 0], [0.05, 0], [6.0, 0], [1.0, 0]])
     cut = Clipping(np.full(2, 1.1), 0.0, np.ones((500, 2)), np.zeros(500), np.zeros(500), 0.01)
-    lost = shared_losses(eye, eye, np.ones(2), 3.0, cut, tails, rng) + seen_tails(tails, 0.0, 500, rng)
+    lost = shared_losses(eye, eye, np.ones(2), 3.0, cut, tails, rng).or_more(seen_tails(tails, 0.0, 500, rng))
     assert (lost.mean >= 0).all()
     assert (lost.square >= 0).all()
     found = loss_errors(lost, eye, rng)

@@ -207,9 +207,9 @@ def _lost(
         seen = skewed_losses(tails, draws, rng)
     else:  # a release of an earlier version
         seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
-    seen = seen + seen_tails(tails, cut.heavy, draws, rng)
+    seen = seen.or_more(seen_tails(tails, cut.heavy, draws, rng))
     far, long = far_rows(measured.back, second, measured.radius, cut, (tails[4], tails[5]), rng)
-    return seen + Lost(far.mean * long, far.square * long), seen.mean + far.mean
+    return seen.or_more(Lost(far.mean * long, far.square * long)), seen.or_more(far).mean
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:

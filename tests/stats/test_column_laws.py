@@ -77,6 +77,25 @@ def test_draws_reach_from_nothing_to_more_than_the_estimate():
     assert not drawn.square[:, 1].any()
 
 
+def test_columns_say_something_about_each_other():
+    """One loss in ten draws for a column alone; nearly none beside 19 columns that are surely not skewed."""
+    tails = np.zeros((10, 20))
+    tails[8], tails[9] = 0.1, 0.3  # a loss of 1 with probability 0.1
+    alone = skewed_losses(tails[:, :1], 4000, np.random.Generator(np.random.PCG64(1))).square
+    assert 0.08 < (alone > 0).mean() < 0.12
+    assert 1.4 < alone.max() <= 1.5
+    tails[9, 1:] = 10.0  # a loss with probability 0.0001
+    beside = skewed_losses(tails, 4000, np.random.Generator(np.random.PCG64(1))).square
+    assert (beside[:, 0] > 0).mean() < 0.03
+
+
+def test_two_estimates_of_one_loss_are_not_added():
+    first, second = Lost(np.array([[1.0, 0.0]]), np.array([[2.0, 1.0]])), Lost(np.array([[0.5, 3.0]]), np.ones((1, 2)))
+    found = first.or_more(second)
+    assert found.mean.tolist() == [[1.0, 3.0]]
+    assert found.square.tolist() == [[2.0, 1.0]]
+
+
 def test_rows_that_nothing_shows_are_long_in_columns_that_make_rows_long():
     drawn = unseen_rows(np.ones(3), np.array([1.0, 1.0, 0.0]), 1000, np.random.Generator(np.random.PCG64(1))).square
     assert 0.4 < (drawn.sum(axis=1) == 0).mean() < 0.6

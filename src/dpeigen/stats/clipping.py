@@ -18,14 +18,26 @@ from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.stats.elliptical import normal_squares
 
-__all__ = ["MAY_BE_LONG", "Clipping", "clipping", "length_ratio", "share_beyond", "unclipped", "whole_rows"]
+__all__ = [
+    "MAY_BE_LONG",
+    "USUAL_LAWS",
+    "Clipping",
+    "clipping",
+    "length_ratio",
+    "share_beyond",
+    "unclipped",
+    "whole_rows",
+]
 
 _USUAL = 0.3  # excess kurtosis of components if norms vary as for normal rows: skewed and bounded ones have others
 _OF_SIGNS = 0.6  # the same if rows are only known by their signs
 _APART = 0.5  # probability that components are long in different rows rather than in the same rows
 _LIGHT = 0.0  # stands for rows whose squared norms vary less than those of normal rows, as with bounded columns
 _SPREAD = 0.6  # their deviation relative to that of normal rows
-_FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5)
+_FREEDOMS = (_LIGHT, np.inf, 30.0, 15.0, 10.0, 7.0, 5.5, 4.5, 3.5, 3.0, 2.6)
+# Without the last two laws, rows of Student's t with 3 degrees of freedom had 0.25 to 0.58 of their eigenvalues in the
+# intervals; other rows have nearly the same intervals with them (`benchmarks/FURTHER.md`).
+USUAL_LAWS = 9  # how many of them, from the first, the scores of sign methods are corrected with
 _PRIOR = 0.25  # each step away from normal tails divides the prior probability by e to this power
 _BEFOREHAND = np.exp(-_PRIOR * np.abs(np.arange(len(_FREEDOMS)) - 1))
 _LONG, MAY_BE_LONG = 3, 0.2  # index of the first law with clearly long tails, and the prior probability of such laws
@@ -79,13 +91,14 @@ def clipping(
     draws: int,
     rng: Generator,
     asked: float | None = None,
+    count: int = len(_FREEDOMS),
 ) -> Clipping:
     """Estimate the effect of clipping, given the eigenvalues of the second moment of rows clipped to a radius.
 
     ``outside``: the share of rows that may exceed the ``asked`` radius (if that is None, the radius itself), and the
     scale of the noise on counts and threshold, relative to the rows. The asked radius is the first on a grid that
     passed with that noise, so every law has a likelihood. None: the radius is public, and rows are assumed to be
-    normal.
+    normal. ``count``: the number of laws that are compared.
     """
     clipped = _in_radii(values, radius)
     reached = 1.0 if asked is None else asked / radius
@@ -94,8 +107,8 @@ def clipping(
         normal = _under(clipped, np.inf, squares)
         common, own = np.full(draws, normal.kurtosis), np.full(draws, _USUAL)
         return Clipping(normal.gains, normal.kurtosis, np.ones((draws, len(values))), common, own, normal.shortened)
-    laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS]
-    weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND
+    laws = [_under(clipped, freedom, squares) for freedom in _FREEDOMS[:count]]
+    weights = np.array([_likelihood(law.shares, *outside) for law in laws]) * _BEFOREHAND[:count]
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(laws), 1.0 / len(laws))
     # Nothing distinguishes laws between two neighbours, so each draw is anywhere between two of them.
     drawn = np.searchsorted(np.cumsum(weights), rng.random(draws)) + rng.uniform(-0.5, 0.5, size=draws)
@@ -106,7 +119,7 @@ def clipping(
     shortened = np.interp(heaviness, steps, [law.shortened for law in laws])
     return Clipping(
         gains, float(kurtosis.mean()), drawn_gains / gains, *_told_apart(kurtosis, heaviness, clipped, rng),
-        float(shortened.mean()), _heavy(weights / _BEFOREHAND), outside[0], reached,
+        float(shortened.mean()), _heavy(weights / _BEFOREHAND[:count]), outside[0], reached,
     )  # fmt: skip
 
 

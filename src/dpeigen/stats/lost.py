@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betainc
 
 from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
@@ -46,6 +47,12 @@ _MORE = 1.5  # the largest ratio of a column's part in the loss to its part in a
 _MOST_OF_MEAN = 0.15  # the most that a mean lost, in deviations, for what two columns lose together
 _AGAIN, _MOST_OF_IT = 1.5, 0.75  # times a measured variance: the most that was lost; and of the whole
 _LONG_TAILS = 0.5  # probability of tails that nothing shows, where signs replace the covariance
+_SKEWED = 0.2  # prior probability of a skewed column in `stats.column_laws`
+# Shares of skewed columns, and their prior probabilities: beta(0.2, 0.8), by which most tables have nearly none or
+# nearly only such columns.
+_EDGES = np.linspace(0.0, 1.0, 65)
+_SHARES, _SHARE_WEIGHTS = (_EDGES[1:] + _EDGES[:-1]) / 2, np.diff(betainc(_SKEWED, 1 - _SKEWED, _EDGES))
+_SURELY_NOT = 1e-6  # least probability that a column is skewed, and that it is not
 _BESIDE = 1.5  # factor on a column's loss along its tail times the deviation of another: what both lose together
 
 
@@ -56,8 +63,9 @@ class Lost:
     mean: Floats
     square: Floats
 
-    def __add__(self, other: Lost) -> Lost:
-        return Lost(self.mean + other.mean, self.square + other.square)
+    def or_more(self, other: Lost) -> Lost:
+        """The larger of two estimates: both are of what the same rows lost, so adding them would count it twice."""
+        return Lost(np.maximum(self.mean, other.mean), np.maximum(self.square, other.square))
 
 
 def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
@@ -77,11 +85,23 @@ def seen_tails(tails: Floats, heavy: float, draws: int, rng: Generator) -> Lost:
 
 
 def skewed_losses(tails: Floats, draws: int, rng: Generator) -> Lost:
-    """What columns lost according to the shape of their counts (`stats.column_laws`): the last lines of ``tails``."""
+    """What columns lost according to the shape of their counts (`stats.column_laws`): the last lines of ``tails``.
+
+    A column either is skewed, and lost this, or is not, and lost nothing: there is one probability and one loss that
+    have the given mean and deviation. Tables have columns of few kinds, so the share of skewed columns is not known
+    beforehand, and each column says something about the others.
+    """
     shape = draws, tails.shape[1]
-    noise, part = rng.normal(size=shape), _OF_TAIL * rng.random(size=shape)
-    mean, square = (part * np.maximum(tails[at] + noise * tails[at + 1], 0.0) for at in (6, 8))
-    return Lost(mean, square)
+    squares = tails[8] ** 2 + tails[9] ** 2
+    likely = np.divide(tails[8] ** 2, squares, out=np.full_like(squares, _SKEWED), where=squares > 0)
+    likely = np.clip(likely, _SURELY_NOT, 1 - _SURELY_NOT)
+    odds = likely / (1 - likely) * (1 - _SKEWED) / _SKEWED  # by the counts of this column alone
+    logs = np.log(_SHARE_WEIGHTS) + np.log(_SHARES[:, None] * odds + 1 - _SHARES[:, None]).sum(axis=1)
+    weights = np.exp(logs - np.logaddexp.reduce(logs))
+    drawn = _SHARES[np.minimum(np.searchsorted(np.cumsum(weights), rng.random(draws)), len(_SHARES) - 1), None]
+    skewed = rng.random(shape) < drawn * odds / (drawn * odds + 1 - drawn)
+    part = _OF_TAIL * rng.random(size=shape) * skewed / likely
+    return Lost(part * tails[6], part * tails[8])
 
 
 def shared_losses(

@@ -20,7 +20,7 @@ from dpeigen.privacy import Cost, Relation
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.questions import NoisyMoment
 from dpeigen.questions.radius import holding_left
-from dpeigen.stats.clipping import clipping, share_beyond
+from dpeigen.stats.clipping import USUAL_LAWS, clipping, share_beyond
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.refinement import LEAST_KNOWN, SignModel, SignRelease, fit_model, level_noise, unrestricted
@@ -75,7 +75,9 @@ class Paid:
         """The squares before clipping, the deviation of their noise, and that of a common factor."""
         k, d = self.directions.shape
         spread = np.append(self.squares[:k], np.full(d - k, self.squares[-1] / max(d - k, 1)))
-        cut = clipping(np.maximum(spread, 1e-300), self.radius, self.outside, _DRAWS, made_up_generator(d))
+        cut = clipping(
+            np.maximum(spread, 1e-300), self.radius, self.outside, _DRAWS, made_up_generator(d), count=USUAL_LAWS
+        )
         gains, sizes = cut.gains[: len(self.squares)], cut.sizes[:, : len(self.squares)]
         common = sizes @ np.maximum(self.squares, 0.0) / max(float(np.maximum(self.squares, 0.0).sum()), 1e-300)
         unsure = np.hypot(_ANYHOW, _DOUBT * np.maximum(1 - 1 / gains, 0.0))
