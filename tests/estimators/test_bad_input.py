@@ -190,6 +190,13 @@ def test_a_private_radius_for_too_few_rows(make, ledger, switched_off):
         assert pca(bound="private").fit(X).guarantee_.mechanism == "kendall"
 
 
+@BOTH
+def test_too_few_rows_for_a_radius_beside_a_bound(make, ledger, switched_off):
+    """A bound is given already, so the remedy is a method that uses it."""
+    match = r"'method' parameter .* Got '60 rows .* at least \d+ rows .*: raise epsilon or use method='auto'"
+    refuse(make(bound=(-1.0, 1.0), delta=1e-6, method="whitened"), X, match=match, ledger=ledger)
+
+
 def test_a_ledger_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No ledger at .*Ledger.create\(path, epsilon="):
         pca(ledger=tmp_path / "none.ledger").fit(X)

@@ -52,16 +52,23 @@ def radius_share(
     return min(usual, max(usual / 8, plenty * enough))
 
 
-def check_enough_rows(n_terms: int | None, cost: Cost, owner: str, *, half: bool = False) -> None:
-    """If n is public, refuse if the noise would hide the counts; spends nothing."""
-    needed = rows_needed(cost, half=half)
-    if n_terms is not None and n_terms < needed:
-        remedy = f"A private radius needs at least {needed} rows (or pairs) here: raise epsilon or give a bound."
-        raise ValueError(complain("bound", owner, "public for so few rows", f"{n_terms} rows (or pairs)", remedy))
+def check_enough_rows(
+    n_terms: int | None, cost: Cost, owner: str, *, half: bool = False, bounded: bool = False
+) -> None:
+    """If n is public, refuse if the noise would hide the counts; spends nothing. ``bounded``: a bound is given."""
+    needed, found = rows_needed(cost, half=half), f"{n_terms} rows (or pairs)"
+    if n_terms is None or n_terms >= needed:
+        return
+    enough = f"A private radius needs at least {needed} rows (or pairs) here: raise epsilon or"
+    if not bounded:
+        raise ValueError(complain("bound", owner, "public for so few rows", found, f"{enough} give a bound."))
+    must = "one without a private radius for so few rows"
+    raise ValueError(complain("method", owner, must, found, f"{enough} use method='auto', which can use the bound."))
 
 
 def check_radii(task: Task, costs: Mapping[Purpose, Cost], *, half: bool = False) -> None:
     """If the number of rows is public, refuse radii that need more. ``half``: radii that hold half of the rows."""
     for purpose, cost in costs.items():
         if purpose.is_radius:
-            check_enough_rows(task.n_terms, cost, task.owner, half=half)
+            bounded = isinstance(task.bound, (float, tuple))
+            check_enough_rows(task.n_terms, cost, task.owner, half=half, bounded=bounded)
