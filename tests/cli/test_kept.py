@@ -107,7 +107,7 @@ def test_where_nothing_beside_it_can_be_written_the_temporary_folder_serves(comm
 
 
 def test_what_cannot_be_described_is_printed(folder, ledger, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpeigen.estimators.base.promise", lambda *_: 1 / 0)
+    monkeypatch.setattr("dpeigen.estimators.describe.promise", lambda *_: 1 / 0)
     table = str(folder / "table.csv")
     pca = (["pca", table, "--components", "1", "--lower", "-3", "--upper", "3", "--delta", "1e-6"], load_release)
     result = call(pca, tmp_path / "out", ledger)
