@@ -25,7 +25,7 @@ from dpeigen._types import Floats, Integers
 from dpeigen.stats.columns import REACH
 from dpeigen.stats.tails import PairCounts
 
-__all__ = ["law_losses"]
+__all__ = ["SKEWED", "law_losses"]
 
 _PLACES = np.linspace(-6.0, 9.0, 301)  # of a standard normal variable, from which every law is made
 _SHARES = np.exp(-(_PLACES**2) / 2) / np.exp(-(_PLACES**2) / 2).sum()
@@ -35,7 +35,7 @@ _RARE = (0.5, 0.35, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.018)  # shares o
 # Prior probabilities: of the light and of the normal law, each; of two values; and of all skewed laws together. With
 # 0.3 in place of 0.2 for these, elliptical rows have intervals that are 2% wider, and skewed columns are covered as
 # often (`benchmarks/intervals.py`, seeds 721 and 722, and 602, 711 and 992 with --columns).
-_COMMON, _TWO_VALUES, _SKEWED = 0.35, 0.1, 0.2
+_COMMON, _TWO_VALUES, SKEWED = 0.35, 0.1, 0.2
 _NORMAL, _TWO = 1, slice(2, 2 + len(_RARE))  # places of the normal law, and of those of two values
 _FINE = 8  # points per cell, at which the distribution of differences is tabulated
 _OCTAVES = 8.0  # about the deviation of a column, outside of which counts are not compared
@@ -72,7 +72,7 @@ def _laws() -> tuple[_Law, ...]:
     rare = [np.clip((_PLACES + ndtri(share)) / step + 0.5, 0.0, 1.0) for share in _RARE]
     skewed = [exponential, *(np.exp(width * _PLACES) for width in _LOGNORMAL)]
     skewed += [np.maximum(exponential + np.log(1 - zeros), 0.0) for zeros in _ZEROS]
-    kinds = (common, 2 * _COMMON, True), (rare, _TWO_VALUES, False), (skewed, _SKEWED, True)
+    kinds = (common, 2 * _COMMON, True), (rare, _TWO_VALUES, False), (skewed, SKEWED, True)
     return tuple(_law(values, prior / len(laws), ties) for laws, prior, ties in kinds for values in laws)
 
 

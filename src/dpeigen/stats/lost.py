@@ -23,6 +23,7 @@ from scipy.special import betainc
 from dpeigen._types import Floats
 from dpeigen.privacy.randomness import Generator
 from dpeigen.stats.clipping import Clipping
+from dpeigen.stats.column_laws import SKEWED
 
 __all__ = ["LINES", "Lost", "far_rows", "loss_errors", "seen_tails", "shared_losses", "skewed_losses", "unseen_rows"]
 
@@ -47,11 +48,10 @@ _MORE = 1.5  # the largest ratio of a column's part in the loss to its part in a
 _MOST_OF_MEAN = 0.15  # the most that a mean lost, in deviations, for what two columns lose together
 _AGAIN, _MOST_OF_IT = 1.5, 0.75  # times a measured variance: the most that was lost; and of the whole
 _LONG_TAILS = 0.5  # probability of tails that nothing shows, where signs replace the covariance
-_SKEWED = 0.2  # prior probability of a skewed column in `stats.column_laws`
 # Shares of skewed columns, and their prior probabilities: beta(0.2, 0.8), by which most tables have nearly none or
 # nearly only such columns.
 _EDGES = np.linspace(0.0, 1.0, 65)
-_SHARES, _SHARE_WEIGHTS = (_EDGES[1:] + _EDGES[:-1]) / 2, np.diff(betainc(_SKEWED, 1 - _SKEWED, _EDGES))
+_SHARES, _SHARE_WEIGHTS = (_EDGES[1:] + _EDGES[:-1]) / 2, np.diff(betainc(SKEWED, 1 - SKEWED, _EDGES))
 _SURELY_NOT = 1e-6  # least probability that a column is skewed, and that it is not
 _BESIDE = 1.5  # factor on a column's loss along its tail times the deviation of another: what both lose together
 
@@ -93,9 +93,9 @@ def skewed_losses(tails: Floats, draws: int, rng: Generator) -> Lost:
     """
     shape = draws, tails.shape[1]
     squares = tails[8] ** 2 + tails[9] ** 2
-    likely = np.divide(tails[8] ** 2, squares, out=np.full_like(squares, _SKEWED), where=squares > 0)
+    likely = np.divide(tails[8] ** 2, squares, out=np.full_like(squares, SKEWED), where=squares > 0)
     likely = np.clip(likely, _SURELY_NOT, 1 - _SURELY_NOT)
-    odds = likely / (1 - likely) * (1 - _SKEWED) / _SKEWED  # by the counts of this column alone
+    odds = likely / (1 - likely) * (1 - SKEWED) / SKEWED  # by the counts of this column alone
     logs = np.log(_SHARE_WEIGHTS) + np.log(_SHARES[:, None] * odds + 1 - _SHARES[:, None]).sum(axis=1)
     weights = np.exp(logs - np.logaddexp.reduce(logs))
     drawn = _SHARES[np.minimum(np.searchsorted(np.cumsum(weights), rng.random(draws)), len(_SHARES) - 1), None]
