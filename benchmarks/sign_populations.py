@@ -25,7 +25,7 @@ from _populations import Columns, Setting
 from scipy.special import logit
 
 from dpeigen.methods.signs.evidence import measured_signs
-from dpeigen.stats.refinement import SignRelease
+from dpeigen.stats.sign_model import SignRelease
 from dpeigen.stats.sign_shares import variance_shares
 
 ROWS = 60_000
