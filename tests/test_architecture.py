@@ -30,6 +30,7 @@ LAYERS = [
     {"facts", "io"},
     {
         "clipped",
+        "clipping_errors",
         "columns",
         "computed",
         "drawn_errors",

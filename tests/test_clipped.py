@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, errors
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge, clipping_errors, errors
 from dpeigen.cli._show import as_json, console, show_release
 from dpeigen.clipped import clipped_share, clipped_warning, long_columns
 from dpeigen.notebook import release_html
@@ -112,7 +112,7 @@ def test_means_of_skewed_columns_are_held(monkeypatch):
     for far in (True, False):
         if not far:
             none = np.zeros((1, 6))
-            monkeypatch.setattr(errors, "far_rows", lambda *_: (Lost(none, none), np.zeros(6)))  # noqa: B023
+            monkeypatch.setattr(clipping_errors, "far_rows", lambda *_: (Lost(none, none), np.zeros(6)))  # noqa: B023
         for seed in range(6):
             rows = np.exp(np.random.default_rng(seed).normal(size=(4000, 6)))
             options = {"epsilon": 1.0, "delta": 1e-6, "random_state": seed, "method": "whitened"}

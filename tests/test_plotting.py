@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 matplotlib.use("Agg")
+import itertools
+
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
@@ -252,8 +254,9 @@ def test_biplot_labels_do_not_overlap():
 
 def test_one_component_is_a_bar_chart(fitted):
     axes = BiplotDisplay.from_estimator(fitted[1]).ax_
-    low, high = (side[0] for side in fitted[1].release_.intervals().components)
-    shown = np.where((low > 0) | (high < 0), fitted[1].components_[0], 0.0)
+    found = fitted[1].release_.intervals()
+    low, high = (side[0] for side in found.components)
+    shown = np.where((low > 0) | (high < 0), fitted[1].components_[0], 0.0)[found.known]
     np.testing.assert_allclose(np.sort([bar.get_width() for bar in axes.patches]), np.sort(shown))
 
 
@@ -295,6 +298,22 @@ def mapped():
     }
 
 
+def test_names_in_a_biplot_differ_and_ticks_do_not_touch():
+    rows = np.random.default_rng(1).normal(size=(20_000, 4)) * [5, 4, 1, 1]
+    rows[:, 2] += rows[:, 0]
+    names = ["Geschlecht = weiblich", "Geschlecht = männlich", "age", "height"]
+    release = PrivatePCA(2, epsilon=4.0, delta=1e-6).fit(ArraySource(rows, names)).release_
+    figure = Figure(figsize=(4.6, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = BiplotDisplay.from_release(release, ax=figure.subplots()).ax_
+    figure.canvas.draw()
+    cut = [text for text in texts(axes) if text.startswith("Ge") and "…" in text]
+    assert len(cut) == len({*cut}) == 2
+    ends = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert len(ends) >= 3
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(ends))
+
+
 @pytest.mark.parametrize("kind", ["centroids", "density"])
 def test_score_map_beside_its_components(mapped, kind):
     shown = ScoreMapDisplay.from_estimator(mapped[kind])
@@ -308,6 +327,22 @@ def test_score_map_beside_its_components(mapped, kind):
     axes = Figure().subplots()
     assert ScoreMapDisplay.from_map(mapped[kind].map_, ax=axes).ax_ is axes
     assert bool(axes.collections) == (kind == "density") or kind == "centroids"
+
+
+def test_titles_and_labels_of_a_map_fit_the_figure():
+    rows = np.random.default_rng(2).normal(size=(4000, 16))
+    rows[:, :8] += 2 * np.random.default_rng(3).normal(size=(4000, 1))
+    release = (
+        PrivatePCA(2, epsilon=4.0, delta=1e-6, scale="private").fit(ArraySource(rows, [*NAMES, "y", "z"])).release_
+    )
+    shown = ScoreMapDisplay.from_estimator(PrivateScoreMap(release, epsilon=2.0).fit(rows))
+    shown.figure_.canvas.draw()
+    said = []
+    for axes in shown.figure_.axes:
+        for text in (axes._left_title, axes.xaxis.label):
+            assert text.get_window_extent().x1 <= shown.figure_.bbox.x1
+            said.append(text.get_text())
+    assert any("4 smaller left out" in text for text in said)
 
 
 def loading_bars(shown):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["clean", "json_text", "short", "table_text"]
+__all__ = ["clean", "json_text", "short", "short_apart", "table_text"]
 
 
 def clean(text: object) -> str:
@@ -45,7 +46,30 @@ def short(text: str, most: int = 26) -> str:
     """
     if len(text) <= most:
         return text
-    end = max(0, (most - 1) * 2 // 5)
+    return _cut(text, most, max(0, (most - 1) * 2 // 5))
+
+
+def short_apart(texts: Sequence[str], most: int = 26) -> list[str]:
+    """The same for several texts. Two that would look the same are cut elsewhere, if that makes them differ.
+
+    >>> short_apart(["sex = weiblich", "sex = männlich", "age"], 10)
+    ['sex = w…ch', 'sex = m…ch', 'age']
+    """
+    found = [short(text, most) for text in texts]
+    usual = max(0, (most - 1) * 2 // 5)
+    for one in [one for one, times in Counter(found).items() if times > 1]:
+        alike = [at for at, other in enumerate(found) if other == one]
+        others = {*found} - {one}
+        for end in sorted(range(most - 1), key=lambda end: abs(end - usual)):
+            cut = [texts[at] if len(texts[at]) <= most else _cut(texts[at], most, end) for at in alike]
+            if len({*cut}) == len(alike) and others.isdisjoint(cut):
+                for at, text in zip(alike, cut, strict=True):
+                    found[at] = text
+                break
+    return found
+
+
+def _cut(text: str, most: int, end: int) -> str:
     return f"{text[: most - 1 - end].rstrip()}…{text[len(text) - end :].lstrip()}"
 
 

@@ -90,7 +90,8 @@ class Computed:
         target : int or str
             Index or name of a column.
         features : list of int or str, default=None
-            Indices or names of columns; None: all except the target.
+            Indices or names of columns; None: all except the target and, if it is a level of a category, the other
+            levels.
         alpha : float ≥ 0, default=0.0
             The penalty, as for `ridge`.
         level : float, default=0.95
@@ -281,7 +282,8 @@ class Computed:
             For a release with a ``scale`` the features are divided by it before the penalty, as after a StandardScaler,
             so that α does not depend on their units. Coefficients are in the data's own units.
         features : list of int or str, default=None
-            Indices or names of columns; None: all except the target.
+            Indices or names of columns; None: all except the target and, if it is a level of a category, the other
+            levels.
         fit_intercept : bool, default=None
             None: with an intercept if the release has a centre. False: through 0. True: refused if there is none.
         scales : (p,) numbers > 0, default=None

@@ -22,15 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
+from dpeigen.clipping_errors import clipping_doubt, estimated_clipping, is_sized, lost_from_columns
 from dpeigen.methods.auto import stands_in
 from dpeigen.methods.signs.kendall import Kendall
 from dpeigen.privacy import Relation
 from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.laws import law_named
 from dpeigen.release_units import deviations_of, has_relative_variances, units_of_components
-from dpeigen.stats.clipping import MAY_BE_LONG, Clipping, clipping, whole_rows
+from dpeigen.stats.clipping import Clipping, whole_rows
 from dpeigen.stats.intervals import Interval, gaussian_errors, sampling_errors
-from dpeigen.stats.lost import LINES, Lost, far_rows, loss_errors, seen_tails, shared_losses, skewed_losses, unseen_rows
+from dpeigen.stats.lost import loss_errors
+from dpeigen.stats.missing_errors import missing_errors
 from dpeigen.stats.sign_errors import level_errors, model_errors
 from dpeigen.stats.sign_shares import share_intervals
 from dpeigen.stats.spectrum import project_eigenvalues
@@ -50,9 +52,7 @@ __all__ = [
 
 DRAWS = 400  # of errors
 _MANY, _FEWEST = 60, 64  # columns above which fewer draws are made, and the least number of draws
-_DOUBT = 0.4  # uncertainty of the correction for clipping, relative to it, in each direction
-_DOUBT_ON_PURPOSE = 0.2  # the same if more rows were clipped on purpose: a larger paid radius bounds most of them
-_DOUBT_OF_COEFFICIENTS = 0.5  # of that: clipping a row reduces both sides of a regression
+_DOUBT_OF_COEFFICIENTS = 0.5  # of the doubt about clipping, which reduces both sides of a regression
 _DOUBT_OF_MEAN = 1.0  # relative to how much clipping shortens rows, which shifts the mean of skewed rows
 _DOUBT_OF_MEAN_ON_PURPOSE = 0.7  # the same if more rows were clipped on purpose, most of which are not long
 # In deviations of a column: a centre from clipped rows that no moment corrects; the second number is for signs.
@@ -62,8 +62,6 @@ _DOUBT_OF_CENTER, _DOUBT_OF_SIGN_CENTER = 0.08, 0.06
 # private bound: `Setting.of(number, True)` of `benchmarks/_populations.py`, 990000 to 990119, without units).
 _MANY_CLIPPED, _OF_CLIPPED = 0.1, 0.5
 _LEAST_DOUBT = 0.25  # of that, if the paid radius shows that rows have no long tails
-_FULL = 0.8  # of the squared radius: with a larger mean square nearly all rows were clipped, and their size is unknown
-_NEARLY = 0.92  # the same if a larger radius was paid for, which few rows exceed: it shows how long they are
 _LEAST_SUM = 0.1  # of drawn variances whose sum is 1 by definition
 _TOLD = 3.0  # deviations of its error that a variance must exceed
 
@@ -78,6 +76,7 @@ class Errors:
     mean: Floats | None  # draws × d
     known: NDArray[np.bool_]  # columns about which anything is known
     sized: bool = True  # whether the size of rows is known: not if nearly all of them were clipped
+    lost: Floats | None = None  # the part of the draws that single columns may have lost by clipping, or may not
 
     @property
     def told(self) -> NDArray[np.bool_]:
@@ -86,6 +85,11 @@ class Errors:
         above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # those below come from clipping, which hides none
         spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
+
+    @property
+    def without_losses(self) -> Errors:
+        """The errors if clipping took nothing from single columns beyond what the model of all rows corrects."""
+        return self if self.lost is None else replace(self, draws=self.draws + self.lost, lost=None)
 
     def correlations(self) -> Floats:
         """Draws of the correlation matrix."""
@@ -136,9 +140,9 @@ def errors_of(
     values, vectors = np.linalg.eigh(found.second)
     signs, area = measured.kind == "signs", measured.radius**2
     total = max(float(values.sum()), 1e-6 * area / len(values))
-    sized = signs or measured.outside is None or _is_sized(measured, total)
+    sized = signs or measured.outside is None or is_sized(measured, total)
     values = project_eigenvalues(values, trace=total if signs else min(total, area))
-    cut = whole_rows(len(values), draws) if signs else _clipped(measured, values, draws, rng)
+    cut = whole_rows(len(values), draws) if signs else estimated_clipping(measured, values, draws, rng)
     gain = (vectors * np.sqrt(cut.gains)) @ vectors.T
     whole, positive = gain @ found.second @ gain, (vectors * (values * cut.gains)) @ vectors.T
     noise = gain @ found.noise @ gain
@@ -147,7 +151,7 @@ def errors_of(
         noise = level_errors(found.second, noise, measured.level, measured.rest, rng)
         noise = noise + measured.common * rng.normal(size=(draws, 1, 1)) * found.second
     else:
-        doubt = _doubt(vectors, values * cut.gains, cut, draws, rng)
+        doubt = clipping_doubt(vectors, values * cut.gains, cut, draws, rng)
         noise = noise + doubt * (_DOUBT_OF_COEFFICIENTS if standard else 1.0)
     if measured.counted is not None:  # far rows that were counted, of sizes known up to a factor
         sizes = rng.normal(size=(draws, len(measured.counted), 1))
@@ -159,9 +163,10 @@ def errors_of(
     if signs and measured.center_deviation:  # rows are relative to a noisy centre: their moment has its square too
         errors = replace(errors, draws=errors.draws + _center_squares(len(back), measured.center_deviation, draws, rng))
     center = None if found.mean is None else back @ found.mean
-    lost, moved = _lost(release, measured, vectors, values, cut, draws, rng)
+    lost, moved = lost_from_columns(release, measured, vectors, values, cut, draws, rng)
     if lost is not None and not standard:
-        errors = replace(errors, draws=errors.draws - loss_errors(lost, errors.covariance, rng))
+        gone = loss_errors(lost, errors.covariance, rng)
+        errors = replace(errors, draws=errors.draws - gone, lost=gone)
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
     sampled = _sampled(release, measured, errors, tails * cut.common, tails * cut.own, of, draws, rng, standard)
     mean = None
@@ -174,42 +179,14 @@ def errors_of(
     if signs and has_relative_variances(release):  # their sum is 1 by definition
         sums = 1 - np.einsum("mii->m", drawn) / np.trace(errors.seen)
         drawn = errors.seen - (errors.seen - drawn) / np.maximum(sums, _LEAST_SUM)[:, None, None]
-    return Errors(errors.seen, errors.covariance, drawn, mean, errors.known, sized)
+        return replace(errors, draws=drawn, mean=mean, sized=sized, lost=None)
+    return replace(errors, draws=drawn, mean=mean, sized=sized)
 
 
 def _center_squares(d: int, deviation: float, draws: int, rng: Generator) -> Floats:
     """Draws of the square of the error of a centre."""
     moved = rng.normal(size=(draws, d, 1)) * deviation
     return np.asarray(moved * np.swapaxes(moved, 1, 2))
-
-
-def _is_sized(measured: Measured, total: float) -> bool:
-    """Whether not all rows with this mean square were clipped; few rows exceed a paid radius."""
-    area, furthest = measured.radius**2, max(measured.radius, measured.outside_radius or 0.0) ** 2
-    return total < _FULL * area or (total < _NEARLY * area and total < _FULL * furthest)
-
-
-def _lost(
-    release: Release, measured: Measured, vectors: Floats, values: Floats, cut: Clipping, draws: int, rng: Generator
-) -> tuple[Lost | None, Floats | None]:
-    """What clipping took from single columns, as far as the release shows it; and the total taken from their means."""
-    if measured.beyond is not None and stands_in(release.choice):
-        second = measured.back @ ((vectors * values) @ vectors.T) @ measured.back.T
-        return unseen_rows(measured.beyond, np.diag(second), draws, rng), None
-    if measured.outside is None or measured.kind == "signs":
-        return None, None
-    tails, second = measured.tails, (vectors * values) @ vectors.T
-    if measured.present is not None:  # rows with missing cells are shorter, so others seem long
-        cut = replace(cut, heavy=min(cut.heavy, MAY_BE_LONG))
-    if tails is None:
-        return None, far_rows(measured.back, second, measured.radius, cut, None, rng)[0].mean
-    if len(tails) == LINES:
-        seen = skewed_losses(tails, draws, rng)
-    else:  # a release of an earlier version
-        seen = shared_losses(measured.back, second, values, measured.radius, cut, tails, rng)
-    seen = seen.or_more(seen_tails(tails, cut.heavy, draws, rng))
-    far, long = far_rows(measured.back, second, measured.radius, cut, (tails[4], tails[5]), rng)
-    return seen.or_more(Lost(far.mean * long, far.square * long)), seen.or_more(far).mean
 
 
 def _sides(release: Release, rng: Generator, draws: int) -> Floats:
@@ -239,14 +216,18 @@ def _sampled(
 ) -> Floats:
     """Draws of the sampling error, in the data's own units; 0 if there is none."""
     factor = _sampling_factor(measured, of, pairs=release.facts.get("center") == "pairs")
+    missing = np.zeros_like(errors.seen)
+    if standard and measured.present is not None:  # regressions: missing cells are no multiple of sampling error
+        factor = np.full_like(factor, of == "population")
+        missing = missing_errors(errors.covariance, np.diag(measured.present), measured.terms, draws, rng)
     if not np.any(factor):
-        return np.zeros_like(errors.seen)
+        return missing
     units = deviations_of(errors.covariance) if standard else units_of_components(release, errors.covariance)
     drawn = sampling_errors(errors.covariance, measured.terms, common, draws, rng, own=own, units=units)
     if measured.tails is not None and not standard:
         further = np.maximum(measured.tails[4] - float((3 * common + own).mean()), 0.0)
         drawn += _tailed(errors.covariance, further, measured, rng, draws)
-    return np.asarray(drawn * np.sqrt(factor))
+    return np.asarray(drawn * np.sqrt(factor) + missing)
 
 
 def _tailed(covariance: Floats, kurtosis: Floats, measured: Measured, rng: Generator, draws: int) -> Floats:
@@ -277,7 +258,8 @@ def _without_holes(errors: Errors, measured: Measured, mean: Floats | None, draw
     shares = gaussian_errors(len(both), draws, 1.0, rng)
     shares[:, np.arange(len(both)), np.arange(len(both))] /= math.sqrt(2)
     moved = errors.draws / both - seen * (shares * deviations / both)
-    return Errors(seen, _positive(seen), moved, None, errors.known)
+    lost = None if errors.lost is None else errors.lost / both
+    return replace(errors, seen=seen, covariance=_positive(seen), draws=moved, lost=lost)
 
 
 def _positive(matrix: Floats) -> Floats:
@@ -286,18 +268,6 @@ def _positive(matrix: Floats) -> Floats:
     safe = np.where(deviations > 0, deviations, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(safe, safe) * np.outer(deviations > 0, deviations > 0))
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(deviations, deviations))
-
-
-def _doubt(vectors: Floats, levels: Floats, cut: Clipping, draws: int, rng: Generator) -> Floats:
-    """Errors of the correction for clipping, which rests on a model."""
-    roots = np.sqrt(np.maximum(levels, 0.0))
-    part = _DOUBT_ON_PURPOSE if cut.on_purpose else _DOUBT
-    lost = part * np.maximum(1 - 1 / cut.gains, 0.0)
-    scale = roots * np.sqrt(lost)
-    errors = gaussian_errors(len(levels), draws, 1.0, rng) * np.outer(scale, scale)
-    index = np.arange(len(levels))
-    errors[:, index, index] -= (cut.sizes - 1) * levels
-    return np.asarray(vectors @ errors @ vectors.T)
 
 
 def _ground(release: Release) -> str:
@@ -318,13 +288,6 @@ def shares_by_signs(release: Release, measured: Measured, of: str, level: float,
         return None
     terms = measured.terms if of == "population" else None
     return share_intervals(measured.sign_values, measured.sign_deviation, terms, level, count, generator_of(measured))
-
-
-def _clipped(measured: Measured, values: Floats, draws: int, rng: Generator) -> Clipping:
-    outside = None
-    if measured.outside is not None:
-        outside = min(measured.outside / measured.terms, 0.5), measured.outside_scale / measured.terms
-    return clipping(values, measured.radius, outside, draws, rng, measured.outside_radius)
 
 
 def generator_of(measured: Measured) -> Generator:

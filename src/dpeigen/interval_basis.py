@@ -130,6 +130,17 @@ class IntervalBasis:
         chosen = np.ix_(np.flatnonzero(self.known), np.flatnonzero(self.known))
         return Spectrum.of(seen[chosen], (self._matrices(self.errors) - seen)[:, chosen[0], chosen[1]])
 
+    @cached_property
+    def _without_losses(self) -> Spectrum | None:
+        """The same if clipping took nothing from single columns; None if no such losses were assumed.
+
+        Whether there were any is uncertain, and how likely they are rests on models of columns. So the intervals of
+        variances hold for both.
+        """
+        if self._drawn or self.errors.lost is None:
+            return None
+        return self._spectrum_of(self.errors.without_losses)
+
     @property
     def _has_own_values(self) -> bool:
         """Whether directions were drawn from the released matrix itself, so that its eigenvalues were measured.
@@ -173,8 +184,12 @@ class IntervalBasis:
 
     @property
     def _released(self) -> NDArray[np.bool_]:
-        """Which released numbers are shown: none if columns are unknown, since the release is about all columns."""
-        return np.full(len(self.release.components), bool(self.known.all())) & self._sized
+        """Which released numbers stand beside intervals: all if the size of rows is known.
+
+        If columns are unknown, an interval is about the known ones and the released number about all of them. It is
+        extended all the same, so that nobody reads a number beside an interval that does not contain it.
+        """
+        return np.full(len(self.release.components), self._sized)
 
     @property
     def _total(self) -> float:

@@ -74,9 +74,15 @@ class Intervals(SpectralIntervals):
             return self.correlation
         low, high = entry_intervals(*self._in_units, self.level)
         diagonal = np.arange(len(low))
+        if self.errors.lost is not None:  # variances may have lost something by clipping, or nothing
+            seen, draws = self._units_of(self.errors.without_losses)
+            _, most = quantiles(draws[:, diagonal, diagonal], self.level)
+            low[diagonal, diagonal] = np.minimum(low[diagonal, diagonal], np.diag(seen) - most)
         low[diagonal, diagonal] = np.maximum(low[diagonal, diagonal], 0.0)
         high[diagonal, diagonal] = np.maximum(high[diagonal, diagonal], 0.0) * (1 + ROUNDING)
         low[diagonal, diagonal] *= 1 - ROUNDING
+        if not self._from_signs and self.release.estimand != MIXED:  # a variance may be noise alone
+            low[diagonal, diagonal] = np.where(self._told, low[diagonal, diagonal], 0.0)
         known = self.known if self._sized else np.zeros_like(self.known)
         low, high = _where(known, low, high, 1.0 if self._correlated else math.inf)
         if not self._correlated:  # a variance is at most a quarter of the squared range

@@ -182,7 +182,7 @@ def regression(
     target : int or str
         Index or name of a column.
     features : list of int or str, or None
-        None: all except the target.
+        None: all except the target and, if it is a level of a category, the other levels.
     alpha : float
         The penalty.
     level : float

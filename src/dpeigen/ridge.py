@@ -17,7 +17,8 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_vector, complain
 from dpeigen.privacy import gaussian_mu
 from dpeigen.stats.errors_in_variables import Constant
-from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, choose_penalty, lemma_one_bound, orthogonal_to
+from dpeigen.stats.penalty import choose_penalty
+from dpeigen.stats.ridge import RidgeFit, RidgePath, check_alphas, lemma_one_bound, orthogonal_to
 
 if TYPE_CHECKING:
     from dpeigen.release import Release
@@ -49,7 +50,8 @@ def ridge(
     path = RidgePath.of(scaled, column, columns, units, free=orthogonal_to(weights))
     if alphas is None:
         stated = _in_units(release, "noise_deviation") is not None
-        alphas = np.array(choose_penalty(path, _noise_deviation(release, n), n, stated=stated) * n)
+        deviation = math.hypot(_noise_deviation(release, n), _missing_deviation(release, [*columns, column], n))
+        alphas = np.array(choose_penalty(path, deviation, n, stated=stated) * n)
     penalties = np.atleast_1d(alphas) / n
     coef = path.coefficients(penalties) / scale[columns]
     intercept = None if center is None else center[column] - coef @ center[columns]
@@ -136,11 +138,19 @@ def _feature_columns(release: Release, features: Iterable[int | str] | None, tar
     must = "different columns other than the target, at least one"
     if isinstance(features, str):
         raise TypeError(complain("features", owner, f"a list of {must}", features))
-    chosen = [j for j in range(release.n_features) if j != target] if features is None else list(features)
+    chosen = _others(release, target) if features is None else list(features)
     columns = [_column(release, "features", value, owner) for value in chosen]
     if not columns or target in columns or len(set(columns)) < len(columns):
         raise ValueError(complain("features", owner, must, features if features is None else chosen))
     return columns
+
+
+def _others(release: Release, target: int) -> list[int]:
+    """All columns but the target and, if it is a level of a category, the other levels, from which it follows."""
+    left = {target}
+    if release.indicators[target]:
+        left |= next({*columns} for _, columns in release.variables() if target in columns)
+    return [j for j in range(release.n_features) if j not in left]
 
 
 def _about(release: Release, fit_intercept: bool | None, owner: str) -> tuple[Floats, Floats | None]:
@@ -194,3 +204,19 @@ def _noise_deviation(release: Release, n: float) -> float:
     radius = release.facts.get("radius")
     square = 2 * float(np.sum(np.diag(release.raw_covariance) / units**2)) if radius is None else float(radius) ** 2
     return noise * square / (n / 2 if release.facts.get("center") == "pairs" else n)
+
+
+def _missing_deviation(release: Release, columns: list[int], n: float) -> float:
+    """The deviation of an off-diagonal entry because of missing cells, in the units of the noise; 0 without them.
+
+    A sum over the rows that have both cells, divided by the share qᵢqⱼ of such rows, differs from that over all rows by
+    about (1/(qᵢqⱼ) − 1)·vᵢvⱼ/n in mean square. Entries have different rows, so that no noise-free direction is left:
+    a combination of columns that is constant in every row has a variance of this size in the corrected matrix.
+    """
+    missing = release.missing_shares
+    if missing is None:
+        return 0.0
+    seen = np.clip(1 - missing[columns], 1 / n, 1.0)
+    sizes = np.diag(release.raw_covariance)[columns] / release.noise_units[columns] ** 2
+    squares = np.outer(sizes, sizes) * (1 / np.outer(seen, seen) - 1) / n
+    return math.sqrt(float(squares[np.triu_indices(len(columns), 1)].mean()))

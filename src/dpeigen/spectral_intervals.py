@@ -50,6 +50,9 @@ class SpectralIntervals(IntervalBasis):
         if by_signs is not None and has_relative_variances(self.release):
             return by_signs[0] * self._total, by_signs[1] * self._total
         low, high = self._variances.eigenvalue_intervals(self._debiased, self.level, self._count)
+        if self._without_losses is not None:
+            least, most = self._without_losses.eigenvalue_intervals(self._debiased, self.level, self._count)
+            low, high = np.minimum(low, least), np.maximum(high, most)
         if self._drawn:
             return self._turned_intervals(low, high)
         if self._to_first_order:

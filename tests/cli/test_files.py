@@ -162,7 +162,7 @@ def test_scoremap_takes_types_and_settings(folder, tmp_path):
         (["--separator", ";"], 3, "encoding='cp1252'"),
         (["--separator", ";", "--encoding", "klingon"], 2, "'encoding' parameter"),
         (["--separator", ";", "--encoding", "latin-1", "--skip", "notiz"], 3, "nothing was spent"),
-        (["--separator", ";", "--encoding", "latin-1", "--skip", "note"], 2, "'skip' parameter"),
+        (["--separator", ";", "--encoding", "latin-1", "--skip", "note"], 2, "--skip must be names"),
         (["--separator", ";", "--encoding", "latin-1", "--skip", "notiz", "--columns", "maß"], 2, "not both"),
         (["--header", "0"], 2, "'names' parameter"),
         (["--sheet", "1", "--separator", ";", "--encoding", "latin-1"], 3, ""),

@@ -83,7 +83,7 @@ def test_codes_without_missing_cells_are_told_before_anything_is_spent(table):
         (("-99,9999",), "separated by |"),
         (("x1",), "'missing_codes'"),
         (("age=1900-01-01",), "'missing_codes'"),
-        (("size=-99",), "'columns'"),
+        (("size=-99",), "settings declare must be names"),
     ],
 )
 def test_wrong_codes_are_refused(table, wrong, told):

@@ -198,6 +198,19 @@ def test_a_title_above_the_table_is_told(tmp_path):
     assert "--header 3" in said
     assert "only one name" not in said_of(path, "--header", 3)
     assert "only one name" not in said_of(path, "--header", 3, "--columns", "a")
+    said = " ".join(call("init", path, "--out", tmp_path / "s.toml").output.split())
+    assert "1 column, no value read. If the names of the columns are further down in the file, give their" in said
+
+
+def test_a_title_above_the_table_of_a_sheet_is_told(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame, path = pytest.importorskip("pandas").DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}), tmp_path / "t.xlsx"
+    with pytest.importorskip("pandas").ExcelWriter(path) as writer:
+        frame.to_excel(writer, index=False, startrow=2)
+        writer.sheets["Sheet1"]["A1"] = "Export"
+    assert "has only one name, 'Export'" in said_of(path)
+    assert "only one name" not in said_of(path, "--header", 3)
+    assert "further down in the file" in call("init", path, "--out", tmp_path / "s.toml").output
 
 
 def test_values_with_umlauts_ask_for_the_encoding(tmp_path):

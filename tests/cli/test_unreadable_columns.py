@@ -11,7 +11,7 @@ from dpeigen.report.components import component_blocks
 from dpeigen.report.matrices import covariance_blocks
 from dpeigen.report.results import about_columns, standing, variance_cells
 from dpeigen.sources import open_source
-from dpeigen.sources.arrow import columns_of
+from dpeigen.sources.files import columns_of
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_components_among_known_columns_name_the_others():
 
 def test_repeated_names_of_columns_are_named(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,a,c,b\n1,2,3,4,5\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Got \['a', 'b'\] more than once\. Rename columns in the file\."):
+    with pytest.raises(ValueError, match=r"Got \['a', 'b'\] more than once\. Rename these columns\."):
         columns_of(tmp_path / "t.csv")
 
 
@@ -106,3 +106,18 @@ def test_a_column_with_a_deviation_is_not_called_unknown(monkeypatch):
     (row,) = [line for line in shown(lambda out: show_release(out, release, "")).splitlines() if "│ x2 " in line]
     assert row.count(" to ") == 2
     assert "not known" not in row
+
+
+def test_lines_with_more_fields_than_names_are_explained_before_and_after(tmp_path):
+    """As R writes them: a number for each row, and no name for these numbers. No line is a record of three fields."""
+    path, rng = tmp_path / "t.csv", np.random.default_rng(5)
+    lines = [f"{i},{a:.2f},{b:.2f},{c:.2f}" for i, (a, b, c) in enumerate(rng.normal(size=(4000, 3)))]
+    path.write_text("a,b,c\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    model = PrivatePCA(1, epsilon=4.0, delta=1e-6, missing="correct", random_state=0)
+    (note,) = [text for text in model.explain(path).guarantee.notes if "line of a CSV file" in text]
+    assert "one that is not a record of 3 fields by itself, as the names of the columns are, is a row without" in note
+    release = model.fit(path).release_
+    assert note in release.guarantee.notes
+    assert (
+        "perhaps the lines of the file have more or fewer fields than the line with the names" in standing(release)[0]
+    )

@@ -60,7 +60,7 @@ from dpeigen.questions.rows import RowsThatCount, RowsUsed
 from dpeigen.sources import ArraySource
 from dpeigen.stats import Frame, Lattice, unit_lattice
 from dpeigen.stats.cells import PlaneView
-from dpeigen.stats.pairs import Transform
+from dpeigen.stats.transform import Transform
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 N, D = 300, 3

@@ -183,7 +183,7 @@ def test_pairs_need_replacement(ledger, switched_off):
 
 @BOTH
 def test_a_private_radius_for_too_few_rows(make, ledger, switched_off):
-    match = r"'bound' parameter .* Got '60 rows .* at least \d+ rows .*: raise epsilon or give a bound"
+    match = r"'bound' parameter .* Got '60 rows .* at least \d+ rows .*: make epsilon about .* times as large or give"
     refuse(make(bound="private", method="matrix-laplace"), X, match=match, ledger=ledger)
     refuse(make(bound=None, delta=1e-6, method="spatial-sign"), X, match=match, ledger=ledger)
     if make is pca:  # "auto" finds a method that needs no radius
@@ -193,7 +193,7 @@ def test_a_private_radius_for_too_few_rows(make, ledger, switched_off):
 @BOTH
 def test_too_few_rows_for_a_radius_beside_a_bound(make, ledger, switched_off):
     """A bound is given already, so the remedy is a method that uses it."""
-    match = r"'method' parameter .* Got '60 rows .* at least \d+ rows .*: raise epsilon or use method='auto'"
+    match = r"'method' parameter .* Got '60 rows .* at least \d+ rows .*: make epsilon about .* as large or use method"
     refuse(make(bound=(-1.0, 1.0), delta=1e-6, method="whitened"), X, match=match, ledger=ledger)
 
 

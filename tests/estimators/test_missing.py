@@ -226,7 +226,7 @@ def test_a_plan_names_the_share_and_reads_nothing():
 def test_the_older_name_still_works_and_warns():
     given = {**GIVEN, "bound": 200.0, "center": None, "method": "gaussian"}
     del given["missing"]
-    with pytest.warns(DeprecationWarning, match="now missing='drop'"):
+    with pytest.warns(DeprecationWarning, match="use missing='drop'"):
         older = PrivateCovariance(**given, on_bad_row="drop-to-zero").fit(HOLES)
     newer = PrivateCovariance(**given, missing="drop").fit(HOLES)
     assert np.array_equal(older.covariance_, newer.covariance_)
@@ -259,7 +259,7 @@ def test_a_command_and_its_file_of_settings_correct(tmp_path):
     options = ["--config", str(settings), "--on-bad-row", "drop-to-zero"]
     older = CliRunner().invoke(app, ["pca", path, *options, "--out", str(tmp_path / "older")])
     assert older.exit_code == 0, older.output
-    assert "--on-bad-row drop-to-zero is now --missing drop" in older.output
+    assert "--on-bad-row drop-to-zero is deprecated" in older.output
     assert load_release(tmp_path / "older").facts["missing"] == "drop"
     both = CliRunner().invoke(app, ["pca", path, *options, "--missing", "correct", "--out", str(tmp_path / "both")])
     assert both.exit_code == 2

@@ -88,7 +88,7 @@ def test_tables_that_tell_their_columns_by_their_rows_are_refused(kind, tmp_path
     none, one = (outcome(lambda n=n: pca(REFUSED[kind](n, tmp_path))) for n in (0, 1))
     assert none == one
     assert none.startswith(
-        "ValueError: The 'X' parameter of PrivatePCA must be a table that tells its number of columns"
+        "ValueError: The 'X' parameter of PrivatePCA must be a table whose number of columns is known"
     )
     assert "n_features" in none
     assert "0.25" not in none
@@ -122,7 +122,7 @@ def test_regressions_and_maps():
     for kind in (REFUSED["list"], REFUSED["blocks"], REFUSED["function"]):
         none, one = (outcome(lambda n=n, kind=kind: mapped.fit(kind(n, None))) for n in (0, 1))
         assert none == one
-        assert "tells its number of columns" in none
+        assert "whose number of columns is known" in none
 
 
 def test_under_replacement_a_table_without_rows_is_refused():

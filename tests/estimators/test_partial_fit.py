@@ -176,7 +176,39 @@ def test_bad_rows_before_and_after_the_first_batch(tmp_path):
     with pytest.raises(ValueError, match=r"None of its rows were used.*stays spent"):
         pca.partial_fit(bad)
     assert pca._stream.stream.rows_used + pca._stream.feed.pending == used
-    assert [entry["state"] for entry in ledger.history()] == ["cancelled", "committed"]
+    assert [entry["state"] for entry in ledger.history()] == ["cancelled", "committed", "refused"]
+    assert ledger.history()[-1]["reason"] == "refused after data were read: bad rows, in a stream"
+
+
+def test_every_refusal_of_a_stream_is_on_the_ledgers_record(tmp_path):
+    """A reservation can be returned once at most, so each refusal after that has an entry of its own."""
+    ledger = Ledger.create(tmp_path / "l", epsilon=2.0, delta=1e-6)
+    bad = rows(50)
+    bad[3, 1] = np.nan
+    pca = make("dp-pca", ledger=ledger).partial_fit(rows(50))  # nothing is drawn yet
+    for _ in range(2):
+        with pytest.raises(ValueError, match="None of its rows were used"):
+            pca.partial_fit(bad)
+    assert [entry["state"] for entry in ledger.history()] == ["reserved", "refused", "refused"]
+    pca.save_stream(tmp_path / "s")
+    resumed = PrivatePCA.resume_stream(tmp_path / "s", ledger=ledger)
+    with pytest.raises(ValueError, match="None of its rows were used"):
+        resumed.partial_fit(bad)
+    assert [entry["state"] for entry in ledger.history()] == ["reserved", "refused", "refused", "refused"]
+
+
+def test_a_refusal_that_cannot_be_recorded_says_so(tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "l", epsilon=2.0, delta=1e-6)
+    bad = rows(50)
+    bad[3, 1] = np.nan
+    pca = make("dp-pca", ledger=ledger).partial_fit(rows(50))
+
+    def gone(*_):
+        raise OSError("gone")
+
+    monkeypatch.setattr(Ledger, "refused", gone)
+    with pytest.raises(ValueError, match=r"None of its rows were used.*could not record this refusal: gone"):
+        pca.partial_fit(bad)
 
 
 def test_only_for_methods_that_see_rows_once():
@@ -206,9 +238,9 @@ def test_a_batch_that_breaks_is_spent_and_the_stream_ends(monkeypatch, tmp_path)
     with pytest.raises(ZeroDivisionError):
         pca.partial_fit(rows(9000))
     assert pca.n_samples_seen_ > before
-    with pytest.raises(RuntimeError, match="rows are spent"):
+    with pytest.raises(RuntimeError, match="failed inside a batch"):
         pca.partial_fit(rows(10))
-    with pytest.raises(RuntimeError, match="rows are spent"):
+    with pytest.raises(RuntimeError, match="failed inside a batch"):
         pca.save_stream(tmp_path / "s")
 
 

@@ -29,7 +29,8 @@ from dpeigen.privacy import Randomness
 from dpeigen.privacy.ledger import BudgetExceededError
 from dpeigen.ridge import _noise_deviation
 from dpeigen.sources import ArraySource
-from dpeigen.stats.ridge import RidgePath, choose_penalty, lemma_one_bound
+from dpeigen.stats.penalty import choose_penalty
+from dpeigen.stats.ridge import RidgePath, lemma_one_bound
 
 NAMES = ["age", "height", "weight"]
 RNG = np.random.default_rng(12)
@@ -307,7 +308,9 @@ def test_auto_takes_the_stated_noise():
 def test_noise_that_is_not_stated_is_guessed_well(center, delta, monkeypatch):
     """To a factor of 1.5 of the deviation between releases, in one direction or the other."""
     rows = np.random.default_rng(3).uniform(-1, 1, size=(2000, 12))
+    method = "gaussian" if delta else "matrix-laplace"
     options = {"epsilon": 1.0, "delta": delta, "bound": np.sqrt(12), "center": center, "shrink": False}
+    options["method"] = method
     releases = [PrivateCovariance(**options, random_state=seed).fit(rows).release_ for seed in range(40)]
     corner = np.array([release.covariance[0, 1:] for release in releases])
     guess = _noise_deviation(stating(releases[0], noise_deviation=None), 2000)
@@ -323,6 +326,21 @@ def test_auto_works_whatever_the_method_states():
         np.testing.assert_allclose(again.coef, fitted.coef_)
         assert again.alpha == fitted.alpha_
         np.testing.assert_allclose(fitted.release_.ridge(3, fitted.alpha_).coef, fitted.coef_, rtol=1e-9)
+
+
+def test_auto_counts_the_error_of_missing_cells():
+    """Sums of columns that are constant have a variance in a matrix corrected for missing cells. Before, with nearly no
+    noise there was nearly no penalty, and the error of these predictions was several times the target's variance.
+    """
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(2500, 8)) @ rng.normal(size=(8, 10))  # rank 8
+    y = rows @ rng.normal(size=10) / 5 + rng.normal(size=2500)
+    holed = np.where(rng.random(rows.shape) < 0.15, np.nan, rows)
+    lost = []
+    for epsilon in (5.0, 1000.0):
+        model = PrivateRidge(epsilon=epsilon, delta=1e-6, missing="correct", random_state=5).fit(holed, y)
+        lost.append(np.mean((y - model.predict(rows)) ** 2) / np.var(y))
+    assert lost[1] < 1.1 * lost[0]
 
 
 WIDTHS = np.array([1.0, 1.0, 0.25])

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from dpeigen import Ledger, PrivatePCA, PrivateScoreMap, ScoreMap, load_release, load_score_map
 from dpeigen.auditing.events import audit
 from dpeigen.datasets import DatasetError, load_europe
-from dpeigen.estimators.score_map import _Labelled
 from dpeigen.io import DamagedReleaseError
 from dpeigen.methods.score_map import CLASSES, DENSITY, ROWS, MapTask, run_map
 from dpeigen.privacy import Relation, compose
@@ -20,6 +19,7 @@ from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.questions import cells
 from dpeigen.sources import ArraySource, open_source
+from dpeigen.sources.labelled import Labelled
 from dpeigen.stats import BadRowsError, Frame
 from dpeigen.stats.cells import COUNT_WEIGHT, PlaneCells, PlaneView
 from dpeigen.stats.lattice import LEVELS
@@ -400,7 +400,7 @@ def test_an_entry_of_y_says_nothing_about_others(entries, labels, odd):
     y = entries * 100
     other = [*y[:17], odd, *y[18:]]
     rows, release = plane()
-    first, second = (_Labelled(ArraySource(rows), given, labels) for given in (y, other))
+    first, second = (Labelled(ArraySource(rows), given, labels) for given in (y, other))
     a, b = (np.concatenate(list(source.blocks()))[:, 3:] for source in (first, second))
     assert np.flatnonzero((a != b).any(axis=1)).tolist() in ([17], [])
     assert not b[17].any()

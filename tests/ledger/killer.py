@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -43,11 +44,13 @@ def traced(at: int | None, call) -> int:
     def enter(frame, event, arg):
         return line if any(part in frame.f_code.co_filename for part in PARTS) else None
 
+    threading.settrace(enter)  # what Ctrl-C must not stop runs in another thread
     sys.settrace(enter)
     try:
         call()
     finally:
         sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
     return count
 
 

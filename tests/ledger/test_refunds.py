@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
@@ -12,6 +17,7 @@ from dpeigen.estimators.course import PaidCourse
 from dpeigen.estimators.record import planned_split
 from dpeigen.methods import METHODS, Kendall
 from dpeigen.privacy import ConcentratedCost, GaussianCost
+from dpeigen.privacy.ledger.store import SqliteStore
 from dpeigen.score_map import ScoreMap
 from dpeigen.sources import PairedSource, Source, UnreadableRowsError
 from dpeigen.sources.shuffled import shuffled
@@ -133,6 +139,40 @@ def test_an_interruption_costs_nothing_in_the_first_pass_only(ledger):
             fit(Interrupted(fails), ledger)
         assert ledger.history()[-1]["state"] == state
     assert ledger.remaining().epsilon == pytest.approx(0.1)
+
+
+def one_fit(ledger):
+    fit(Interrupted(1), ledger)
+
+
+def one_stream(ledger):
+    model = PrivatePCA(1, epsilon=0.9, delta=1e-6, method="oja", bound=9.0, center=None, ledger=ledger, random_state=0)
+    model.partial_fit(Interrupted(1))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to threads")
+@pytest.mark.parametrize("write", [1, 2, 3], ids=["reserve", "start", "cancel"])
+@pytest.mark.parametrize("use", [one_fit, one_stream])
+def test_an_interruption_of_a_write_costs_nothing(tmp_path, monkeypatch, write, use):
+    """Ctrl-C after a write has reached the disk, and before this process knows."""
+    ledger, real, writes = Ledger.create(tmp_path / "study.ledger", epsilon=1.0, delta=1e-5), SqliteStore._alone, []
+
+    @contextmanager
+    def alone(store, *, reading=False):
+        with real(store, reading=reading):
+            yield
+            if reading:
+                return
+            writes.append(store)
+            if len(writes) == write:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                time.sleep(0.2)
+
+    monkeypatch.setattr(SqliteStore, "_alone", alone)
+    with pytest.raises(KeyboardInterrupt):
+        use(ledger)
+    assert [entry["state"] for entry in ledger.history()] == ["cancelled"]
+    assert ledger.remaining().epsilon == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("method", ["dp-pca", "oja"])

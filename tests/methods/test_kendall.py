@@ -21,7 +21,8 @@ from dpeigen.questions import Tau
 from dpeigen.sources import ArraySource
 from dpeigen.stats import KendallTau, kendall_tau
 from dpeigen.stats.frame import Frame
-from dpeigen.stats.pairs import Transform, n_pairs
+from dpeigen.stats.pairs import n_pairs
+from dpeigen.stats.transform import Transform
 
 N, D = 3000, 5
 SCALES = np.array([5.0, 3.0, 1.0, 1.0, 1.0])

@@ -126,6 +126,23 @@ def test_no_id_decides_on_dask_whether_a_fit_succeeds_or_who_has_none(odd):
         assert open_source(frames.from_pandas(table, npartitions=2), unit="who").count_rows() == 10
 
 
+@pytest.mark.parametrize("max_rows", [None, 2])
+@pytest.mark.parametrize("engine", ["dask", "lazy", "parquet"])
+def test_every_pass_uses_the_same_rows_of_a_person(engine, max_rows, tmp_path):
+    """Dask brings rows together in another order in each pass."""
+    source = open_source(ENGINES[engine](tmp_path), unit="patient_id")
+    source.max_rows = max_rows
+    source.choose(randomness(None))
+    if engine == "parquet":
+        source.draw()
+    used = set()
+    for _ in range(6):
+        blocks = [np.column_stack([block.rows, block.heads]) for block in source.blocks()]
+        table = np.concatenate(blocks)
+        used.add(table[np.lexsort(table.T)].tobytes())
+    assert len(used) == 1
+
+
 def test_bytes_are_ids_without_the_blanks_around_them_on_a_lazy_frame():
     ids = [b"\xff", b"\xfe", b"\xff ", b" \t\xff", b"\x02\x00", b"\x02", b"a b", b"a\n", b"a", b"", b" ", None]
     here = pa.table({"x": np.arange(float(len(ids))), "who": pa.array(ids, pa.binary())})

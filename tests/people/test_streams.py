@@ -37,6 +37,7 @@ def test_someone_who_was_there_before_is_refused_and_nothing_is_used(tmp_path):
     with pytest.raises(ValueError, match="earlier call") as refused:
         stream.partial_fit(ROWS[:11], unit=mixed)
     assert "17" not in str(refused.value)
+    assert ledger.history()[-1]["reason"] == "refused after data were read: someone of an earlier call, in a stream"
     assert (stream.n_samples_seen_, ledger.remaining()) == (before, spent)
     stream.partial_fit(ROWS[:10], unit=mixed[:10])  # these are new, and were not taken in by the refused call
     with pytest.raises(ValueError, match="earlier call"):

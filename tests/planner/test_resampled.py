@@ -16,9 +16,9 @@ from dpeigen.planner.problem import Problem
 from dpeigen.planner.resampled import Resampled, TableSamples
 from dpeigen.stats import Frame, ScoreFrame
 from dpeigen.stats.kendall import kendall_tau
-from dpeigen.stats.pairs import Transform
 from dpeigen.stats.spectrum import relative_frobenius
 from dpeigen.stats.stretch import Stretched
+from dpeigen.stats.transform import Transform
 
 FACTS = {"epsilon": 2.0, "delta": 1e-6, "bound": "private"}
 

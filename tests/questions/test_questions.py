@@ -66,8 +66,8 @@ from dpeigen.questions import (
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Transform, redescending, winsorized_redescending
 from dpeigen.stats.stretch import Stretched, WhitenedRows
+from dpeigen.stats.transform import Transform, redescending, winsorized_redescending
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 R, N, D, FALSE_ALARM = 400, 2000, 4, 1e-6

@@ -342,7 +342,7 @@ ABOUT = {
     "title": "Health & <work>",
     "author": "Ann O'Neil; B. </script><script>alert(1)</script>",
     "contact": "data@example.org",
-    "description": "Visits to the doctor.",
+    "description": "Visits to the doctor",
     "population": "Adults in 1984.",
 }
 
@@ -404,7 +404,8 @@ def test_texts_of_a_person_are_kept_with_the_release_and_shown_as_they_are(cards
     found = data_of(tmp_path / "card")
     assert (found["@type"], found["name"], found["dateCreated"]) == ("Dataset", ABOUT["title"], release.date)
     assert [person["name"] for person in found["creator"]] == ABOUT["author"].split("; ")
-    assert found["creator"][0]["contactPoint"]["name"] == ABOUT["contact"]
+    assert found["creator"][0]["contactPoint"]["email"] == ABOUT["contact"]
+    assert found["description"].startswith("Visits to the doctor. Adults in 1984. Private PCA of 9 columns")
     digest = hashlib.sha256((tmp_path / "card" / "release.json").read_bytes()).hexdigest()
     assert found["identifier"] == f"sha256:{digest}"
     assert {part["name"]: part["sha256"] for part in found["distribution"]}["release.json"] == digest
@@ -628,6 +629,26 @@ def test_sentences_about_a_regression_agree_with_each_other(visits, kind):
     assert "Transformed columns are used after the transform" in text
     assert "| days (log1p days) |" in text  # as everywhere on the card, and not "days"
     assert "pain: 0 = none, 1 = mild, 2 = severe" in text
+
+
+@pytest.mark.parametrize("kind", ["plain", "scaled"])
+def test_a_coefficient_of_a_level_is_not_the_difference_between_levels(visits, kind):
+    """Between f and m the target changes by the difference of two coefficients, about twice each of them."""
+    said = "between two levels the target changes by the difference of their coefficients"
+    assert said in text_of(visits[kind])
+
+
+def test_the_card_says_which_columns_have_no_codes_for_missing_cells(visits):
+    text = text_of(visits["plain"])
+    assert "none declared for days, noise, visits: a code such as -99 would have been read as a value" in text
+
+
+def test_centres_and_divisors_are_shown_on_paper(visits):
+    """What is folded is not printed. The card of a covariance has these numbers among its results."""
+    facts = next(
+        part for part in make_card(visits["scaled"], {"release.json": "0" * 64}).sections if part.key == "data"
+    )
+    assert "What columns were divided by (95% intervals)" in [getattr(block, "title", "") for block in facts.blocks]
 
 
 def test_words_for_the_picture_name_no_coefficient_that_is_not_shown(visits):

@@ -14,7 +14,7 @@ from dpeigen.methods import Kendall
 from dpeigen.privacy.randomness import SeededRandomness
 from dpeigen.sources import PairedSource, UnreadableRowsError, open_source, remote
 from dpeigen.stats import BadRowsError, Frame, KendallTau, Lattice, NormHistogram, SecondMoment
-from dpeigen.stats.pairs import Transform
+from dpeigen.stats.transform import Transform
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")

@@ -16,7 +16,7 @@ import pytest
 
 from dpeigen import Ledger, PrivateCovariance, PrivatePCA
 from dpeigen.sources import UnreadableRowsError, cells, csv_lines, open_source
-from dpeigen.sources.arrow import columns_of
+from dpeigen.sources.files import columns_of
 from dpeigen.sources.layout import Layout
 from dpeigen.stats import BadRowsError
 

@@ -104,6 +104,19 @@ def test_an_odd_cell_of_a_polars_block_is_one_bad_row(cell):
     np.testing.assert_array_equal(covariance(BlockSource(lambda: iter([frame]), n_rows=60)), with_hole())
 
 
+@pytest.mark.parametrize("cell", [2**70, -(2**65), 2**127 - 1])
+def test_a_long_integer_of_a_polars_block_is_itself(cell):
+    """Polars gives its column a type of 128 bits, which Arrow does not have."""
+    pl = pytest.importorskip("polars")
+    column = [*range(3), cell, *range(56)]
+    frame = pl.DataFrame({"a": ROWS[:, 0], "b": pl.Series(column, dtype=pl.Int128)})
+    array = np.column_stack([ROWS[:, 0], np.array(column, dtype=float)])
+    found, plain = (
+        covariance(BlockSource(lambda block=block: iter([block]), n_rows=60, n_features=2)) for block in (frame, array)
+    )
+    np.testing.assert_array_equal(found, plain)
+
+
 class Unwilling(float):
     def __float__(self):
         raise RuntimeError("secret")

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpeigen.stats.frame import BadRowsError, Frame, ScoreFrame, exact_bits, row_norms
+from dpeigen.stats.exact_norms import exact_bits, row_norms
+from dpeigen.stats.frame import BadRowsError, Frame
+from dpeigen.stats.score_frame import ScoreFrame
 
 FIXED = settings(derandomize=True, deadline=None, database=None, max_examples=80)
 LARGEST = float(np.finfo(np.float64).max)

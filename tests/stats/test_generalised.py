@@ -11,8 +11,8 @@ from dpeigen.privacy.budget import Relation
 from dpeigen.stats import Frame, RowSums, SecondMoment
 from dpeigen.stats.generalised import SignFrame, SplitSigns
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import Tabulated, Transform, redescending, winsorized_redescending
 from dpeigen.stats.stretch import Stretched
+from dpeigen.stats.transform import Tabulated, Transform, redescending, winsorized_redescending
 
 C = 2.0
 TRANSFORMS = {

@@ -16,16 +16,8 @@ from dpeigen.privacy.accounting import LEAST_SENSITIVITY
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats import KendallTau, kendall_tau
 from dpeigen.stats.frame import Frame
-from dpeigen.stats.pairs import (
-    Tabulated,
-    Transform,
-    allowance,
-    n_pairs,
-    pair_sum,
-    pairs_per_row,
-    redescending,
-    winsorized_redescending,
-)
+from dpeigen.stats.pairs import allowance, n_pairs, pair_sum, pairs_per_row
+from dpeigen.stats.transform import Tabulated, Transform, redescending, winsorized_redescending
 
 LONG = np.longdouble
 needs_extended = pytest.mark.skipif(np.finfo(LONG).nmant < 60, reason="no extended precision here to compare with")

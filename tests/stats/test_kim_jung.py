@@ -13,7 +13,7 @@ from dpeigen.methods import Kendall
 from dpeigen.papers import kim_jung
 from dpeigen.stats import kendall_tau
 from dpeigen.stats.elliptical import breakdown_bound, sign_eigenvalues, subspace_error_bound, tau_eigenvalues
-from dpeigen.stats.pairs import Transform, redescending, winsorized_redescending
+from dpeigen.stats.transform import Transform, redescending, winsorized_redescending
 
 VARIANCES = np.array([10.0, 5.0, 1.0, 1.0])
 TRANSFORMS = [Transform(), Transform("winsorized", 5.0), redescending(3.0), winsorized_redescending(3.0)]

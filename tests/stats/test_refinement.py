@@ -7,7 +7,8 @@ import pytest
 
 from dpeigen.stats import refinement
 from dpeigen.stats.next_look import choose_stretch
-from dpeigen.stats.refinement import SignModel, SignRelease, fit_model, unrestricted
+from dpeigen.stats.refinement import fit_model, unrestricted
+from dpeigen.stats.sign_model import SignModel, SignRelease
 from dpeigen.stats.signs import compression
 
 

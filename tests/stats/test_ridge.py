@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from dpeigen.stats.ridge import (
-    RidgePath,
-    choose_penalty,
-    expected_error,
-    lemma_one_bound,
-    prediction_variance,
-    ridge_coefficients,
-)
+from dpeigen.stats.penalty import choose_penalty, expected_error, prediction_variance
+from dpeigen.stats.ridge import RidgePath, lemma_one_bound, ridge_coefficients
 
 ALPHAS = np.logspace(-3, 4, 40)
 

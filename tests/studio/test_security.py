@@ -1,5 +1,6 @@
 """Attacks on the page: other hosts, other sites, other folders, hostile names, looks at rows that nobody paid for."""
 
+import ast
 import os
 import re
 from types import SimpleNamespace
@@ -7,7 +8,10 @@ from types import SimpleNamespace
 import pytest
 from studio_client import HOST, SECRET, TOKEN, Client, confirmed, declared, prepared
 
+from dpeigen import Ledger
+from dpeigen.studio import exporting
 from dpeigen.studio.guard import POLICY
+from dpeigen.studio.workspace import Workspace
 
 for package in ("starlette", "jinja2"):
     pytest.importorskip(package, reason="the studio needs it")
@@ -225,6 +229,20 @@ def test_names_are_shown_as_text(tmp_path):
         for bad in ("<script>alert", "<img src=x", "\u202e", "<b>", "<i>t", "</textarea><b"):
             assert bad not in text, (name, bad)
     assert "{{ 7*7 }}" in client.get(f"{base}/columns").text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files have no quotes on Windows")
+@pytest.mark.parametrize("name", ['a""" and print() or """.csv', "it's \\.csv", 'a\\".csv', 'x"""\nprint()\n".csv'])
+def test_the_name_of_a_table_is_no_code_in_the_script(tmp_path, name):
+    (tmp_path / name).write_text("a,b\n1,2\n", encoding="utf-8")
+    project = Workspace(tmp_path).open(name)
+    columns = {"a": {"type": "number"}, "b": {"type": "number"}}
+    project = project.save(content={"epsilon": 1.0, "delta": 1e-6, "components": 1, "columns": columns})
+    Ledger.create(project.ledger_path, epsilon=1.0)
+    told, *_ = body = ast.parse(exporting.script(project)).body
+    assert ast.literal_eval(told.value).endswith(f"in the folder of {name!r}.")
+    opened = next(node.value for node in body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(opened.args[0]) == name
 
 
 def test_pages_do_not_depend_on_rows(tmp_path, messy, monkeypatch):

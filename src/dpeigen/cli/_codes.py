@@ -12,7 +12,7 @@ from dpeigen.sources.missing_codes import fitting_codes
 if TYPE_CHECKING:
     from dpeigen.cli._config import Study
 
-__all__ = ["codes_for_all", "codes_of_columns", "not_asked_for", "with_codes"]
+__all__ = ["codes_for_all", "codes_of_columns", "with_codes"]
 
 _OPTION = "missing_codes"
 
@@ -41,19 +41,6 @@ def with_codes(known: Mapping[str, Declared], codes: list[Any]) -> dict[str, Dec
         fitting = fitting_codes(codes, said.type)
         found[name] = replace(said, missing_codes=tuple(fitting)) if fitting and said.missing_codes is None else said
     return found
-
-
-def not_asked_for(columns: Mapping[str, Declared] | None, names: list[str]) -> list[str]:
-    """Columns of numbers or dates in which a code would be read as a value: no codes, and no limits against them."""
-    said = columns or {}
-    return [
-        name
-        for name in (said or names)
-        if (one := said.get(name, Declared())).listed is None
-        and one.type != "bool"
-        and one.missing_codes is None
-        and one.outside != "missing"
-    ]
 
 
 def _parts(text: str) -> list[Any]:

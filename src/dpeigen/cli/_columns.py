@@ -63,7 +63,7 @@ def _is_lines(path: Path) -> bool:
 
 def _tell_of_one_name(path: Path, source: Source) -> None:
     """A title above the table is read as the name of its only column."""
-    if _is_lines(path) and len(source.feature_names or ()) == 1:
+    if (_is_lines(path) or path.suffix.lower() == ".xlsx") and len(source.feature_names or ()) == 1:
         tell(
             f"warning: the header line of {path.name} has only one name, {clean((source.feature_names or [''])[0])!r}. "
             "If the names of the columns are further down, give the number of their line: --header 3."

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dpeigen._text import clean, json_text
-from dpeigen.cli._codes import not_asked_for
 from dpeigen.cli._errors import tell
+from dpeigen.sources.wording import not_asked_for
 
 if TYPE_CHECKING:
     from dpeigen.cli._fit import Fit

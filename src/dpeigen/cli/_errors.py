@@ -50,6 +50,13 @@ _OPTIONS = (
     (r"\bbound=\(lower, upper\)", "--lower and --upper"),
     (r"\bscale= public deviations", "public deviations, --scale a,b,c"),
     (r"\bn_components=", "components="),
+    (
+        r"`columns=` of the estimators and of .* types are public\.",
+        "--skip leaves columns out; --category, --ordinal and --type declare what they are, as a settings file does "
+        "(dpeigen init).",
+    ),
+    (r"The 'columns' parameter of open_source must", "Columns that options or settings declare must"),
+    (r"The 'skip' parameter of open_source must", "--skip must"),
 )
 _ASSIGNED = (
     r"(?<![\w-])(epsilon|delta|missing|on_bad_row|unit|center|relation|method|scale|components)="

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpeigen._validate import nearest
 from dpeigen.cli._columns import declared_bounds, open_columns
 from dpeigen.cli._config import Study, read_study
 from dpeigen.cli._errors import UnreadableError
@@ -132,7 +133,8 @@ def prepare(command: str, given: Mapping[str, Any]) -> Fit:
         return Fit(PrivateCovariance(bound=bound, **shared), source, None, units, counts, about)
     target = _required("target", setting("target"), "the name of the column to predict")
     if target not in names:
-        raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. They are {names}.")
+        hint = nearest(target, names) or f"They are {names}."
+        raise ValueError(f"--target must be one of the columns used. Got {target!r} instead. {hint}")
     if isinstance(bound, tuple):
         bound, shared["target_bounds"] = _without(bound, names.index(target))
     if isinstance(shared["scale"], list):

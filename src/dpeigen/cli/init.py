@@ -103,7 +103,7 @@ def init(
 ) -> None:
     """Write a commented settings file for a table, from its schema and never from its values."""
     with one_line_errors():
-        from dpeigen.sources.arrow import columns_of, look
+        from dpeigen.sources.files import columns_of, look
         from dpeigen.sources.layout import PLAIN, Layout
 
         if not file.exists():
@@ -120,7 +120,10 @@ def init(
                 target.write(text)
         except FileExistsError:
             raise ValueError(f"{out} exists already and is not overwritten. Choose another name with --out.") from None
-        typer.echo(f"Wrote {out}: {len(columns)} columns, no value read.")
+        one = len(columns) == 1
+        typer.echo(f"Wrote {out}: {len(columns)} column{'' if one else 's'}, no value read.")
+        if one and kind in ("csv", "tsv", "xlsx"):
+            typer.echo("If the names of the columns are further down in the file, give their line: --header 3.")
         for line in said:
             typer.echo(line)
         if (whose := whose_row(columns)) is not None:

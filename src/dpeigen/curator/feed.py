@@ -107,13 +107,13 @@ class Feed:
         """Refuse to continue a copy of a stream, or a stream in which a batch failed."""
         if self.copied:
             raise RuntimeError(
-                "This is a copy of a stream, and only the stream itself goes on: rows fed to both would be released "
-                "twice on one budget. Use save_stream and resume_stream."
+                "This is a copy of a stream, which cannot be continued: rows fed to both would spend the budget twice. "
+                "Use save_stream and resume_stream."
             )
         if self.broken:
             raise RuntimeError(
-                f"The stream broke in a batch whose rows are spent: {self.stream.rows_used} rows in all. It cannot go "
-                "on. Start a new one, with rows that come after these."
+                f"The stream failed inside a batch, whose budget is spent. It has used {self.stream.rows_used} rows "
+                "and cannot be continued. Start a new one, with rows that come after these."
             )
 
     def _checked(self, block: Any) -> Floats:
@@ -126,8 +126,8 @@ class Feed:
             if not self.spent:
                 raise
         raise ValueError(
-            "A block holds NaN or infinite entries; none of its rows were used. What the stream released before stays "
-            "paid for. Clean the rows and go on, or set missing='drop'."
+            "A block holds NaN or infinite entries; none of its rows were used. What the stream released before is "
+            "paid for. Clean the rows and continue, or set missing='drop'."
         )
 
     def __getstate__(self) -> dict[str, Any]:

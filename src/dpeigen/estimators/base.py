@@ -22,7 +22,7 @@ from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_delta, check_epsilon, check_flag, complain
 from dpeigen.estimators.counted import counted
 from dpeigen.estimators.course import PaidCourse, refusal
-from dpeigen.estimators.describe import describe
+from dpeigen.estimators.describe import describe, row_notes
 from dpeigen.estimators.missing import MissingCells
 from dpeigen.estimators.mixed import MixedColumns, warn_of_ids
 from dpeigen.estimators.record import about, per_unit, planned_split, unit_of
@@ -30,8 +30,9 @@ from dpeigen.estimators.rehearsal import FitPlan, rehearse
 from dpeigen.estimators.surroundings import look_around
 from dpeigen.methods import Estimate, Method, Task, check_bound, check_center, check_method, resolve
 from dpeigen.methods.auto import resolve_with_reasons
-from dpeigen.methods.base import Box, check_scale_of_columns, run_method
+from dpeigen.methods.base import Box, run_method
 from dpeigen.methods.foreseen import only_noise, warn_of_noise
+from dpeigen.methods.public_facts import check_scale_of_columns
 from dpeigen.methods.wrapped import itself
 from dpeigen.privacy import Budget, Relation, randomness
 from dpeigen.privacy.guarantee import WeakBudgetWarning, weak_budget
@@ -132,7 +133,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
             told = any(hasattr(type(X), name) for name in ("__array__", "shape", "columns", "schema"))
             by_rows = not told and not isinstance(X, (str, Path))
         if by_rows and self.relation == Relation.ADD_REMOVE:
-            must = "a table that tells its number of columns without its rows, under relation='add_remove'"
+            must = "a table whose number of columns is known without its rows, under relation='add_remove'"
             remedy = (
                 "Give an array of shape (rows, columns), a data frame or a file; blocks as "
                 "dpeigen.sources.BlockSource(blocks, n_features=…)."
@@ -174,7 +175,7 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         if n_rows is not None and n_rows < 2:
             units = isinstance(source, UnitSource)
             of_whom = f"rows of at least 2 different units ({unit_of(source)!r})" if units else "at least 2 rows"
-            raise ValueError(f"X must hold {of_whom}. Got {n_rows}.")
+            raise ValueError(f"The data must hold {of_whom}. Got {n_rows}.")
         robust = check_flag("robust", self.robust, owner)
         if self.units is not None:
             check_choice("units", self.units, ["same"], owner)
@@ -247,7 +248,8 @@ class PrivateEstimator(MixedColumns, MissingCells, BaseEstimator):
         check_robust(method, task)
         found = rehearse(method, task, counting=counting)
         weak = weak_budget(found.cost.epsilon, found.cost.delta, task.n_rows, task.unit)
-        return replace(found, only_noise=only_noise(method, task, self.method), weak=weak)
+        guarantee = found.guarantee.with_notes(*row_notes(source, task))
+        return replace(found, guarantee=guarantee, only_noise=only_noise(method, task, self.method), weak=weak)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
@@ -295,7 +297,9 @@ def _discreet(message: str) -> str:
         return message
     if "omplex data" in message:
         return "Complex data not supported: X must hold real numbers. Give real and imaginary parts as columns."
-    if message.startswith("Expected 2D"):
+    if message.startswith("at least one array"):
+        return "The data have no columns."
+    if message.startswith(("Expected 2D", "Expected a 2-dimensional")):
         return (
             "X must be two-dimensional, rows × features. Reshape your data: X.reshape(-1, 1) for a single column, "
             "X.reshape(1, -1) for a single row."

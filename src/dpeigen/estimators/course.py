@@ -10,6 +10,7 @@ finished.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -18,7 +19,18 @@ from dpeigen.privacy.ledger import DamagedLedgerError, Ledger, LedgerUnavailable
 from dpeigen.sources import Source, UnreadableRowsError
 from dpeigen.stats import BadRowsError
 
-__all__ = ["LEDGER_FAILS", "D", "Keeper", "PaidCourse", "PaidError", "T", "kept_by", "refusal", "withdrawal"]
+__all__ = [
+    "LEDGER_FAILS",
+    "D",
+    "Keeper",
+    "PaidCourse",
+    "PaidError",
+    "T",
+    "kept_by",
+    "refusal",
+    "to_its_end",
+    "withdrawal",
+]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -82,15 +94,21 @@ class PaidCourse:
 
     def reserve(self, *arguments: Any, **options: Any) -> None:
         """Reserve the cost, and record that noise is about to be drawn: a second attempt is a second release."""
-        if self._ledger is None:
+        ledger = self._ledger
+        if ledger is None:
             return
         self._state = "asked for"
-        self.ticket = self._ledger.reserve(*arguments, **options)
-        self._state = "open"
+
+        def begin() -> None:
+            self.ticket = ledger.reserve(*arguments, **options)
+            self._state = "open"
+            ledger.start(self.ticket)
+
         try:
-            self._ledger.start(self.ticket)
+            to_its_end(begin)
         except KeyboardInterrupt as stop:
-            self._give_back(stop)
+            if self._state == "open":
+                self._give_back(stop)
             raise
 
     def release(self, draw: Callable[[], D], describe: Callable[[D], T], finish: Callable[[T], T]) -> T:
@@ -149,11 +167,16 @@ class PaidCourse:
         return done
 
     def _give_back(self, why: BaseException) -> None:
-        if self._ledger is None:
+        ledger = self._ledger
+        if ledger is None:
             return
-        try:
-            self._ledger.cancel(self.ticket, withdrawal(why))
+
+        def cancel() -> None:
+            ledger.cancel(self.ticket, withdrawal(why))
             self._state = "returned"
+
+        try:
+            to_its_end(cancel)
         except LEDGER_FAILS:
             self._state = "stuck"
 
@@ -175,6 +198,20 @@ class PaidCourse:
             f"Nothing was drawn, but {name[0].lower()}{name[1:]} is still open and counts as spent until someone "
             f"closes it: dpeigen ledger resolve {place} {self.ticket} --as cancelled --reason …"
         )
+
+
+def to_its_end(call: Callable[[], T]) -> T:
+    """The result of the call, which Ctrl-C does not stop in the middle: it runs in another thread.
+
+    After an interrupted write, this process would not know whether its reservation, or its start, is in the ledger.
+    """
+    pool = ThreadPoolExecutor(1)
+    done = pool.submit(call)
+    try:
+        wait([done])
+    finally:
+        pool.shutdown()  # waits again after Ctrl-C
+    return done.result()  # of a call that has ended: tracebacks do not depend on how long it took
 
 
 def withdrawal(why: BaseException) -> str:

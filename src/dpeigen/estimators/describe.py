@@ -23,7 +23,7 @@ from dpeigen.release import Release
 from dpeigen.sources import Source
 from dpeigen.stats.measured import Measured
 
-__all__ = ["describe"]
+__all__ = ["describe", "row_notes"]
 
 
 @own_error_state
@@ -42,6 +42,11 @@ def _bounds_fact(task: Task) -> dict[str, Any]:
     return {"bounds": {side: ends.tolist() for side, ends in zip(("lower", "upper"), task.bound, strict=True)}}
 
 
+def row_notes(source: Source, task: Task) -> tuple[str, ...]:
+    """A note on what counts as a row, for fits that accept rows without readable cells."""
+    return (source.row_note,) if source.row_note and task.missing != "refuse" else ()
+
+
 def describe(
     estimate: Estimate,
     method: Method,
@@ -54,8 +59,7 @@ def describe(
     choice: Choice | None = None,
     ticket: Mapping[str, str] = MappingProxyType({}),
 ) -> Release:
-    notes = (source.row_note,) if source.row_note and task.missing != "refuse" else ()
-    guarantee = promise(estimate, method, task, cost).with_notes(*notes)
+    guarantee = promise(estimate, method, task, cost).with_notes(*row_notes(source, task))
     if seeded:
         guarantee = replace(guarantee, numerics="seeded")
     public_bound = isinstance(task.bound, (float, tuple))

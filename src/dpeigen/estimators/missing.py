@@ -32,7 +32,7 @@ class MissingCells:
             raise ValueError(complain("on_bad_row", owner, must, self.on_bad_row, "It is an older name of it."))
         found: Missing = "refuse" if self.on_bad_row == "refuse" else "drop"
         if warn:
-            text = f"on_bad_row={self.on_bad_row!r} is now missing={found!r}; the older name will be removed."
+            text = f"on_bad_row={self.on_bad_row!r} is deprecated and will be removed: use missing={found!r}."
             warnings.warn(text, DeprecationWarning, stacklevel=4)
         return found
 

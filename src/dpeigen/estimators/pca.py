@@ -94,7 +94,7 @@ class PrivatePCA(StreamMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         are divided by the square root of their released frequency (factor analysis of mixed data), so that the weight
         of a variable does not depend on its number of categories. None: all columns, as numbers.
     on_bad_row : str, default=None
-        Deprecated: use ``missing``; "drop-to-zero" is now "drop".
+        Deprecated: use ``missing``; "drop-to-zero" means ``missing="drop"``.
 
     Attributes
     ----------

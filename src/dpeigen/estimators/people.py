@@ -17,7 +17,11 @@ from dpeigen.sources.ids import Codes, told_apart, with_missing
 from dpeigen.sources.memory import ArraySource
 from dpeigen.sources.units import LENGTHS, UnitsByPlace
 
-__all__ = ["Roll", "rows_of"]
+__all__ = ["KnownPersonError", "Roll", "rows_of"]
+
+
+class KnownPersonError(ValueError):
+    """A call holds rows of someone who was in an earlier one. The message names nobody."""
 
 
 def rows_of(source: Source) -> NDArray[Any]:
@@ -43,7 +47,7 @@ class Roll:
             for name in names
         }
         if found & self._digests:
-            raise ValueError(
+            raise KnownPersonError(
                 "X holds rows of someone who was in an earlier call of partial_fit. All rows of one unit must come in "
                 "one call: they are protected together only inside one batch. None of these rows were used or "
                 "paid for. This refusal itself says something about the data. Leave those rows out."

@@ -23,9 +23,10 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen._types import Floats
 from dpeigen._validate import complain
 from dpeigen.estimators.base import PrivateEstimator
+from dpeigen.estimators.data_units import in_data_units
 from dpeigen.estimators.possible import within_limits
 from dpeigen.estimators.rehearsal import FitPlan
-from dpeigen.estimators.targets import column_factors, joint_box, target_numbers
+from dpeigen.estimators.targets import column_factors, joint_box, refuse_level, target_numbers
 from dpeigen.methods import METHODS, Method, Task, check_bound, check_center
 from dpeigen.methods.base import Box
 from dpeigen.methods.framing import frame_rows
@@ -36,7 +37,6 @@ from dpeigen.sources import Source
 from dpeigen.sources.joined import joined
 from dpeigen.sources.sparse import by_blocks
 from dpeigen.stats.ridge import check_alphas
-from dpeigen.stats.spectrum import symmetric_eigh
 
 __all__ = ["PrivateRidge"]
 
@@ -60,8 +60,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         As for `PrivatePCA`: "auto", "whitened", "gaussian", "laplace", "matrix-laplace", … or an instance.
     bound : float, (lower, upper), "private" or None, default=None
         As for `PrivatePCA`. A radius bounds the joint row (x, y). Column bounds are those of X and need
-        ``target_bounds``. With a radius or "private" you must scale y: the noise has the same size on every entry, so
-        it hides a target much shorter than the rest of the row.
+        ``target_bounds``. With a radius or "private", units do not matter to "whitened", which "auto" takes if there
+        are enough rows. Other methods have the same noise on every entry, which hides a target much shorter than the
+        rest of the row.
     target_bounds : (lower, upper), default=None
         Public bounds of y; only with column bounds in ``bound``.
     center : None, array, "private" or "pairs", default="private"
@@ -169,7 +170,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         y : (n,) array or str
             The target: one number for each row, or the name of the column of X that is the target.
         unit : array of n ids, str or None, default=None
-            Whose row each row is: ids in the order of the rows, or the name of a column of X. None: the ``unit``
+            The id of each row's unit: ids in the order of the rows, or the name of a column of X. None: the ``unit``
             parameter.
 
         Returns
@@ -196,9 +197,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         """Regress, and put everything on the estimator."""
         if isinstance(task.bound, tuple):
             units = frame_rows(task)[0].unit if method.weighs_columns else release.noise_units
-            release = _in_data_units(release, factors, units)
+            release = in_data_units(release, factors, units)
             release = within_limits(release) if method.whole else release
-        fitted = release.ridge(len(names) - 1, self.alpha)
+        fitted = release.ridge(len(names) - 1, self.alpha, features=range(len(names) - 1))
         asked = {"target": fitted.target, "alpha": fitted.alpha, "scales": fitted.scales.tolist()}
         release = replace(release, facts={**release.facts, "ridge": asked})  # type: ignore[arg-type]
         self.coef_ = fitted.coef.copy()
@@ -229,8 +230,9 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         """
         self._check_fitted()
         asked = self.release_.facts["ridge"]
+        target, penalty = self.release_.n_features - 1, asked["alpha"] or FAINT
         fit = self.release_.regression(
-            self.release_.n_features - 1, alpha=asked["alpha"] or FAINT, scales=asked["scales"], level=level, of=of
+            target, features=range(target), alpha=penalty, scales=asked["scales"], level=level, of=of
         )
         return fit.holding(self.coef_).intervals
 
@@ -331,6 +333,7 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
             if rows.feature_names and self.columns is not None:
                 remedy += " Only declared columns are used: declare the target too."
             raise ValueError(f"y must be numbers, or the name of one of the columns of X. Got {y!r}. {remedy}")
+        refuse_level(y, rows.schema)
         index = names.index(y)
         names.pop(index)
         self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
@@ -370,30 +373,3 @@ class PrivateRidge(RegressorMixin, PrivateEstimator):
         if isinstance(center, np.ndarray):
             center = center * factors
         return check_bound((lower * factors, upper * factors), d, owner), center, factors
-
-
-def _in_data_units(release: Release, factors: Floats, units: Floats) -> Release:
-    """The release with columns in their own units again; states the units in which its noise is isotropic."""
-    mean = None if release.mean is None else release.mean / factors
-    own, facts = units / factors, dict(release.facts)
-    facts["units"], facts["radius"] = own.tolist(), None  # no one length in columns of different units
-    for size in ("covariance_error", "noise_deviation"):
-        if facts.get(size) is not None:
-            facts[size] = facts[size] * float((own.max() / units.max()) ** 2)
-    if bounds := facts.get("bounds"):
-        facts["bounds"] = {side: (np.array(ends) / factors).tolist() for side, ends in bounds.items()}
-    measured = release.measured and release.measured.scaled(factors)
-    if release.scale is not None:  # columns that were divided have no unit
-        scale = release.scale / factors
-        return replace(release, scale=scale, mean=mean, facts=facts, measured=measured)  # type: ignore[arg-type]
-    covariance = release.covariance / np.outer(factors, factors)
-    eigenvalues, components = symmetric_eigh(covariance)
-    return replace(
-        release,
-        components=components,
-        eigenvalues=np.maximum(eigenvalues, 0.0),
-        covariance=covariance,
-        mean=mean,
-        facts=facts,  # type: ignore[arg-type]
-        measured=measured,
-    )

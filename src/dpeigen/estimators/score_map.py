@@ -7,13 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpeigen._arithmetic import own_error_state
-from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count, check_epsilon, check_fraction, complain
 from dpeigen.estimators.base import PrivateEstimator
 from dpeigen.estimators.course import PaidCourse
+from dpeigen.estimators.map_checks import check_labels, check_plane, plain_labels, window_and_clip
 from dpeigen.estimators.map_facts import described_map, map_guarantee
 from dpeigen.estimators.record import per_unit, unit_fact, unit_of
 from dpeigen.estimators.rehearsal import FitPlan
@@ -21,15 +19,14 @@ from dpeigen.methods.score_map import MapEstimate, MapTask, cells_for, run_map
 from dpeigen.privacy import Budget, Guarantee, Relation, Spend, randomness
 from dpeigen.privacy.ledger import Ledger
 from dpeigen.release import Release
-from dpeigen.score_map import CLIP, REACH, ScoreMap
+from dpeigen.score_map import ScoreMap
 from dpeigen.sources import Source, open_source
-from dpeigen.sources.labelled import Labelled as _Labelled
+from dpeigen.sources.labelled import Labelled
 from dpeigen.sources.opening import open_units
 from dpeigen.sources.progress import rows_are_public
 from dpeigen.sources.units import UnitsByPlace, UnitSource
 from dpeigen.stats import Frame
 from dpeigen.stats.cells import PlaneView
-from dpeigen.stats.frame import LARGEST_FACT
 
 __all__ = ["PrivateScoreMap"]
 
@@ -204,49 +201,11 @@ class PrivateScoreMap(PrivateEstimator):
                 f"The 'release' parameter of {owner} must have a centre, and this one has none. Make a release with "
                 "a public centre, or with center='private' and a method by name, such as 'spatial-sign'."
             )
-        self._check_plane(owner)
+        check_plane(self.release, owner)
         check_epsilon(self.epsilon, owner)
         check_choice("by_class", self.by_class, list(_DENSITY_SHARE), owner)
         self._missing(warn=True)
-        self._check_labels(y, owner)
-
-    def _check_plane(self, owner: str) -> None:
-        """Check directions and centre: scores are exact for unit directions and moderate centres only."""
-        components, mean, n = self.release.components, self.release.mean, self.release.facts.get("n_rows")
-        scale = np.ones(1) if self.release.scale is None else self.release.scale
-        sound = bool(scale.min() > 1 / LARGEST_FACT and scale.max() < LARGEST_FACT)
-        sound = sound and bool(np.abs(components).max(initial=0.0) < 2 and np.abs(mean).max(initial=0.0) < LARGEST_FACT)  # type: ignore[arg-type]
-        sound = sound and bool(np.abs(components @ components.T - np.eye(len(components))).max(initial=0.0) < 1e-6)
-        if not sound or not (n is None or n >= 1):
-            remedy = "It was not made by this library, or was changed."
-            must = "one with orthonormal components, a centre and a scale of usual size and a positive number of rows"
-            raise ValueError(complain("release", owner, must, "another one", remedy))
-
-    def _check_labels(self, y: Any, owner: str) -> None:
-        if self.labels is None:
-            if y is not None or self.label is not None:
-                remedy = "A list made from the data would reveal which labels occur."
-                raise ValueError(
-                    complain("labels", owner, "the public list of labels, where there are any", None, remedy)
-                )
-            if self.by_class == "density":
-                raise ValueError(complain("by_class", owner, "'centroids' without labels", self.by_class))
-            return
-        must = "a list of different names or numbers"
-        if isinstance(self.labels, str) or not isinstance(self.labels, (Sequence, np.ndarray)):
-            raise TypeError(complain("labels", owner, must, self.labels))
-        labels = self._labels()
-        known = all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in labels)
-        if not labels or not known or len(set(labels)) < len(labels):
-            raise ValueError(complain("labels", owner, must, labels))
-        if (y is None) == (self.label is None):
-            remedy = "Name the column of the table that holds them, or give y to fit, not both."
-            raise ValueError(complain("label", owner, "given with 'labels', or y", self.label, remedy))
-
-    def _labels(self) -> list[Any]:
-        """The public list of labels, in Python's own types."""
-        given = [] if self.labels is None else self.labels
-        return [value.item() if isinstance(value, np.generic) else value for value in given]
+        check_labels(self.labels, y, self.label, self.by_class, owner)
 
     def _by_unit(self, X: Any, unit: Any) -> Source:
         """The table as a source of rows, or of rows that belong to the unit of the release."""
@@ -269,11 +228,11 @@ class PrivateScoreMap(PrivateEstimator):
 
     def _places(self, X: Any, y: Any, unit: Any) -> tuple[Source, tuple[int, ...], tuple[int, ...]]:
         """A source, and the indices of its columns that are features and classes."""
-        source, labels = self._by_unit(X, unit), self._labels()
+        source, labels = self._by_unit(X, unit), plain_labels(self.labels)
         have, width = source.feature_names or [], source.n_features
         if y is not None:
             plain = source.plain if isinstance(source, UnitsByPlace) else source
-            labelled, classes = _Labelled(plain, y, labels), tuple(range(width, width + len(labels)))
+            labelled, classes = Labelled(plain, y, labels), tuple(range(width, width + len(labels)))
             source = source.over(labelled) if isinstance(source, UnitsByPlace) else labelled
         else:
             wanted = [f"{self.label}={value}" for value in labels]
@@ -308,7 +267,7 @@ class PrivateScoreMap(PrivateEstimator):
         names = self.release.facts.get("feature_names")
         found: dict[Any, Any] = dict(self.release.columns or dict.fromkeys(names or ()))
         if label is not None:
-            found[label] = {"categories": self._labels()}
+            found[label] = {"categories": plain_labels(self.labels)}
         return found if names else {**found, ...: None} if found else None
 
     def _check_width(self, n_features: int, renamed: Any) -> None:
@@ -324,7 +283,7 @@ class PrivateScoreMap(PrivateEstimator):
         if not isinstance(self.axes, Sequence) or len(self.axes) != 2 or self.axes[0] == self.axes[1]:
             raise ValueError(complain("axes", owner, "two different components", self.axes))
         axes = [check_count("axes", axis, owner, low=0, high=k) for axis in self.axes]
-        window, clip = self._window(axes, owner)
+        window, clip = window_and_clip(self.window, release, axes, owner)
         weights = None if release.scale is None else 1 / release.scale
         frame = Frame(release.n_features, release.mean, weights, missing=self._missing())
         view = PlaneView(frame, release.components[axes], window, clip, features, classes)
@@ -339,34 +298,13 @@ class PrivateScoreMap(PrivateEstimator):
             cells = check_count("cells", self.cells, owner, low=2, high=512)
         return MapTask(float(self.epsilon), self.relation, view, by_class, cells, share)
 
-    def _window(self, axes: list[int], owner: str) -> tuple[Floats, Floats]:
-        """The window, and the half-axes for clipping: 2.5 standard deviations if the window has 3."""
-        if self.window is None:
-            variances = np.maximum(self.release.eigenvalues[axes], self.release.noise_variance)
-            half = REACH * np.sqrt(variances)
-            if not (half > 0).all():
-                remedy = "The release found no variance along these components: give a window."
-                raise ValueError(complain("window", owner, "public: ((x0, x1), (y0, y1))", None, remedy))
-            window = np.column_stack([-half, half])
-        else:
-            must = "((x0, x1), (y0, y1)) with x0 < x1 and y0 < y1"
-            try:
-                window = np.array(self.window, dtype=np.float64)
-            except (TypeError, ValueError):
-                window = np.zeros(0)
-            sound = window.shape == (2, 2) and (np.abs(window) < LARGEST_FACT).all()
-            sound = sound and (np.diff(window) > 1 / LARGEST_FACT).all()
-            if not sound:
-                raise ValueError(complain("window", owner, must, self.window))
-        return window, np.diff(window)[:, 0] / 2 * (CLIP / REACH)
-
     def _promise(self, task: MapTask, split: tuple[Spend, ...], *, seeded: bool) -> Guarantee:
         return map_guarantee(self.release, task, split, self._missing(), seeded=seeded)
 
     def _describe(self, estimate: MapEstimate, task: MapTask, *, seeded: bool) -> ScoreMap:
         guarantee = self._promise(task, estimate.split, seeded=seeded)
         axes = [int(axis) for axis in self.axes]
-        return described_map(self.release, estimate, task, axes, self._labels(), guarantee)
+        return described_map(self.release, estimate, task, axes, plain_labels(self.labels), guarantee)
 
 
 def _has_names(X: Any) -> bool:

@@ -7,7 +7,7 @@ one saved state and get the same rows, the budget is spent on those rows twice.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,14 @@ from sklearn.utils.metaestimators import available_if
 from dpeigen import io
 from dpeigen._arithmetic import own_error_state
 from dpeigen._validate import check_count, complain
-from dpeigen._version import __version__
-from dpeigen.curator import DataCurator, Feed, Purpose
+from dpeigen.curator import DataCurator, Purpose
 from dpeigen.estimators.base import check_robust
-from dpeigen.estimators.course import LEDGER_FAILS, PaidError, withdrawal
-from dpeigen.estimators.describe import describe
-from dpeigen.estimators.people import Roll, rows_of
+from dpeigen.estimators.course import LEDGER_FAILS, refusal
+from dpeigen.estimators.people import KnownPersonError, Roll, rows_of
 from dpeigen.estimators.record import about, per_unit
-from dpeigen.methods import METHODS, OnePassMethod, Stream, Task, resolve
+from dpeigen.estimators.running import Running, begun, give_back
+from dpeigen.estimators.saved_stream import parameters, read, restore, save
+from dpeigen.methods import METHODS, OnePassMethod, resolve
 from dpeigen.privacy import randomness
 from dpeigen.privacy.ledger import Ledger, ledger_for
 from dpeigen.privacy.randomness import made_up_randomness
@@ -33,44 +33,7 @@ from dpeigen.sources import ArraySource, Source
 from dpeigen.sources.opening import name_of_ids, taken_out
 from dpeigen.stats import BadRowsError, Frame
 
-__all__ = ["Running", "StreamMixin"]
-
-_ORDER = (
-    "Batches contain the rows in the order in which the caller gave them: a replaced row keeps its position. If that "
-    "order depends on private values (a table sorted by one of them), shuffle the rows first."
-)
-_PUBLIC = ("lower", "upper", "point")  # arrays of a task: column bounds and a public centre
-
-
-@dataclass
-class Running:
-    """A stream, with everything that is needed to describe its release."""
-
-    stream: Stream
-    feed: Feed
-    method: OnePassMethod
-    task: Task
-    names: list[str] | None
-    ledger: Ledger | None
-    ticket: str
-    seeded: bool
-    people: Roll | None = None  # the people so far, if rows belong to units
-
-    def settle(self) -> None:
-        """Commit the reservation after something was drawn. The release is already on the estimator."""
-        if self.ledger is None or not self.ticket or not self.feed.spent:
-            return
-        try:
-            self.ledger.commit(self.ticket)
-        except LEDGER_FAILS as error:
-            text = (
-                f"The rows were taken in, but the ledger could not record that: {error} The reservation "
-                f"{self.ticket!r} counts as spent. The next partial_fit or save_stream tries to record it again."
-            )
-        else:
-            self.ticket = ""
-            return
-        raise PaidError(text)
+__all__ = ["StreamMixin"]
 
 
 def _one_pass(estimator: Any) -> bool:
@@ -123,10 +86,10 @@ class StreamMixin:
         if started is not None and started.task.unit != name:
             raise ValueError(complain("unit", "partial_fit", f"{started.task.unit!r} in every call of a stream", name))
         people = started.people if started is not None else None if ids is None else self._nobody()
-        whose = None if people is None else people.newcomers(ids, source)
+        whose = None if people is None else self._newcomers(people, ids, source)
         running = self._start_stream(source, unit=name) if started is None else started
         running.people = people
-        self._stream, taken, stopped = running, 0, False
+        self._stream, taken, stopped = running, 0, ""
         try:
             if people is not None and source.read_once:
                 # All rows are checked before one row of each person is drawn.
@@ -144,23 +107,42 @@ class StreamMixin:
             if fresh and not running.feed.spent:
                 self._end_stream()
                 if running.ledger is not None:
-                    running.ledger.cancel(running.ticket, withdrawal(error))
+                    give_back(running.ledger, running.ticket, error)
                 raise
             if isinstance(error, KeyboardInterrupt):
                 raise
-            stopped = True
+            stopped = refusal(error)
         finally:
             if "_stream" in self.__dict__:
                 self.n_samples_seen_ = running.stream.rows_used
                 self._keep_up(running, source)
         if stopped:  # outside the handler: the first error may say that nothing was spent
-            raise ValueError(_after_bad_rows(running, taken))
+            raise ValueError(running.after_bad_rows(taken) + self._recorded(stopped))
         return self
+
+    def _newcomers(self, people: Roll, ids: Any, source: Source) -> Any:
+        try:
+            return people.newcomers(ids, source)
+        except KnownPersonError as error:
+            text = str(error)
+        raise ValueError(text + self._recorded("refused after data were read: someone of an earlier call"))
+
+    def _recorded(self, why: str) -> str:
+        """Put a refusal that returns no reservation on the ledger's record; a sentence if that fails."""
+        running: Running | None = self.__dict__.get("_stream")
+        ledger = None if running is None else running.ledger
+        try:
+            ledger = self._ledger() if ledger is None else ledger  # type: ignore[attr-defined]
+            if ledger is not None:
+                ledger.refused("a block of a stream", f"{why}, in a stream")
+        except LEDGER_FAILS as error:
+            return f" The ledger could not record this refusal: {error}"
+        return ""
 
     def _keep_up(self, running: Running, source: Source) -> None:
         """Store what was released so far on the estimator, then commit it."""
         if running.stream.ready and running.feed.spent and not running.feed.broken:
-            self._publish(_released(running, source))  # type: ignore[attr-defined]
+            self._publish(running.released(source))  # type: ignore[attr-defined]
         running.settle()
 
     def _nobody(self) -> Roll:
@@ -224,8 +206,7 @@ class StreamMixin:
         ticket = ""
         if ledger:
             facts = about(method, task, "pca", rng.seeded)
-            ticket = ledger.reserve(method.price(task), what, task.relation, about=facts)
-            ledger.start(ticket)
+            ticket = begun(ledger, lambda: ledger.reserve(method.price(task), what, task.relation, about=facts))
         shares = method.shares(task)
         empty = ArraySource(np.empty((0, task.n_features)))
         curator = DataCurator(empty, task.relation, shares, method.price(task), rng)
@@ -272,40 +253,7 @@ class StreamMixin:
         if running.people is not None:
             must = "None for save_stream: whose rows were fed would have to be saved with it"
             raise ValueError(complain("unit", type(self).__name__, must, running.task.unit))
-        if not overwrite and any((Path(path) / name).exists() for name in (io.ARRAYS, io.DESCRIPTION)):
-            raise FileExistsError(f"{path} holds something already. Choose another folder, or overwrite=True.")
-        if METHODS.get(running.method.name) is not type(running.method):
-            known = [name for name, kind in METHODS.items() if issubclass(kind, OnePassMethod)]
-            remedy = "A saved stream names its method, and resume_stream could not find this one."
-            raise ValueError(complain("method", "save_stream", f"one of {known}", running.method.name, remedy))
-        running.feed.check()
-        arrays, facts = running.stream.state()
-        running.settle()
-        task = running.task
-        public: dict[str, Any] = {}
-        if isinstance(task.bound, tuple):
-            public |= dict(zip(_PUBLIC, task.bound, strict=False))
-        if isinstance(task.center, np.ndarray):
-            public["point"] = task.center
-        description = {
-            "kind": "stream",
-            "method": running.method.name,
-            "options": asdict(running.method),  # type: ignore[call-overload]
-            "task": {
-                "n_features": task.n_features,
-                "n_components": task.n_components,
-                "epsilon": task.budget.epsilon,
-                "delta": task.budget.delta,
-                "bound": None if isinstance(task.bound, tuple) else task.bound,
-                "center": None if isinstance(task.center, np.ndarray) else task.center,
-                "missing": task.missing,
-            },
-            "facts": facts,
-            "feature_names": running.names,
-            "seeded": running.seeded,
-            "dpeigen": __version__,
-        }
-        return io.write_folder(path, {**arrays, **{f"task.{name}": a for name, a in public.items()}}, description)
+        return save(running, path, overwrite=overwrite)
 
     @classmethod
     def resume_stream(
@@ -318,38 +266,11 @@ class StreamMixin:
         ``again=True`` you state that the first one never got any rows.
         """
         ledger_for(ledger, cls.__name__)
-        arrays, description = io.read_folder(path)
-        marker = Path(path) / "resumed"
-        if marker.exists() and not again:
-            raise ValueError(
-                f"{path} was resumed before. Rows fed to two streams are paid for twice: use again=True only if the "
-                "first resumption was not fed."
-            )
+        arrays, description, marker = read(path, again=again)
         try:
-            if description["kind"] != "stream":
-                raise ValueError(complain("path", "resume_stream", "the folder of a saved stream", str(path)))
-            task = description["task"]
-            public = {name: arrays.pop(f"task.{name}", None) for name in _PUBLIC}
-            method = METHODS[description["method"]](**description["options"])
-            estimator: Any = cls(  # type: ignore[call-arg]
-                task["n_components"],
-                epsilon=task["epsilon"],
-                delta=task["delta"],
-                method=method,
-                bound=task["bound"] if public["lower"] is None else (public["lower"], public["upper"]),
-                center=task["center"] if public["point"] is None else public["point"],
-                random_state=random_state,
-                missing="drop" if task.get("on_bad_row") == "drop-to-zero" else task.get("missing", "refuse"),
-            )
-            estimator.n_features_in_ = int(task["n_features"])
-            names = description["feature_names"]
-            if names is not None:
-                estimator.feature_names_in_ = np.array(names, dtype=object)
-            source = ArraySource(np.empty((0, estimator.n_features_in_)), names)
-            running = estimator._start_stream(source, paid=True)
-            running.stream.restore(arrays, description["facts"])
-            running.feed.spent = running.stream.rows_used > 0
-            running.seeded |= bool(description["seeded"])
+            given = parameters(arrays, description, path) | {"random_state": random_state}
+            estimator: Any = cls(**given)
+            running, source = restore(estimator, arrays, description)
         except (KeyError, TypeError, IndexError) as error:
             raise io.DamagedReleaseError(f"{path} does not hold a saved stream: {error}") from None
         marker.touch()
@@ -357,26 +278,5 @@ class StreamMixin:
         estimator._stream = running
         estimator.n_samples_seen_ = running.stream.rows_used
         if running.stream.ready:
-            estimator._publish(_released(running, source))
+            estimator._publish(running.released(source))
         return estimator
-
-
-def _after_bad_rows(running: Running, taken: int) -> str:
-    """The message if some rows of a call are bad and the stream has used rows before."""
-    if not taken:
-        return (
-            "X has rows that are not finite numbers. None of its rows were used, and what was released before stays "
-            "spent. Clean X and give all of it again, or set missing='drop'."
-        )
-    return (
-        f"X has rows that are not finite numbers. Its first {taken} rows were used (of the whole stream, "
-        f"{running.stream.rows_used} are used and {running.feed.pending} wait for their batch), and what was released "
-        f"stays spent. Clean the rest and give only what follows the first {taken} rows of X, or set missing='drop'."
-    )
-
-
-def _released(running: Running, source: Source) -> Any:
-    method, task = running.method, running.task
-    cost = method.price(task)
-    release = describe(running.stream.estimate(), method, task, cost, "pca", source, seeded=running.seeded)
-    return replace(release, guarantee=release.guarantee.with_notes(_ORDER))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from dpeigen._validate import check_vector, complain
 from dpeigen.methods import check_bound
 from dpeigen.methods.base import Box
 from dpeigen.methods.joint_lengths import quiet_length
+from dpeigen.sources.declared import Declared
 from dpeigen.sources.objects import numbers_of
 from dpeigen.stats.frame import LARGEST_FACT
 
-__all__ = ["column_factors", "joint_box", "target_numbers"]
+__all__ = ["column_factors", "joint_box", "refuse_level", "target_numbers"]
 
 
 def column_factors(features: Floats, target: float, *, weighted: bool = True) -> Floats:
@@ -61,6 +63,17 @@ def target_numbers(y: Any) -> Floats:
         raise ValueError("y must hold real numbers.")
     with np.errstate(over="ignore"):  # a longer type than double may become infinite, so a bad row
         return np.asarray(column, dtype=np.float64)
+
+
+def refuse_level(target: str, columns: Mapping[str, Declared] | None) -> None:
+    """Refuse a level of a category: it follows from the other levels, which would be features (R² would be 1)."""
+    for name, said in (columns or {}).items():
+        if said.categories is not None and len(said.categories) > 1 and target in said.features(name):
+            raise ValueError(
+                f"The target {target!r} is a level of the category {name!r} and follows from its other levels, which "
+                f"would be features. If there are two, declare {name!r} as an ordinal scale (levels, --ordinal). Or "
+                f"release a covariance: release.ridge({target!r}) then leaves the other levels out. Nothing was spent."
+            )
 
 
 def _item(entry: Any) -> Any:

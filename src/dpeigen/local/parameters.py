@@ -244,7 +244,7 @@ def check_consent(asked: LocalParameters, at_most: Any, owner: str) -> None:
     if not isinstance(at_most, (tuple, list)) or len(at_most) != 2:
         raise TypeError(complain("at_most", owner, must, at_most))
     limits = check_epsilon(at_most[0], owner), check_delta(at_most[1], owner)
-    remedy = "Give a larger at_most=(epsilon, delta) only if whoever the row is about agrees to it."
+    remedy = "Give a larger at_most=(epsilon, delta) only if the person whose row it is agrees."
     for name, value, most in zip(("epsilon", "delta"), (asked.real_epsilon, asked.delta), limits, strict=True):
         if value > most:
             raise ValueError(complain(name, owner, f"at most {most:g}, which is what was consented to", value, remedy))

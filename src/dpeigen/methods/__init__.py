@@ -2,7 +2,7 @@
 
 from dpeigen._lazy import lazy
 from dpeigen.methods.auto import METHODS, check_method, choose, resolve
-from dpeigen.methods.base import Estimate, Method, Task, check_bound, check_center
+from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.foreseen import OnlyNoiseWarning
 from dpeigen.methods.moment.gaussian import Gaussian
 from dpeigen.methods.moment.geodesic import Geodesic
@@ -15,6 +15,7 @@ from dpeigen.methods.one_pass.mean import private_mean
 from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.one_pass.spread import private_top_eigenvalue
 from dpeigen.methods.one_pass.streaming import OnePassMethod, Stream
+from dpeigen.methods.public_facts import check_bound, check_center
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.sampling.kapralov_talwar import KapralovTalwar

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpeigen._validate import check_choice, complain
-from dpeigen.methods.base import LEAST_DELTA, Method, Task, check_tail
+from dpeigen.methods.base import Method, Task, check_tail
 from dpeigen.methods.columns import finds_most_columns, own_units, shows_columns
 from dpeigen.methods.enough import more_epsilon, more_rows, three_remedies
 from dpeigen.methods.framing import RADIUS_SHARE
@@ -42,6 +42,7 @@ from dpeigen.methods.one_pass.dp_pca import DPPCA
 from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.prediction import World, expected_error, usual_error
+from dpeigen.methods.public_facts import LEAST_DELTA
 from dpeigen.methods.radius import rows_needed
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
@@ -88,7 +89,7 @@ METHODS |= {m.name: m for m in (DPPCA, Oja)}  # in one pass
 ASSUMED_LEVELS = (3.0, 6.0, 16.0, 51.0, 201.0, 1001.0)
 _SIZES = [1000, 10_000, 100_000]  # used if the number of rows is private
 _MOSTLY_NOISE = 0.6  # noise on a correlation above which nothing is released
-_MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # above which a public box, or radius, is better
+_MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # above which a public bound is better; a radius for columns in one unit
 _WRONG_ANGLE = 0.3  # sinΘ above which directions of signs replace those of the covariance
 _WRONG_SCALED_ANGLE = 0.6  # the same if signs must pay for units too
 _STANDS_IN = (
@@ -114,7 +115,7 @@ class Choice:
     stands_in: bool = False  # whether directions of signs replace the components of the covariance
 
     @property
-    def promised(self) -> float:
+    def predicted(self) -> float:
         """The error that is predicted for the method."""
         return self.errors[self.method.label]
 
@@ -165,7 +166,7 @@ def explain(task: Task) -> Choice:
 def _for_directions(task: Task, k: int, *, robust: bool = False) -> Choice:
     plain = _least_regret(task, k)
     found = _least_regret(task, k, robust=True) if robust else plain
-    if found is None or (plain is not None and found.promised > _CUTOFF_WORTH * plain.promised):
+    if found is None or (plain is not None and found.predicted > _CUTOFF_WORTH * plain.predicted):
         found = plain  # too few rows for a cutoff, or barely enough
     return found or _robust_covariance(task)  # its check says what is missing
 
@@ -244,24 +245,33 @@ def _robust_covariance(task: Task) -> Choice:
 def _pays(method: Whitened, task: Task) -> bool:
     """Whether the answer is predicted not to be mostly noise, from public facts.
 
-    For the whole covariance inside a public radius the predicted noise must be small: if a radius is known, rows are in
-    one unit, and the noise of plain moments is proportional to the squared radius. If the number of rows is private, a
-    method that uses the bound is safer.
+    For the whole covariance of columns in one unit inside a public radius the predicted noise must be small: the noise
+    of plain moments is then proportional to the squared radius, which is tightened.
+
+    If the number of rows is private and a bound is given, as few rows as are likely must be enough, because the methods
+    that use the bound are safer with fewer. With more rows they are not: a bound may be far too wide, and their error
+    then stays large at any ε.
     """
-    if not _allows(method, task) or (task.regression and isinstance(task.bound, (tuple, float))):
-        return False  # regressions inside bounds have columns in the units of the bounds already
-    if task.n_terms is None:
-        return task.bound is None
+    if not _allows(method, task) or (task.regression and isinstance(task.bound, tuple)):
+        return False  # regressions inside column bounds have columns in the units of the bounds already
+    if task.n_rows is None and task.bound is None:
+        return True
+    own, task = own_units(task), _with_rows(task)  # what the fit will do follows from the task as it is
     if task.regression and not shows_columns(task):
         return False  # without information about the target there is no regression
-    if own_units(task) and not (finds_most_columns(task) or task.private_rank):
+    if own and not (finds_most_columns(task) or task.private_rank):
         return False  # a private number of components is 0 there, which is an answer
     k = task.n_components
     if k is not None and k < task.n_features and task.missing != "correct":
         return _angle(method, task, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE)
-    if isinstance(task.bound, float):
+    if isinstance(task.bound, float) and task.same_units:
         return expected_noise(task) < _LITTLE_NOISE
     return expected_noise(task) < (_MOSTLY_NOISE if task.bound is None else _MUCH_NOISE)
+
+
+def _with_rows(task: Task) -> Task:
+    """The task; if its number of rows is private, with the smallest that is assumed."""
+    return task if task.n_rows is not None else replace(task, n_rows=min(_SIZES))
 
 
 def _angle(method: Whitened, task: Task, k: int) -> float:
@@ -308,9 +318,9 @@ def _noisy_moment(task: Task) -> Choice:
 
 
 def _worth_tightening(task: Task) -> bool:
-    if not isinstance(task.bound, tuple) or task.n_features < 3 or task.n_terms is None:
+    if isinstance(task.bound, str) or (isinstance(task.bound, tuple) and task.n_features < 3):
         return False
-    return task.n_terms >= 1.5 * rows_needed(PureCost(RADIUS_SHARE * task.budget.epsilon))
+    return (_with_rows(task).n_terms or 0) >= 1.5 * rows_needed(PureCost(RADIUS_SHARE * task.budget.epsilon))
 
 
 def check_method(method: Any, owner: str, delta: float = 0.0) -> None:

@@ -16,10 +16,11 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen._validate import check_choice, check_positive, check_vector, complain
+from dpeigen._validate import check_choice, check_positive, complain
 from dpeigen.curator import Curator, DataCurator, Purpose
 from dpeigen.methods.capped import first_shares, with_rows_paid
 from dpeigen.methods.outline import Outline, Planned
+from dpeigen.methods.public_facts import LEAST_DELTA
 from dpeigen.methods.task import Box as Box
 from dpeigen.methods.task import Task as Task
 from dpeigen.privacy import Budget, Cost, Randomness, Relation, Spend
@@ -28,15 +29,12 @@ from dpeigen.sources import Source
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.measured import Measured
 from dpeigen.stats.spectrum import leading_components
+from dpeigen.stats.threads import kept_threads
 
 __all__ = [
-    "LEAST_DELTA",
     "C",
     "Estimate",
     "Method",
-    "check_bound",
-    "check_center",
-    "check_scale_of_columns",
     "check_tail",
     "estimand_of",
     "run_method",
@@ -45,9 +43,7 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=Curator)
-# Gaussians drawn in floating point end at 9.155 deviations (`privacy.randomness`). A true Gaussian exceeds that with
-# probability 5.4e-20, so a δ below the following would not cover the few draws of a release.
-LEAST_DELTA = 1e-18
+_SMALL_MATRICES = 512  # columns up to which a second thread costs BLAS more than it saves
 _LONGEST = 1e50  # above the clipping bounds of columns without a public bound
 
 
@@ -150,12 +146,7 @@ class Method(ABC):
 
     def check(self, task: Task) -> None:
         """Refuse tasks that this method cannot do, before anything is read or spent."""
-        owner = type(self).__name__
-        if not isinstance(self.emphasis, Mapping):
-            raise TypeError(complain("emphasis", owner, "a dictionary of factors by purpose", self.emphasis))
-        for name, factor in self.emphasis.items():
-            if not 1e-3 <= check_positive(f"emphasis[{name!r}]", factor, owner) <= 1e3:
-                raise ValueError(complain(f"emphasis[{name!r}]", owner, "between 0.001 and 1000", factor))
+        self._check_factors()
         if self.needs_delta and task.budget.is_pure:
             remedy = "Give a delta well below 1/n such as 1e-6, or use method='matrix-laplace': it is purely private."
             raise ValueError(complain("delta", task.owner, f"> 0 for method={self.name!r}", task.budget.delta, remedy))
@@ -167,6 +158,18 @@ class Method(ABC):
             )
             raise ValueError(complain("bound", task.owner, f"given for method={self.name!r}", None, remedy))
         _check_units(task)
+        self._check_missing(task)
+        self._check_relation(task)
+
+    def _check_factors(self) -> None:
+        owner = type(self).__name__
+        if not isinstance(self.emphasis, Mapping):
+            raise TypeError(complain("emphasis", owner, "a dictionary of factors by purpose", self.emphasis))
+        for name, factor in self.emphasis.items():
+            if not 1e-3 <= check_positive(f"emphasis[{name!r}]", factor, owner) <= 1e3:
+                raise ValueError(complain(f"emphasis[{name!r}]", owner, "between 0.001 and 1000", factor))
+
+    def _check_missing(self, task: Task) -> None:
         if task.missing == "correct" and not self.corrects_holes:
             must = f"other than 'correct' for method={self.name!r}, which cannot be corrected for missing cells"
             remedy = (
@@ -174,6 +177,8 @@ class Method(ABC):
                 "missing='drop', which replaces a row with a missing cell by the centre."
             )
             raise ValueError(complain("missing", task.owner, must, "correct", remedy))
+
+    def _check_relation(self, task: Task) -> None:
         if task.pairs and task.relation is Relation.ADD_REMOVE:
             remedy = "Use relation='replace', or center='private'."
             raise ValueError(
@@ -235,7 +240,8 @@ def run_method(method: Method, source: Source, task: Task, rng: Randomness) -> E
         source, task.relation, first_shares(method, task), price, rng, hands_out_rows=method.holds_rows
     )
     part, told = with_rows_paid(curator, method, task)
-    found = method.estimate(part, told)
+    with kept_threads(one_for_blas=task.n_features <= _SMALL_MATRICES):
+        found = method.estimate(part, told)
     if told.max_rows is not None:
         found = replace(found, rows_that_count=told.max_rows)
     if task.scale is not None and found.scale is None:
@@ -295,60 +301,3 @@ def estimand_of(method: Method, task: Task) -> str:
     if isinstance(task.scale, np.ndarray):
         return "covariance of columns in public units"
     return MIXED if task.indicators else "correlation"
-
-
-def check_scale_of_columns(value: Any, n_features: int, owner: str) -> Floats | str | None:
-    """Check a scale: None, "private", or public standard deviations of the columns."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return check_choice("scale", value, ["private"], owner)
-    scale = check_vector("scale", value, n_features, owner)
-    if not (scale > 0).all():
-        column = int(np.argmin(scale > 0))
-        remedy = "A column that is known to be constant is best left out."
-        raise ValueError(
-            complain(
-                "scale", owner, "'private', or positive deviations", f"{scale[column]:g} in column {column}", remedy
-            )
-        )
-    _refuse_huge("scale", np.concatenate([scale, 1 / scale]), owner)
-    return scale
-
-
-def check_bound(value: Any, n_features: int, owner: str) -> float | Box | str | None:
-    """Check a bound: a radius, a box of public column bounds, "private", or None."""
-    if value is None or isinstance(value, str):
-        if value is not None:
-            check_choice("bound", value, ["private"], owner)
-        return value
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise ValueError(complain("bound", owner, "a radius, a pair (lower, upper), 'private' or None", value))
-        lower = check_vector("bound", value[0], n_features, owner)
-        upper = check_vector("bound", value[1], n_features, owner)
-        if not (lower < upper).all():
-            column = int(np.argmin(lower < upper))
-            got = f"lower={lower[column]:g}, upper={upper[column]:g} in column {column}"
-            raise ValueError(complain("bound", owner, "(lower, upper) with lower < upper in every column", got))
-        _refuse_huge("bound", np.concatenate([lower, upper]), owner)
-        return lower, upper
-    radius = check_positive("bound", value, owner)
-    _refuse_huge("bound", np.array([radius, 1 / radius]), owner)
-    return radius
-
-
-def check_center(value: Any, n_features: int, owner: str) -> Floats | str | None:
-    """Check a centre: None or 0, a public vector, "private" or "pairs"."""
-    if isinstance(value, str):
-        return check_choice("center", value, ["private", "pairs"], owner)
-    if value is None:
-        return None
-    center = check_vector("center", value, n_features, owner)
-    _refuse_huge("center", center, owner)
-    return center if center.any() else None
-
-
-def _refuse_huge(name: str, values: Floats, owner: str) -> None:
-    if (np.abs(values) > LARGEST_FACT).any():
-        raise ValueError(complain(name, owner, f"between {1 / LARGEST_FACT:g} and {LARGEST_FACT:g} in size", "more"))

@@ -13,12 +13,14 @@ longer, so all sensitivities stay the same.
 The fractions of missing cells r_j and r_ij are paid for, and p_ij = 1 − r_i − r_j + r_ij. There are many r_ij, so they
 are noisy. If columns miss cells independently, r_ij = r_i·r_j. Differences from that are kept if they clearly exceed
 the noise, and the others are shrunk together by James and Stein's factor; so are differences of the r_j from their
-mean. Noise on the moment is shrunk before the division. Every p is bounded below by the value that noise alone can
-produce. So a covariance of two columns that are rarely present together is too small, but not mere noise.
+mean. If neither the mean nor any r_j clearly exceeds its noise, all are 0: nothing is corrected. Noise on the moment is
+shrunk before the division. Every p is bounded below by the value that noise alone can produce. So a covariance of two
+columns that are rarely present together is too small, but not mere noise.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -106,8 +108,7 @@ def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Ho
     d, frame = task.n_features, Frame(task.n_features, pairs=task.pairs, missing=task.missing)
     cost = part_of(costs[Purpose.HOLES], 1 if d == 1 else 2)
     single = curator.measure(HoleShares(frame), purpose=Purpose.HOLES, cost=cost)
-    common = float(single.shares.mean())
-    shares = np.clip(common + shrunk(single.shares - common, single.deviation), 0.0, 1.0)
+    shares = _fractions(single.shares, single.deviation)
     least = min(0.5, _LEAST * single.deviation)
     together, unsure, doubt = np.outer(shares, shares), least, 0.0
     if d > 1:
@@ -127,6 +128,17 @@ def ask_holes(curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Ho
     deviations = np.hypot(single_part, doubt)
     np.fill_diagonal(deviations, single.deviation)
     return Holes(present, both, own, np.asarray(1 - shares > least), deviations)
+
+
+def _fractions(noisy: Floats, deviation: float) -> Floats:
+    """Fractions of missing cells: those of different columns are alike, and all are 0 if noise could have made them.
+
+    Nothing is then divided by them. Otherwise noise alone would move columns that are nearly collinear apart.
+    """
+    common = float(noisy.mean())
+    if common < _LEAST * deviation / math.sqrt(len(noisy)) and noisy.max() < _CLEAR * deviation:
+        return np.zeros_like(noisy)
+    return np.clip(common + shrunk(noisy - common, deviation), 0.0, 1.0)
 
 
 def shrunk(extra: Floats, deviation: float) -> Floats:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpeigen.methods.base import LEAST_DELTA
+from dpeigen.methods.public_facts import LEAST_DELTA
 from dpeigen.methods.task import Task
 from dpeigen.privacy import Budget, GaussianCost, PureCost, gaussian_mu
 from dpeigen.questions import GaussianLaw, WishartLaw, cost_of_far_rows

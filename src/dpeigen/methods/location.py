@@ -36,7 +36,7 @@ from dpeigen.questions import ClippedMean, RadiusHolding
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.frame import LARGEST_FACT
 from dpeigen.stats.generalised import SignFrame
-from dpeigen.stats.pairs import winsorized_redescending
+from dpeigen.stats.transform import winsorized_redescending
 
 __all__ = ["Center", "Weights", "ask_center", "center_integers", "center_shares", "cutoff_factor", "within"]
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dpeigen._validate import complain
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
+from dpeigen.methods.enough import rounded_up
 from dpeigen.privacy import Cost, PureCost, Relation
 from dpeigen.questions.radius import KEEP, OUT_OF, holding_scale, slack
 from dpeigen.stats.norms import FINE_GRID, GRID
@@ -59,7 +60,10 @@ def check_enough_rows(
     needed, found = rows_needed(cost, half=half), f"{n_terms} rows (or pairs)"
     if n_terms is None or n_terms >= needed:
         return
-    enough = f"A private radius needs at least {needed} rows (or pairs) here: raise epsilon or"
+    times = f"{rounded_up(needed / max(n_terms, 1)):g}"
+    enough = (
+        f"A private radius needs at least {needed} rows (or pairs) here: make epsilon about {times} times as large or"
+    )
     if not bounded:
         raise ValueError(complain("bound", owner, "public for so few rows", found, f"{enough} give a bound."))
     must = "one without a private radius for so few rows"

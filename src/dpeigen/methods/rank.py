@@ -113,7 +113,7 @@ class PrivateRank(Wrapped):
         if isinstance(self.inner, PrivateRank):
             raise ValueError(complain("inner", "PrivateRank", "a method with a number of components", self.inner))
         if task.missing == "correct":
-            remedy = "Give a number, or see how many eigenvalues of a released covariance matter, for free."
+            remedy = "Give a number, or release a covariance and count its clear eigenvalues, at no further cost."
             raise ValueError(complain("n_components", task.owner, "a number with missing='correct'", "private", remedy))
         if task.n_features < 2:
             raise ValueError(complain("n_components", task.owner, "a number where there is one column", "private"))

@@ -68,6 +68,11 @@ class Task:
         return isinstance(self.bound, str)
 
     @property
+    def wanted(self) -> int:
+        """The number of directions wanted: all of them for a whole covariance."""
+        return self.n_features if self.n_components is None else self.n_components
+
+    @property
     def n_terms(self) -> int | None:
         """The number of terms of the sums: rows, or pairs of rows; None if it is private."""
         return None if self.n_rows is None else self.n_rows // 2 if self.pairs else self.n_rows

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from dpeigen._types import Floats
 from dpeigen._validate import check_count, check_delta, check_epsilon, check_positive, complain
 from dpeigen.stats.elliptical import pair_lengths, sign_eigenvalues, tau_eigenvalues
-from dpeigen.stats.pairs import Transform
+from dpeigen.stats.transform import Transform
 
 __all__ = [
     "SubspaceRate",

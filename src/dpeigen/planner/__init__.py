@@ -7,7 +7,8 @@ spent.
 from dpeigen.planner.assumptions import Rows, from_covariance, power_law, spiked
 from dpeigen.planner.inverse import OutOfReachError, needed_epsilon, needed_rows
 from dpeigen.planner.local import LocalPlan, needed_local_epsilon, needed_local_rows, plan_local
-from dpeigen.planner.planning import Plan, Prediction, adversary_success, plan
+from dpeigen.planner.planning import adversary_success, plan
+from dpeigen.planner.plans import Plan, Prediction
 from dpeigen.planner.splits import best_split
 
 __all__ = [

@@ -57,7 +57,7 @@ def needed_epsilon(
     method: str | Method = "auto",
     **facts: Any,
 ) -> float:
-    """Search about the smallest ε at which 95% of runs reach a target error.
+    """Find approximately the smallest ε at which 95% of runs reach a target error.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def needed_epsilon(
 def needed_rows(
     target: float, n_features: int, n_components: int | None, *, method: str | Method = "auto", **facts: Any
 ) -> int:
-    """Search about the smallest number of rows at which 95% of runs reach a target error.
+    """Find approximately the smallest number of rows at which 95% of runs reach a target error.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ from dpeigen.papers.wang import (
 )
 from dpeigen.planner.assumptions import Rows, assumed_rows
 from dpeigen.planner.inverse import high_quantile, search
-from dpeigen.planner.planning import Prediction
+from dpeigen.planner.plans import Prediction
 from dpeigen.planner.simulation import DIRECTION_METRICS, by_columns
 from dpeigen.privacy import GaussianCost, best_guess
 from dpeigen.privacy.randomness import Generator, made_up_generator
@@ -178,43 +178,14 @@ def plan_local(
     LocalPlan
         The predictions.
     """
-    problem = _checked(n_rows, n_features, n_components, bound, spectrum, tails, contamination, metric)
-    n, k, world, values = problem
-    runs, found = by_columns(_RUNS, n_features), []
-    for name, parameters in _reports(n_features, epsilon, delta, bound).items():
-        errors = world.errors(n, parameters.noise, runs)
-        low, high = (float(q) for q in np.quantile(errors, (0.05, 0.95)))
-        cost = local_cost(parameters)
-        success = ndtr(cost.mu / 2) if isinstance(cost, GaussianCost) else best_guess(parameters.epsilon, 0.0)
-        found.append(
-            Prediction(
-                name,
-                float(errors.mean()),
-                low,
-                high,
-                float(success),
-                parameters.real_epsilon,
-                runs,
-                float(errors.max()),
-            )
-        )
+    n, k, world, values = _checked(n_rows, n_features, n_components, bound, spectrum, tails, contamination, metric)
+    runs = by_columns(_RUNS, n_features)
+    reports = _reports(n_features, epsilon, delta, bound)
+    found = [_predicted(name, parameters, world, n, runs) for name, parameters in reports.items()]
     rates: dict[str, Rate] = {}
     if k < n_features and values[k - 1] > values[k]:
         unit = np.linalg.eigvalsh(world.moment)[::-1] / (1.0 if bound is None else bound**2)
-        rates["lower bound, Theorem 1"] = local_lower_rate(n, n_features, k, epsilon, unit.tolist())
-        if delta:
-            for fixed, text in ((False, "as printed"), (True, "corrected")):
-                rates[f"upper bound, Theorem 2, {text}"] = local_upper_rate(
-                    n, n_features, k, epsilon, delta, unit.tolist(), corrected=fixed
-                )
-        if sparsity is not None:
-            rates["sparse lower bound, Theorem 3"] = sparse_local_lower_rate(
-                n, n_features, k, sparsity, epsilon, unit.tolist()
-            )
-            for fixed, text in ((False, "as printed"), (True, "corrected")) if delta else ():
-                rates[f"sparse upper bound, Theorem 4, {text}"] = sparse_local_upper_rate(
-                    n, n_features, k, sparsity, epsilon, delta, unit.tolist(), corrected=fixed
-                )
+        rates = _rates(n, k, unit.tolist(), epsilon, delta, sparsity)
     facts = {
         "n_rows": n,
         "n_features": n_features,
@@ -228,10 +199,38 @@ def plan_local(
     return LocalPlan(facts, world.metric, tuple(sorted(found, key=lambda p: p.error)), floor, rates)
 
 
+def _predicted(name: str, parameters: LocalParameters, world: _World, n: int, runs: int) -> Prediction:
+    errors = world.errors(n, parameters.noise, runs)
+    low, high = (float(q) for q in np.quantile(errors, (0.05, 0.95)))
+    cost = local_cost(parameters)
+    success = ndtr(cost.mu / 2) if isinstance(cost, GaussianCost) else best_guess(parameters.epsilon, 0.0)
+    mean, worst = float(errors.mean()), float(errors.max())
+    return Prediction(name, mean, low, high, float(success), parameters.real_epsilon, runs, worst)
+
+
+def _rates(
+    n: int, k: int, eigenvalues: list[float], epsilon: float, delta: float, sparsity: int | None
+) -> dict[str, Rate]:
+    """Theorems 1 to 4 of Wang and Xu, for the eigenvalues of rows in the unit ball."""
+    p = len(eigenvalues)
+    versions = ((False, "as printed"), (True, "corrected")) if delta else ()
+    rates = {"lower bound, Theorem 1": local_lower_rate(n, p, k, epsilon, eigenvalues)}
+    for fixed, text in versions:
+        rate = local_upper_rate(n, p, k, epsilon, delta, eigenvalues, corrected=fixed)
+        rates[f"upper bound, Theorem 2, {text}"] = rate
+    if sparsity is not None:
+        rate = sparse_local_lower_rate(n, p, k, sparsity, epsilon, eigenvalues)
+        rates["sparse lower bound, Theorem 3"] = rate
+        for fixed, text in versions:
+            rate = sparse_local_upper_rate(n, p, k, sparsity, epsilon, delta, eigenvalues, corrected=fixed)
+            rates[f"sparse upper bound, Theorem 4, {text}"] = rate
+    return rates
+
+
 def needed_local_epsilon(
     target: float, n_rows: int, n_features: int, n_components: int, *, delta: float = 0.0, **facts: Any
 ) -> float:
-    """Search about the smallest ε of a report at which 95% of studies reach a target error.
+    """Find approximately the smallest ε of a report at which 95% of studies reach a target error.
 
     Parameters
     ----------
@@ -269,7 +268,7 @@ def needed_local_epsilon(
 def needed_local_rows(
     target: float, n_features: int, n_components: int, *, epsilon: float, delta: float = 0.0, **facts: Any
 ) -> int:
-    """Search about the smallest number of reports at which 95% of studies reach a target error.
+    """Find approximately the smallest number of reports at which 95% of studies reach a target error.
 
     Parameters
     ----------

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpeigen.planner.beside import InTurn
-from dpeigen.planner.planning import Plan, plan_problem
+from dpeigen.planner.planning import plan_problem
+from dpeigen.planner.plans import Plan
 from dpeigen.planner.problem import Problem, Simulator
 
 __all__ = ["METRIC_NAMES", "PARTS", "Curves", "curves", "draw", "start_curves", "wanted"]

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen.planner.assumptions import Rows
 from dpeigen.planner.box import BoxedAxes
+from dpeigen.planner.means import PrincipalAxes, clear_change, smoothed, with_covariance
 from dpeigen.planner.views import LEAST_LENGTH, Mapped, View
 from dpeigen.privacy.randomness import Generator, made_up_generator
-from dpeigen.stats.signs import compression
 
 __all__ = ["Population"]
 
@@ -34,31 +33,9 @@ _PARTNERS = 8  # of a row in differences, on either side
 _PAIRED, _FEW_COLUMNS = 1000, 30  # rows that are paired, for up to this many columns; fewer if there are more
 _DESIGN = 64  # partners of a row that the library uses if it does not use all
 _NEAR = 0.003  # of the trace: for smaller errors of the centre, the leading term is used
-_CLEAR = 2.5  # standard errors above which a change of a mean is considered real
 _FEW_CLIPPED = 0.05  # of the drawn rows: up to this fraction its Monte Carlo error is smaller
 _MOST_TALLIES = 64  # histograms of columns that are kept
 _PART_SEED = 7
-
-
-@dataclass(frozen=True, eq=False)
-class _Axes:
-    """Variances of rows after a linear map along the axes (columns; None: the coordinate axes)."""
-
-    stretch: Floats | None
-    levels: Floats
-    vectors: Floats | None
-
-    @cached_property
-    def shares(self) -> Floats:
-        """The mean squares of the signs of such rows."""
-        return compression(self.levels, 1.0, 0)[0][:-1]
-
-    def turned(self, rows: Floats) -> Floats:
-        return rows if self.vectors is None else rows @ self.vectors
-
-    def back(self, matrix: Floats) -> Floats:
-        """A matrix given along the axes, in coordinates."""
-        return matrix if self.vectors is None else self.vectors @ matrix @ self.vectors.T
 
 
 class Population:
@@ -72,7 +49,7 @@ class Population:
         self.exact = n <= more * _EXACT
         self._plain, self._drawn = self._draw(most, made_up_generator(seed, 0), matched=rows.normal)
         self._cut = np.flatnonzero((self._plain != self._drawn).any(axis=1))  # rows clipped by column bounds
-        self._own_axes = self._latest_axes = _Axes(None, rows.eigenvalues, None)
+        self._own_axes = self._latest_axes = PrincipalAxes(None, rows.eigenvalues, None)
         self._norm_squares = _lengths(self._drawn) ** 2
         self._found: dict[object, Floats] = {}
         self._parts: dict[int, Population] = {}
@@ -98,7 +75,7 @@ class Population:
         """Rows, and the same clipped to the column bounds; ``matched``: with exactly the true mean and covariance."""
         plain = self.assumed.draw(2 * count if self.pairs else count, rng)
         if matched:
-            plain = _with_covariance(plain, self.assumed.eigenvalues)
+            plain = with_covariance(plain, self.assumed.eigenvalues)
         inside = plain if self.box is None else self.box.clipped(plain)
         cut = inside is not plain
         if self.pairs:
@@ -237,7 +214,7 @@ class Population:
         mean = self._with_outliers(np.diag(self._own_axes.shares), 2 * share * (1 - share), self.assumed.outlier)
         if len(self._cut):
             inside, outside = _differences(self._drawn), _differences(self._plain)
-            mean = mean + _clear_change(inside, outside) / len(inside)
+            mean = mean + clear_change(inside, outside) / len(inside)
         g = rng.normal(size=count)
         found = np.zeros((self.d, self.d))
         for step in range(1, partners + 1):
@@ -287,7 +264,7 @@ class Population:
             found = self._with_outliers(found, self.outliers, outlier)
         if len(self._cut):
             inside, outside = (view.image(rows[self._cut]) for rows in (self._drawn, self._plain))
-            found = found + _clear_change(inside, outside) / len(self._drawn)
+            found = found + clear_change(inside, outside) / len(self._drawn)
         if key is not None:
             self._found[key] = found
         return found
@@ -295,16 +272,16 @@ class Population:
     def _with_outliers(self, mean: Floats, share: float, outlier: Floats) -> Floats:
         return mean if not share else (1 - share) * mean + share * np.outer(outlier, outlier) / float(outlier @ outlier)
 
-    def _axes(self, stretch: Floats | None) -> _Axes:
+    def _axes(self, stretch: Floats | None) -> PrincipalAxes:
         """The principal axes of rows after a linear map. The last result is cached."""
         if stretch is None:
             return self._own_axes
         if self._latest_axes.stretch is None or not np.array_equal(self._latest_axes.stretch, stretch):
             levels, vectors = np.linalg.eigh((stretch * self.assumed.eigenvalues) @ stretch.T)
-            self._latest_axes = _Axes(stretch, np.maximum(levels, levels[-1] * 1e-12), vectors)
+            self._latest_axes = PrincipalAxes(stretch, np.maximum(levels, levels[-1] * 1e-12), vectors)
         return self._latest_axes
 
-    def _clipped(self, view: View, axes: _Axes) -> Floats:
+    def _clipped(self, view: View, axes: PrincipalAxes) -> Floats:
         """The mean of w·x² along the axes, with w = min(1, radius²/|x|²), or of a transform.
 
         If rows are normal and few are clipped, it is E[x²] minus the mean of (1 − w)·x² over the clipped ones.
@@ -324,14 +301,7 @@ class Population:
         means, signs = np.stack([weights, inverse / count]) @ squares
         products, sign_squares = np.stack([weights * inverse, inverse**2 / count]) @ squares**2
         slope = (products - signs * means) / (sign_squares - 2 * shares * signs + shares**2)
-        return _smoothed(axes.levels, means - slope * (signs - shares))
-
-
-def _with_covariance(rows: Floats, levels: Floats) -> Floats:
-    """Rows after the smallest linear change that gives them mean 0 and these variances along the axes."""
-    scaled = (rows - rows.mean(axis=0)) / np.sqrt(levels)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(rows))
-    return scaled @ ((vectors / np.sqrt(values)) @ vectors.T * np.sqrt(levels))
+        return smoothed(axes.levels, means - slope * (signs - shares))
 
 
 def _differences(rows: Floats, step: int = 1) -> Floats:
@@ -341,23 +311,3 @@ def _differences(rows: Floats, step: int = 1) -> Floats:
 
 def _lengths(rows: Floats) -> Floats:
     return np.sort(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
-
-
-def _clear_change(now: Floats, before: Floats) -> Floats:
-    """The entries of Σ(zzᵀ − yyᵀ) that exceed their Monte Carlo error; the others would add sampling error."""
-    change = now.T @ now - before.T @ before
-    # Σ(zᵢzⱼ − yᵢyⱼ)² = Σzᵢ²zⱼ² − 2Σ(zᵢyᵢ)(zⱼyⱼ) + Σyᵢ²yⱼ²
-    squares, both, others = now**2, now * before, before**2
-    variance = squares.T @ squares - 2 * (both.T @ both) + others.T @ others
-    return np.where(change**2 > _CLEAR**2 * variance, change, 0.0)
-
-
-def _smoothed(levels: Floats, mean: Floats) -> Floats:
-    """Smoothed means: their ratio to the eigenvalue is smooth in it (means over equal ones, else low degree)."""
-    ratio, logs = mean / levels, np.log(levels)
-    if np.ptp(logs) < 1e-9:
-        return np.full_like(mean, mean.mean())
-    degree = min(3, len(np.unique(np.round(logs, 9))) - 1)
-    powers = np.vander((logs - logs.mean()) / np.ptp(logs), degree + 1)
-    fitted = powers @ np.linalg.lstsq(powers, ratio, rcond=None)[0]
-    return levels * np.maximum(fitted, ratio.min() / 2)

@@ -26,7 +26,8 @@ from dpeigen.privacy.randomness import Generator, made_up_generator
 from dpeigen.questions.base import counted
 from dpeigen.sources import open_source
 from dpeigen.stats.columns import ColumnHistogram
-from dpeigen.stats.frame import RowView, row_norms
+from dpeigen.stats.exact_norms import row_norms
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.pairs import n_pairs, pair_sum
 from dpeigen.stats.spectrum import symmetric_eigh
 

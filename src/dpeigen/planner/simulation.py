@@ -17,8 +17,8 @@ from dpeigen.planner.samples import Sample, Samples
 from dpeigen.planner.simulated import simulate
 from dpeigen.privacy.randomness import made_up_generator
 from dpeigen.stats import Frame
-from dpeigen.stats.pairs import Transform
 from dpeigen.stats.spectrum import projection_distance, relative_frobenius, sin_theta
+from dpeigen.stats.transform import Transform
 
 __all__ = [
     "COVARIANCE_METRICS",

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.stats.pairs import Transform
+from dpeigen.stats.transform import Transform
 
 __all__ = ["LEAST_LENGTH", "Mapped", "View"]
 

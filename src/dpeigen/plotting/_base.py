@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpeigen._text import clean
 from dpeigen._text import short as short
+from dpeigen._text import short_apart as short_apart
 from dpeigen.privacy import Guarantee
 
 if TYPE_CHECKING:

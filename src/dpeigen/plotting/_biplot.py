@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.notebook import NOISE, loadings_unknown
-from dpeigen.plotting._base import characters, colours, ink, short
+from dpeigen.plotting._base import characters, colours, ink, short_apart
 from dpeigen.plotting._release import ReleaseDisplay, draw_loadings, say
 from dpeigen.privacy.randomness import made_up_randomness
 
@@ -21,6 +21,7 @@ __all__ = ["BiplotDisplay"]
 _MOST_LABELS = 10
 _LABEL = 9.0  # points
 _SIDE, _PLACE = 1.85, 1.12  # where the margin for labels ends, and where labels begin, in half-widths of the cloud
+_TICKS = 4  # most steps of the horizontal axis, which is about half as wide as the picture
 _CLOUD = 400  # synthetic rows behind a biplot
 
 
@@ -100,9 +101,12 @@ class BiplotDisplay(ReleaseDisplay):
 
 def _frame(ax: Axes, half: Floats) -> None:
     """Axes through the origin that end with the cloud; the margin beside it is for the labels."""
+    from matplotlib.ticker import MaxNLocator
+
     width, height = map(float, half)
     ax.set(xlim=(-width, width), ylim=(-height, height))
-    ax.set_xticks([tick for tick in ax.get_xticks() if abs(tick) <= width])
+    ticks = MaxNLocator(_TICKS, steps=[1, 2, 5, 10]).tick_values(-width, width)
+    ax.set_xticks([tick for tick in ticks if abs(tick) <= width])
     ax.spines["bottom"].set_bounds(-width, width)
     ax.plot([-width, width], [0, 0], color=colours(ax).grey, linewidth=0.5, zorder=0)
     ax.plot([0, 0], [-height, height], color=colours(ax).grey, linewidth=0.5, zorder=0)
@@ -117,6 +121,7 @@ def _label_sides(ax: Axes, tips: Floats, names: list[str], half: Floats) -> None
         if ((tips[:, 0] >= 0) == (side > 0)).any():
             limits[side > 0] = _SIDE * side
     room = characters(ax, _LABEL, (_SIDE - _PLACE) / (limits[1] - limits[0]))
+    names = short_apart(names, room)
     for side in (-1, 1):
         here = np.flatnonzero((tips[:, 0] >= 0) == (side > 0))
         if len(here) == 0:
@@ -130,7 +135,7 @@ def _label_sides(ax: Axes, tips: Floats, names: list[str], half: Floats) -> None
             (x, y), (to_x, to_y) = tips[here[point]], places[place] * half
             ax.plot([x, to_x], [y, to_y], color=colours(ax).grey, linewidth=0.5, alpha=0.8)
             align = "left" if side > 0 else "right"
-            name = ax.text(to_x + 0.02 * side * half[0], to_y, short(names[here[point]], room), fontsize=_LABEL)
+            name = ax.text(to_x + 0.02 * side * half[0], to_y, names[here[point]], fontsize=_LABEL)
             name.set(ha=align, va="center", in_layout=False)
     ax.set_xlim(limits[0] * half[0], limits[1] * half[0])
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpeigen._types import Floats
 from dpeigen._validate import check_count
 from dpeigen.notebook import NOISE, variance_intervals
-from dpeigen.plotting._base import Display, characters, colours, ink, must_be, short
+from dpeigen.plotting._base import Display, characters, colours, ink, must_be, short_apart
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
 from dpeigen.stats.intervals import Interval
@@ -283,7 +283,7 @@ def draw_loadings(ax: Axes, release: Release, component: int, most: int = _MOST_
     shown = np.where(clear, loadings[order], 0.0)
     ax.barh(place, shown, color=[palette.blue if v >= 0 else palette.orange for v in shown], height=0.66)
     ax.axvline(0, color=ink(ax), linewidth=0.8)
-    ax.set_yticks(place, [short(names[j], characters(ax, 10.0, _NAMES)) for j in order])
+    ax.set_yticks(place, short_apart([names[j] for j in order], characters(ax, 10.0, _NAMES)))
     left, hidden = int(known.sum()) - len(order), int((~known).sum())
     more = f"; {left} smaller {'one' if left == 1 else 'ones'} left out" if left else ""
     more += f"; {hidden} not known" if hidden else ""

@@ -16,7 +16,7 @@ from dpeigen.plotting._base import (
     must_be,
     neighbours,
     never_formulas,
-    short,
+    short_apart,
 )
 from dpeigen.plotting._release import whiskers
 from dpeigen.privacy import Guarantee
@@ -159,7 +159,7 @@ class ScoreMapDisplay(Display):
                 zorder=4,
             )
         ax.set(xlim=(x0, x1), ylim=(y0, y1))
-        _name(ax, centroids.points[shown], [short(centroids.labels[at]) for at in shown])
+        _name(ax, centroids.points[shown], short_apart([centroids.labels[at] for at in shown]))
         first, second = (int(axis) + 1 for axis in found.facts["axes"])
         ax.set(xlabel=f"component {first} ({self._share(0)})", ylabel=f"component {second} ({self._share(1)})")
         hidden = len(found.labels) - len(shown)
@@ -202,16 +202,16 @@ class ScoreMapDisplay(Display):
                 whiskers(ax, place + move, low, high)
             ax.barh(place + move, shown, height=0.38, color=colour, label=f"component {number}")
         ax.axvline(0, color=palette.grey, linewidth=0.8)
-        ax.set_yticks(place, [short(names[i], 18) for i in largest], fontsize=_FONT)
+        ax.set_yticks(place, short_apart([names[i] for i in largest], 18), fontsize=_FONT)
         ax.set_ylim(-0.7, len(largest) - 0.3)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
         left_out = len(names) - len(largest)
-        some = f" ({left_out} smaller left out)" if left_out else ""
+        some = f"; {left_out} smaller left out" if left_out else ""
         of = " of scaled columns" if found.facts.get("scale") else ""
-        ax.set_title(f"Loadings{of}{some}", loc="left", fontsize=10)
+        ax.set_title(f"Loadings{of}", loc="left", fontsize=10)
         known = "whiskers: 95% intervals" if ends is not None else "no intervals"
-        ax.set_xlabel(f"loading (no unit)\n{known}", fontsize=_FONT)
+        ax.set_xlabel(f"loading (no unit){some}\n{known}", fontsize=_FONT)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=1, frameon=False, fontsize=_FONT)
 
     def _share(self, axis: int) -> str:

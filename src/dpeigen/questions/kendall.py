@@ -19,7 +19,8 @@ from dpeigen.questions.gathered import Gathered
 from dpeigen.questions.laws import SymmetricLaw
 from dpeigen.stats import Frame, KendallTau, Statistic
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.pairs import Transform, n_pairs, pairs_per_row
+from dpeigen.stats.pairs import n_pairs, pairs_per_row
+from dpeigen.stats.transform import Transform
 
 __all__ = ["PART", "NoisyTau", "Tau"]
 

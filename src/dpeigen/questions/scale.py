@@ -27,7 +27,8 @@ from dpeigen.privacy.histogram import most_popular, stable_histograms
 from dpeigen.privacy.randomness import Generator, SeededRandomness
 from dpeigen.questions.base import Answer, People
 from dpeigen.questions.gathered import OfAllRows
-from dpeigen.stats.frame import RowView, exact_bits
+from dpeigen.stats.exact_norms import exact_bits
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.products import exact_product
 
 __all__ = ["EigenvalueRatios", "TopEigenvalue", "bins_per_doubling", "log_slopes", "log_spectra"]

@@ -36,9 +36,10 @@ from dpeigen.privacy.shuffling import shuffled_delta
 from dpeigen.questions.base import People
 from dpeigen.questions.gathered import OfAllRows
 from dpeigen.questions.values import Matrix
-from dpeigen.stats.frame import RowView, exact_scores
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.gradients import Clipped, deflated
 from dpeigen.stats.lattice import LEVELS
+from dpeigen.stats.score_frame import exact_scores
 from dpeigen.stats.spectrum import orthonormal
 
 __all__ = ["ROW_UNIT", "OjaSteps", "inside", "with_noise"]

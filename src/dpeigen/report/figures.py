@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpeigen._text import short_apart
 from dpeigen._types import Floats
 from dpeigen.plotting import BiplotDisplay, LoadingsDisplay, ScreeDisplay
 from dpeigen.plotting._base import CAPTION
@@ -172,8 +173,8 @@ def _correlations(figure: Figure, release: Release) -> None:
             cell.set_fontsize(9.5 if d <= _ROOMY else 7.5)
             cell.set_in_layout(False)  # it is inside its cell
     size = 9 if d > 16 else None
-    ax.set_yticks(np.arange(d) + 0.5, [short(name) for name in names], fontsize=size)
-    ax.set_xticks(np.arange(d) + 0.5, [short(name, 16) for name in names], rotation=60, ha="right", fontsize=size)
+    ax.set_yticks(np.arange(d) + 0.5, short_apart(names), fontsize=size)
+    ax.set_xticks(np.arange(d) + 0.5, short_apart(names, 16), rotation=60, ha="right", fontsize=size)
     ax.tick_params(length=0)
     ax.set(xlim=(0, d), ylim=(d, 0), aspect="equal")
     for spine in ax.spines.values():
@@ -212,11 +213,12 @@ def _scale(ax: Axes) -> None:
 def _strongest(figure: Figure, release: Release) -> None:
     """The strongest correlations as points with whiskers."""
     pairs, found = matrices.strongest(release), matrices.correlation_intervals(release)
-    matrix, names = results.correlations(release), results.names_of(release)
+    matrix = results.correlations(release)
     values = np.array([matrix[i, j] for i, j in pairs])
     ends = None if found is None else tuple(np.array([side[i, j] for i, j in pairs]) for side in found)
-    names = _without_units(names)
-    labels = [f"{short(names[j], 14)}, {short(names[i], 14)}" for i, j in pairs]
+    bare, used = _without_units(results.names_of(release)), sorted({j for pair in pairs for j in pair})
+    names = dict(zip(used, short_apart([bare[j] for j in used], 14), strict=True))
+    labels = [f"{names[j]}, {names[i]}" for i, j in pairs]
     ax = _points(figure, values, ends, labels)
     ax.set(xlabel="correlation (no unit)", xlim=(-1.04, 1.04))
 
@@ -234,7 +236,7 @@ def _coefficients(figure: Figure, release: Release) -> None:
     units, names = regressions.standardised(release, fit), results.names_of(release)
     order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
-    ax = _points(figure, (fit.coef * units)[order], ends, [short(names[j]) for j in order])
+    ax = _points(figure, (fit.coef * units)[order], ends, short_apart([names[j] for j in order]))
     ax.set_xlabel(f"change of {short(names[-1], 20)} per deviation, in its deviations")
 
 

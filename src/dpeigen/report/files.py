@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dpeigen._version import __version__
 from dpeigen.privacy import Guarantee
 from dpeigen.release import Release
-from dpeigen.report.blocks import Block, Code, Links, More, Table, Text, clean, count
+from dpeigen.report.blocks import Block, Code, Links, More, Table, Text, clean, count, short
 from dpeigen.report.links import papers, proof_page, software
 from dpeigen.report.metadata import authors
 from dpeigen.report.promise import facts_rows, plain
 from dpeigen.report.scales import scale_cells
+from dpeigen.sources.wording import not_asked_for
 
 __all__ = ["check", "cite", "data", "terms"]
 
@@ -27,6 +28,8 @@ _KNOWN = {
     "date": "date (UTC)",
     "dpeigen": "dpeigen version",
 }
+_NAMED = 10  # most columns without codes that are named
+_CENTRES = {"private": "estimated with noise", "pairs": "not needed: differences of pairs of rows were measured"}
 _JOINT = "joint norm that all rows of one unit were clipped to: √(sum of their squared norms / rows that count)"
 
 
@@ -46,9 +49,12 @@ def data(release: Release) -> list[Block]:
         value = facts.get(name)
         if value is not None:
             origin = facts.get(f"{name}_is")
+            value = _CENTRES.get(value, value) if name == "center" else value
             rows.append((words, plain(value) + (f" ({origin})" if origin else "")))
     blocks: list[Block] = [Text("These facts are public, or were released with noise. Nothing else was taken from "
                                 "the data.")]  # fmt: skip
+    if found := _without_codes(release):
+        rows.append(("codes for missing cells", found))
     if rows:
         blocks.append(Table("Facts", [], rows, numbers=False))
     units = facts.get("rescaled")
@@ -69,8 +75,9 @@ def data(release: Release) -> list[Block]:
         note = f"{count(left, 'column')} more: in release.safetensors." if left else ""
         divided = [[clean(name), *pair] for name, pair in zip(release.labels, cells, strict=False)]
         level = " (95% intervals)" if any(isinstance(cell, tuple) for pair in cells for cell in pair) else ""
-        by = Table(f"Scale{level}", ["column", "centre", "divided by"], divided, note=note)
-        blocks.append(More("What columns were divided by", [by]))
+        by = Table(f"What columns were divided by{level}", ["column", "centre", "divided by"], divided, note=note)
+        # The card of a covariance has the same numbers among its results.
+        blocks.append(More("What columns were divided by", [by]) if release.kind == "covariance" else by)
     details = facts.get("details")
     if details:
         blocks.append(
@@ -80,6 +87,17 @@ def data(release: Release) -> list[Block]:
             )
         )
     return blocks
+
+
+def _without_codes(release: Release) -> str:
+    """Which columns have no declared codes for missing cells; empty if all have some, or need none."""
+    names = not_asked_for(release.columns, release.labels)
+    if not names:
+        return ""
+    every = len(names) == len(release.columns or names)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    which = "" if every else f" for {', '.join(short(clean(name)) for name in names[:_NAMED])}{more}"
+    return f"none declared{which}: a code such as -99 would have been read as a value"
 
 
 _MOST_BOUNDS = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpeigen.report.links import papers
 __all__ = ["authors", "dataset"]
 
 _MOST_COLUMNS = 500
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _FORMATS = {"release.json": "application/json", "release.safetensors": "application/octet-stream"}
 
 
@@ -29,7 +31,7 @@ def dataset(release: Release, title: str, summary: str, digests: Mapping[str, st
         "@context": "https://schema.org/",
         "@type": "Dataset",
         "name": clean(title),
-        "description": clean(" ".join(filter(None, (about.get("description"), about.get("population"), summary)))),
+        "description": _sentences(about.get("description"), about.get("population"), summary),
         "measurementTechnique": [
             f"{private}({g.epsilon:g}, {g.delta:g})-differential privacy, {clean(g.neighbours)}",
             clean(g.mechanism),
@@ -46,7 +48,8 @@ def dataset(release: Release, title: str, summary: str, digests: Mapping[str, st
     if names := authors(release):
         found["creator"] = [{"@type": "Person", "name": clean(name)} for name in names]
     if contact := about.get("contact"):
-        person = {"@type": "ContactPoint", "contactType": "questions about this release", "name": clean(contact)}
+        kind = "email" if _EMAIL.fullmatch(contact) else "name"
+        person = {"@type": "ContactPoint", "contactType": "questions about this release", kind: clean(contact)}
         found.setdefault("creator", [{"@type": "Organization"}])[0]["contactPoint"] = person
     if links := papers(g):
         found["citation"] = [address for _, address in links]
@@ -58,3 +61,9 @@ def dataset(release: Release, title: str, summary: str, digests: Mapping[str, st
         if name in _FORMATS
     ]
     return found
+
+
+def _sentences(*texts: str | None) -> str:
+    """Texts one after another, each with a full stop where it ends without one."""
+    told = [text for text in map(clean, filter(None, texts)) if text]
+    return " ".join(text if text[-1] in ".!?…" else f"{text}." for text in told)

@@ -40,13 +40,16 @@ def ridge_tables(release: Release) -> list[Table]:
 def asked_regression(release: Release) -> RidgeFit:
     """The regression of a release of kind "ridge"; its target is the last column."""
     asked = release.facts.get("ridge") or {"alpha": "auto"}
-    return release.ridge(release.n_features - 1, asked["alpha"], scales=asked.get("scales"))
+    target = release.n_features - 1
+    return release.ridge(target, asked["alpha"], features=range(target), scales=asked.get("scales"))
 
 
 def regression_errors(release: Release, fit: RidgeFit) -> Regression | None:
     """The same regression from the measured moment, with errors of its coefficients; None if there are none."""
     try:
-        found = release.regression(release.n_features - 1, alpha=float(fit.alpha) or FAINT, scales=fit.scales)
+        target = release.n_features - 1
+        penalty = float(fit.alpha) or FAINT
+        found = release.regression(target, features=range(target), alpha=penalty, scales=fit.scales)
         return found.holding(np.asarray(fit.coef))
     except (ArithmeticError, ValueError):
         return None
@@ -156,6 +159,11 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
     notes = [f"{count(left, 'smaller coefficient')} {'is' if left == 1 else 'are'} in the file."] if left else []
     if widths is None:
         notes.append("Coefficients are in the columns' own units: the change of the target for one unit of a column.")
+    if _of_categories(release, fit):
+        notes.append(
+            "The levels of a category exclude each other: between two levels the target changes by the difference of "
+            "their coefficients."
+        )
     if any(said.transform for said in (release.columns or {}).values()):
         notes.append("Transformed columns are used after the transform: one unit of a logarithm is a factor of 2.72.")
     if errors is not None and _known(errors):
@@ -167,6 +175,12 @@ def _coefficients(release: Release, fit: RidgeFit, errors: Regression | None) ->
     units_of = [""] if widths is None else [", columns on [0, 1]", ", columns' own units"]
     headings = ["column", *(f"coefficient{of}{level}" for of in units_of)]
     return Table(f"Coefficients for {_target(release)}", headings, rows, note=" ".join(notes))
+
+
+def _of_categories(release: Release, fit: RidgeFit) -> bool:
+    """Whether several levels of one category are among the features."""
+    used, columns = {*fit.feature_names}, release.columns or {}
+    return any(said.categories and len(used & {*said.features(name)}) > 1 for name, said in columns.items())
 
 
 def _with_ends(value: float, ends: tuple[float, float] | None, unit: float = 1.0, place: float = 0.0) -> Cell:

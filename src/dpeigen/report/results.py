@@ -146,6 +146,11 @@ def _remedy(release: Release) -> str:
     said = []
     if empty:
         said.append("Declare types, categories or the decimal mark of columns that cannot be read, or leave them out.")
+    if len(empty) == release.n_features:
+        said.append(
+            "If no column can be read, perhaps the lines of the file have more or fewer fields than the line with the "
+            "names, as below a title or with numbers of rows."
+        )
     if unknown - empty:
         said.append("Leave out constant columns. Public bounds, more rows or a larger ε help to measure the others.")
     return " ".join(said)

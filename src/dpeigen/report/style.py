@@ -65,7 +65,8 @@ th,td{padding-right:.45rem}tbody th{min-width:4.2rem;max-width:9rem}
 td,td:nth-child(n+3):last-child,.numbers td:last-child{min-width:0}
 .numbers td{white-space:normal}.interval{white-space:normal}.many .interval{white-space:nowrap}
 .facts tbody th{width:6.5rem}
-.wide,.wide thead th{font-size:.72rem}.wide th,.wide td{padding-right:.12rem}.wide tbody th{min-width:0}}
+.wide,.wide thead th{font-size:.72rem}.wide th,.wide td{padding-right:.12rem}.wide tbody th{min-width:0}
+.wide thead th:first-child{padding-right:.4rem}}
 @page{margin:9mm 11mm}
 @media print{
 :root{color-scheme:light;--bg:#fff;--panel:#fff;--fg:#000;--muted:#444;--line:#bbb;--link:#000;--blue:#0072b2;
@@ -84,6 +85,7 @@ ul{padding-left:1.3rem}
 .notice{padding:0 .8rem;margin:.4rem 0}
 .scroll{overflow:visible}
 .label{margin:.4rem 0 .1rem}
+.label:has(+.scroll){break-after:avoid}
 table{font-size:.95rem;margin:0 0 .2rem;width:100%}
 th,td,.numbers td,.numbers thead th+th{padding:.08rem .7rem .08rem 0}
 tbody th{min-width:5rem}
@@ -99,6 +101,11 @@ td,.numbers td:last-child{min-width:0}
 .words table{font-size:.92rem}
 .words .facts tbody th{width:9rem}
 .words td{min-width:3rem}
+.words .numbers td,.words .numbers .interval{white-space:normal}
+.words .numbers{font-size:.82rem}
+.words .numbers tbody th{min-width:8rem}
+.words .numbers th,.words .numbers td{padding-right:.35rem}
+#budget td:nth-child(2){white-space:nowrap}
 #short .label{display:none}
 figure{margin:.3rem 0 0}
 figure h3{margin:.2rem 0}
@@ -106,7 +113,7 @@ figcaption{margin-top:0;line-height:1.2;font-size:.85rem}
 svg{max-width:100%!important;max-height:36mm}
 pre{padding:.2rem .5rem;font-size:.8rem;line-height:1.25;white-space:pre-wrap;overflow-wrap:anywhere}
 #effects,#conclusions,#promise,#budget,#data,#cite,#check{break-inside:auto}
-figure,tr,pre,.notice,li{break-inside:avoid}
+figure,tr,pre,.notice{break-inside:avoid}
 a{text-decoration:none}
 footer{margin-top:.3rem}
 footer p{margin:0}

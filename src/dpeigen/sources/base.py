@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from dpeigen._arithmetic import own_error_state
 from dpeigen.sources.declared import Declared
 from dpeigen.sources.progress import meter
 from dpeigen.stats import BadRowsError, Statistic
-from dpeigen.stats.threads import single_blas, workers
+from dpeigen.stats.threads import everywhere, workers
 from dpeigen.stats.units import terms_of
 
 __all__ = ["S", "Source", "UnreadableRowsError", "some_of"]
@@ -35,6 +34,17 @@ def some_of(rows: NDArray[Any], which: NDArray[Any]) -> NDArray[Any]:
     if not rows.flags.c_contiguous:
         return rows[which]
     return rows.take(np.flatnonzero(which) if which.dtype == np.bool_ else which, axis=0)
+
+
+@contextmanager
+def _closed(blocks: Generator[Any, None, None], lock: threading.Lock, failed: threading.Event) -> Iterator[None]:
+    """Close the blocks at the end, when no other thread reads one: after a second Ctrl-C one still may."""
+    try:
+        yield
+    finally:
+        failed.set()
+        with lock:
+            blocks.close()
 
 
 class UnreadableRowsError(BadRowsError):
@@ -180,26 +190,30 @@ class Source(ABC):
         Statistic
             The same kind, with all rows in it.
         """
-        source, lock = self._counted(self.blocks_for(statistic)), threading.Lock()
-        with closing(source), meter(self.n_rows) as advance:
+        source, lock, failed = self._counted(self.blocks_for(statistic)), threading.Lock(), threading.Event()
+        with _closed(source, lock, failed), meter(self.n_rows) as advance:
 
             @own_error_state
             def work() -> S:
                 part = statistic.fresh()
-                while True:
-                    with lock:
-                        block = next(source, None)
-                    if block is None:
-                        return part
-                    part.update(block)
-                    advance(terms_of(block))
+                try:
+                    while not failed.is_set():
+                        with lock:
+                            block = next(source, None)
+                        if block is None:
+                            break
+                        part.update(block)
+                        advance(terms_of(block))
+                except BaseException:  # Ctrl-C too: other threads need not read the rest
+                    failed.set()
+                    raise
+                return part
 
             small = self.n_rows is not None and self.n_rows * self.n_features < _SMALL
             threads = 1 if small else workers()
             if threads == 1:
                 return work()
-            with single_blas(), ThreadPoolExecutor(threads) as pool:
-                first, *others = [future.result() for future in [pool.submit(work) for _ in range(threads)]]
+            first, *others = everywhere(work, threads)
             for other in others:
                 first.merge(other)
             return first

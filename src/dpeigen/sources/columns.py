@@ -8,6 +8,7 @@ row, or with missing="correct" a missing cell.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,17 @@ from dpeigen.sources.declared import LISTED, TYPES, Declared, declared
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AllBut", "Categories", "Columns", "Types", "Wanted", "as_wanted", "by_schema", "check_unit"]
+__all__ = [
+    "AllBut",
+    "Categories",
+    "Columns",
+    "Types",
+    "Wanted",
+    "as_wanted",
+    "by_schema",
+    "check_unit",
+    "refuse_repeated",
+]
 
 Categories = Mapping[str, Sequence[Any]]
 Types = Mapping[str, str]
@@ -42,7 +53,7 @@ class AllBut:
             missing = [name for name in names if name not in available]
             if missing:
                 must = f"names of some of the {len(available)} columns of the data"
-                raise ValueError(complain(parameter, "open_source", must, missing))
+                raise ValueError(complain(parameter, "open_source", must, missing, nearest(missing[0], available)))
         return {name: self._said.get(name, self._others) for name in available if name not in self._names}
 
 
@@ -220,14 +231,25 @@ def _refuse(bad: list[str]) -> None:
         )
 
 
+def refuse_repeated(names: Sequence[str], header: Sequence[str] | None = None) -> None:
+    """Refuse names that the header, or else the list itself, has more than once."""
+    times = Counter(names if header is None else header)
+    twice = [name for name in dict.fromkeys(names) if times[name] > 1]
+    if not twice:
+        return
+    remedy = "Rename these columns."
+    if not all(name.strip() for name in twice):  # as in a line with a title and separators after it
+        remedy = (
+            "If the names of the columns are further down in the file, give the number of their line, such as header=3 "
+            "(--header 3). Otherwise give every column a name."
+        )
+    raise ValueError(f"Column names must differ from each other. Got {twice} more than once. {remedy}")
+
+
 def _check_names(names: list[str], available: Sequence[str]) -> None:
     if not names:
         raise ValueError("The data have no columns.")
-    if len(set(names)) < len(names):
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        raise ValueError(
-            f"Column names must differ from each other. Got {twice} more than once. Rename columns in the file."
-        )
+    refuse_repeated(names)
     missing = [name for name in names if name not in available]
     if missing:
         hint = nearest(missing[0], available)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpeigen.sources import cells
 from dpeigen.sources.base import Source, UnreadableRowsError
-from dpeigen.sources.columns import Columns
+from dpeigen.sources.columns import Columns, refuse_repeated
 from dpeigen.sources.csv_lines import PACKED, are_records, header_line, mended, opened, pieces
 from dpeigen.sources.layout import PLAIN, Layout
 
@@ -31,16 +31,10 @@ __all__ = ["CsvSource", "csv_header", "header_text", "likely_encoding", "likely_
 
 _AHEAD = 2  # pieces parsed ahead
 _BETWEEN = {",": "commas", "\t": "tabs", ";": "semicolons"}
-_LINES = (
-    "A row is a line of a CSV file, and one that is not a record by itself counts as a row at the centre. A text with "
-    "line breaks in it is several rows."
-)
 
 
 class CsvSource(Source):
     """CSV files with the same header. ``keys``: for each file, the columns given by folder names."""
-
-    row_note = _LINES
 
     def __init__(
         self,
@@ -53,15 +47,15 @@ class CsvSource(Source):
         import pyarrow as pa
 
         columns.check_arrow(pa.schema([(name, columns.csv_type(name)) for name in columns.names]))
-        twice = [name for name in columns.names if list(header).count(name) > 1]
-        if twice:
-            raise ValueError(
-                f"Column names must differ from each other. Got {list(dict.fromkeys(twice))} more than once. Rename "
-                "columns in the file."
-            )
+        refuse_repeated(columns.names, header)
         self._files, self._columns, self._keys, self._layout = files, columns, keys, layout
         self._places = {name: str(place) for place, name in enumerate(header)}
         self._n_fields = len(header)
+        fields = "1 field" if len(header) == 1 else f"{len(header)} fields"
+        self.row_note = (
+            f"A row is a line of a CSV file, and one that is not a record of {fields} by itself, as the names of the "
+            "columns are, is a row without readable cells. A text with line breaks in it is several rows."
+        )
         self.feature_names, self.n_features = columns.features, len(columns.features)
         self.schema = columns.schema
         self.fixed_order = not any(keys)
@@ -189,8 +183,13 @@ def csv_header(path: Path, layout: Layout = PLAIN) -> list[str]:
             f"The columns of {path.name!r} must be separated by {between}, and its header line has {mark!r} instead. "
             f"Declare separator={mark!r} (--separator {mark!r})."
         )
+    where = "first line" if layout.header == 1 and not layout.comment else f"header line (header={layout.header})"
+    if line is not None and not line.strip():
+        raise UnreadableRowsError(
+            f"The {where} of {path.name!r} must hold column names, and it is empty. If the names are in another line, "
+            "give its number, such as header=3 (--header 3)."
+        )
     if not names or any(_is_value(name, layout) for name in names):
-        where = "first line" if layout.header == 1 and not layout.comment else f"header line (header={layout.header})"
         another = _other_encoding(path) if line is None else ""
         raise UnreadableRowsError(
             f"The {where} of {path.name!r} must hold column names in {layout.encoding.upper()} with {between} between, "

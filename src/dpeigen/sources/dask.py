@@ -151,7 +151,8 @@ class DaskUnits(DaskSource, UnitSource):
         """Make partitions that have all rows of their people."""
         if self._parts:
             return
-        meta = self._data._meta[self._used].assign(**{_WHOSE: np.zeros(0, dtype=np.uint64)})
+        none = np.zeros(0, dtype=np.uint64)
+        meta = self._data._meta[self._used].assign(**{_WHOSE: none, _PLACE: none})
         keyed = self._data.map_partitions(_keyed, self._used, self.name, self._key, meta=meta)
         self._parts = list(quietly("Dask", lambda: keyed.shuffle(on=_WHOSE).to_delayed()))
 
@@ -180,18 +181,24 @@ class DaskUnits(DaskSource, UnitSource):
                 yield block
 
 
-_WHOSE = "__whose__"
+_WHOSE, _PLACE = "__whose__", "__place__"  # of a row: its person, and where it was before
+_MOST_ROWS = 40  # bits for the rows of a partition
 
 
 @dataclass(frozen=True)
 class _PartitionOfPeople:
-    """Runs on workers: a partition in, a block of rows and their people out."""
+    """Runs on workers: a partition in, a block of rows and their people out.
+
+    In every pass Dask may bring the rows together in another order. Rows are drawn by their positions, so they are put
+    in the order of the frame first: otherwise each pass would use other rows of the same people.
+    """
 
     convert: Callable[[Any], Any]
     function: RowMap | None
     chooser: Chooser
 
     def __call__(self, part: Any) -> Any:
+        part = part.iloc[np.argsort(part[_PLACE].to_numpy())]
         rows = self.convert(part)
         rows = rows if self.function is None else self.function(rows)
         return self.chooser.block(rows, part[_WHOSE].to_numpy())
@@ -222,7 +229,8 @@ def _keyed(part: Any, columns: list[str], unit: str, key: str, partition_info: A
     own = [f" {number}.{at}" for at in missing]  # no id begins with a blank
     texts = [text.encode("utf-8", "surrogatepass") for text in (*names, *own)]  # ids need not be text
     hashes = pd.util.hash_array(np.array([*texts, b""], dtype=object), hash_key=key, categorize=False)
-    return part[columns].assign(**{_WHOSE: hashes[codes]})
+    places = np.arange(len(part), dtype=np.uint64) + np.uint64(number << _MOST_ROWS)
+    return part[columns].assign(**{_WHOSE: hashes[codes], _PLACE: places})
 
 
 def _measured(empty: Statistic, number: int, part: Any, convert: Callable[[Any], Any]) -> bytes:

@@ -16,7 +16,7 @@ from dpeigen.sources.base import Source
 from dpeigen.sources.mapped import mapped
 from dpeigen.sources.units import UnitsByPlace
 from dpeigen.stats import BadRowsError
-from dpeigen.stats.frame import LARGEST_FLOAT
+from dpeigen.stats.exact_norms import LARGEST_FLOAT
 
 __all__ = ["joined"]
 

@@ -213,7 +213,8 @@ def _check_date_format(form: str) -> None:
     whole = {"%m", "%d"} <= set(found) and ("%Y" in found) != ("%y" in found)
     if not known or len(set(found)) < len(found) or not whole or times != ["%H", "%M", "%S"][: len(times)]:
         must = "made of %d, %m, %Y (or %y) and perhaps %H, %M, %S, such as '%d.%m.%Y' or '%d.%m.%Y %H:%M'"
-        raise ValueError(complain("date_format", _OWNER, must, form))
+        remedy = "Several formats are a list (on the command line: --date-format again); names of months are not read."
+        raise ValueError(complain("date_format", _OWNER, must, form, remedy))
 
 
 def _iso(text: Any, form: str) -> Any:

@@ -11,7 +11,7 @@ from dpeigen._types import Floats
 from dpeigen.sources.base import Source
 from dpeigen.sources.units import RowMap, UnitSource
 from dpeigen.stats import Statistic
-from dpeigen.stats.frame import LARGEST_FLOAT
+from dpeigen.stats.exact_norms import LARGEST_FLOAT
 
 __all__ = ["MappedSource", "S", "divided", "mapped"]
 

@@ -31,6 +31,7 @@ __all__ = [
 
 S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
+_LONG = ("Int128", "UInt128")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one task of a thread
 
 
@@ -105,9 +106,9 @@ class RefusedSource(ArraySource):
 
     def blocks(self) -> Iterator[NDArray[np.generic]]:
         raise MisfitError(
-            "X must hold real numbers. An entry is none (its argument must be a string of digits or a number), or rows "
-            "differ in length. Nothing was spent. This refusal itself says something about the data. Encode text and "
-            "dates as numbers, leave those columns out, or set missing='correct' to let such cells be missing."
+            "X must hold real numbers. An entry is not a number (its argument must be a string of digits or a number), "
+            "or rows differ in length. Nothing was spent. This refusal itself says something about the data. Encode "
+            "text and dates as numbers, leave those columns out, or set missing='correct' to let such cells be missing."
         )
 
     def in_memory(self) -> NDArray[np.generic]:
@@ -244,8 +245,11 @@ def _block(given: Any, width: int) -> tuple[NDArray[Any], list[str] | None]:
 
 
 def _from_polars(frame: Any) -> Any:
-    """An Arrow table. Columns to which Polars gave no basic type, because of one cell, are read cell by cell."""
+    """An Arrow table. Columns to which Polars gave a type that Arrow lacks, because of one cell, are read cell by cell.
+
+    Such a cell is an object, a list, or an integer beyond 64 bits.
+    """
     import polars as pl
 
-    odd = [name for name, kind in frame.schema.items() if kind == pl.Object or kind.is_nested()]
+    odd = [n for n, kind in frame.schema.items() if kind == pl.Object or kind.is_nested() or str(kind) in _LONG]
     return frame.with_columns([pl.Series(name, numbers_of(frame[name].to_list())) for name in odd]).to_arrow()

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpeigen._validate import complain
 from dpeigen.sources.base import Source
-from dpeigen.sources.columns import Categories, Columns, Types, Wanted, as_wanted, check_unit
+from dpeigen.sources.columns import Categories, Columns, Types, Wanted, as_wanted, check_unit, refuse_repeated
 from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.ids import encoded, joined
 from dpeigen.sources.layout import PLAIN, Layout
@@ -263,6 +263,7 @@ def _pandas(data: Any, columns: Any, categories: Any, types: Any) -> Source | No
     names = list(getattr(data, "columns", []))
     if getattr(data, "ndim", 0) != 2 or not names or not all(isinstance(name, str) for name in names):
         return None
+    refuse_repeated(names)
     undeclared = columns is None and not categories and not types
     kinds = {str(dtype) for dtype in data.dtypes}  # not a set of types: the hash of categories depends on their values
     if undeclared and len(kinds) == 1 and data.dtypes.iloc[0].kind != "O":

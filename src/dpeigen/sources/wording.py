@@ -11,11 +11,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from dpeigen.sources.declared import Declared
 
-__all__ = ["codes_text", "label", "spread_text", "value_text"]
+__all__ = ["codes_text", "label", "not_asked_for", "spread_text", "value_text"]
 
 _START = datetime(1970, 1, 1)
 _DAY = 86_400.0
@@ -53,6 +54,19 @@ def spread_text(said: Declared, deviation: float) -> str:
     if said.transform is not None:
         return f"{deviation:.4g} after {said.transform}"
     return _with_unit(deviation, said)
+
+
+def not_asked_for(columns: Mapping[str, Declared] | None, names: list[str]) -> list[str]:
+    """Columns of numbers or dates in which a code would be read as a value: no codes, and no limits against them."""
+    said = columns or {}
+    return [
+        name
+        for name in (said or names)
+        if (one := said.get(name, Declared())).listed is None
+        and one.type != "bool"
+        and one.missing_codes is None
+        and one.outside != "missing"
+    ]
 
 
 def codes_text(said: Declared) -> str:

@@ -7,11 +7,12 @@ from dpeigen._lazy import lazy
 if TYPE_CHECKING:
     from dpeigen.stats.base import Statistic
     from dpeigen.stats.fantope import SparseProjector, fantope_admm, project_fantope
-    from dpeigen.stats.frame import BadRowsError, Frame, ScoreFrame
+    from dpeigen.stats.frame import BadRowsError, Frame
     from dpeigen.stats.kendall import KendallTau, kendall_tau
     from dpeigen.stats.lattice import Lattice, unit_lattice
     from dpeigen.stats.moments import RowSums, SecondMoment, SquareSums, second_moment
     from dpeigen.stats.norms import NormHistogram
+    from dpeigen.stats.score_frame import ScoreFrame
     from dpeigen.stats.spectrum import (
         captured_variance,
         principal_angles,
@@ -51,11 +52,12 @@ __all__ = [
 _HOMES = {
     "base": ["Statistic"],
     "fantope": ["SparseProjector", "fantope_admm", "project_fantope"],
-    "frame": ["BadRowsError", "Frame", "ScoreFrame"],
+    "frame": ["BadRowsError", "Frame"],
     "kendall": ["KendallTau", "kendall_tau"],
     "lattice": ["Lattice", "unit_lattice"],
     "moments": ["RowSums", "SecondMoment", "SquareSums", "second_moment"],
     "norms": ["NormHistogram"],
+    "score_frame": ["ScoreFrame"],
     "spectrum": [
         "captured_variance",
         "principal_angles",

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from dpeigen._types import Floats, Integers
 from dpeigen.privacy.budget import Relation
 from dpeigen.stats.base import Statistic
-from dpeigen.stats.frame import Frame, exact_scores
+from dpeigen.stats.frame import Frame
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.moments import MOST_ROWS, chunk_rows
+from dpeigen.stats.score_frame import exact_scores
 
 __all__ = ["COUNT_WEIGHT", "PlaneCells", "PlaneView", "cell_sensitivity", "class_sensitivity"]
 

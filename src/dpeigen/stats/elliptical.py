@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtri, ndtri
 
 from dpeigen._types import Floats
-from dpeigen.stats.pairs import Transform
+from dpeigen.stats.transform import Transform
 
 __all__ = [
     "breakdown_bound",

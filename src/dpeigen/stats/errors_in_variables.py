@@ -182,7 +182,7 @@ def _partial(seen: Floats, errors: Floats) -> tuple[Floats, Floats]:
     inverse = np.linalg.pinv(seen, hermitian=True)
     moved = -inverse @ errors @ inverse
     own, target = np.diag(inverse)[:p], float(inverse[p, p])
-    roots = np.sqrt(np.maximum(own * target, 1e-300))
+    roots = np.sqrt(np.maximum(own * target, 1e-100))  # noise can make it negative; squares of errors stay finite
     partial = -inverse[:p, p] / roots
     relative = np.einsum("mii->mi", moved)
     sizes = (

@@ -28,13 +28,14 @@ from dpeigen.stats.base import Statistic
 from dpeigen.stats.frame import Frame
 from dpeigen.stats.moments import chunk_rows
 
-__all__ = ["HALF_RATIO", "HALF_SIZE", "FarCell", "FarCells", "describe", "number_of_cells"]
+__all__ = ["HALF_RATIO", "HALF_SIZE", "LEAST_RATIO", "FarCell", "FarCells", "describe", "number_of_cells"]
 
 # Chosen by `benchmarks/tables.py --only pca --epsilon 50`; with 5 octaves and 2 half octaves, very far rows were lost.
 _OCTAVES, _PER_OCTAVE = 8, 4  # the last cell also holds all larger rows
 _RATIOS = 4  # half octaves by which the second entry may be smaller than the first
 _EDGES = 2.0 ** (np.arange(_OCTAVES * _PER_OCTAVE) / _PER_OCTAVE)
 _SMALLER = 2.0 ** (-np.arange(1, _RATIOS + 1) / 2)
+LEAST_RATIO = float(_SMALLER[-1])  # of the second entry to the first: a smaller one is not described
 HALF_SIZE, HALF_RATIO = 2.0 ** (0.5 / _PER_OCTAVE), 2.0**0.25  # factors from the middle of a cell to its ends
 
 

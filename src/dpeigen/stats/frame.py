@@ -16,33 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Bools, Floats
-from dpeigen.stats.products import exact_product
+from dpeigen.stats.exact_norms import finite
 from dpeigen.stats.single import FiniteRows, SingleRows, Steps, single_steps
 from dpeigen.stats.tiles import Tiles
 
-__all__ = [
-    "LARGEST_FACT",
-    "LARGEST_FLOAT",
-    "BadRowsError",
-    "Frame",
-    "Missing",
-    "RowView",
-    "ScoreFrame",
-    "bounded_norms",
-    "bounded_unit",
-    "exact_bits",
-    "exact_scores",
-    "finite",
-    "normalised",
-    "row_norms",
-]
+__all__ = ["LARGEST_FACT", "BadRowsError", "Frame", "Missing", "RowView", "same_facts"]
 
 Missing = Literal["refuse", "correct", "drop"]
 LARGEST_FACT = 1e150  # centres, bounds and radii stay below this, so that no framed row can overflow
-_NARROW = 16  # columns
 _STEPS = np.maximum, np.minimum, np.subtract, np.multiply  # the first two together are several times as fast as clip
-_TINY = -900  # exponents of rows so small that the power of two that scales them up may overflow
-LARGEST_FLOAT = float(np.finfo(np.float64).max)  # limit for weighted rows and scores that would overflow
 
 
 class BadRowsError(ValueError):
@@ -100,7 +82,7 @@ class Frame:
             object.__setattr__(self, "box", (_own(self.box[0]), _own(self.box[1])))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frame) and _same_facts(self, other)
+        return isinstance(other, Frame) and same_facts(self, other)
 
     @property
     def n_columns(self) -> int:
@@ -241,136 +223,17 @@ class Frame:
         if self.missing == "refuse":
             raise BadRowsError(
                 "The data hold NaN or infinite entries; nothing was spent. Cells that are not real numbers, or not "
-                "what their column is declared to be, count as NaN, and so does a line of a CSV that is not a record "
-                "of as many fields as the header. This refusal itself says something about the data. First "
-                "leave columns of text out, or declare their types or categories, and the decimal mark of the file. "
-                "For cells that are really missing set missing='correct': results are corrected for them. A column "
-                "of text would be missing as a whole then, and the budget would be spent. Or clean the rows first, or "
-                "set missing='drop' to count a row with such a cell as a row at the centre."
+                "what their column is declared to be, count as NaN. So does a line of a CSV that is not a record with "
+                "as many fields as the header. This refusal itself says something about the data. First leave columns "
+                "of text out, or declare their types or categories, and the decimal mark of the file. For cells that "
+                "are really missing set missing='correct': results are corrected for them. (In a column of text all "
+                "cells would then be missing, and the budget would be spent.) Or clean the rows first, or set "
+                "missing='drop', which counts a row with such a cell as a row at the centre."
             )
         return holes if self.missing == "correct" else np.asarray(holes.any(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreFrame:
-    """Scores of framed rows along released directions, and the norm of the remainder.
-
-    Directions are released, so they are public here. Rows and directions are rounded to integers whose products BLAS
-    sums exactly; otherwise a score could depend on the shape of the block in which it was computed.
-    """
-
-    frame: RowView
-    directions: Floats  # k × d
-    residual: bool
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScoreFrame) and _same_facts(self, other)
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.directions) + int(self.residual)
-
-    @property
-    def rows_per_term(self) -> int:
-        return self.frame.rows_per_term
-
-    def quick_image(self, block: Any) -> Floats | None:  # noqa: ARG002
-        return None
-
-    def image(self, block: Any) -> Floats:
-        return exact_scores(self.frame.image(block), self.directions, residual=self.residual)
-
-
-def exact_scores(rows: Floats, directions: Floats, *, residual: bool) -> Floats:
-    """Scores of finite rows along k directions, each from its row alone, and the norm of the remainder."""
-    scaled, exponents = _scaled(rows)
-    bits = exact_bits(rows.shape[1])
-    integers = np.rint(scaled, out=scaled)
-    scores = exact_product(integers, np.rint(directions * 2.0**bits).T)  # integers below 2^53
-    scores *= 2.0**-bits
-    if residual:
-        rest = np.einsum("ij,ij->i", integers, integers)
-        for column in range(len(directions)):  # one column at a time: a fixed order of additions
-            rest -= scores[:, column] ** 2
-        scores = np.column_stack([scores, np.sqrt(np.maximum(rest, 0.0))])
-    if np.abs(exponents).max(initial=0) < -_TINY:  # no product can overflow or underflow
-        scores *= np.ldexp(1.0, exponents - bits)[:, None]
-        return scores
-    with np.errstate(over="ignore"):
-        scores = np.ldexp(scores, (exponents - bits)[:, None])
-    return np.clip(scores, -LARGEST_FLOAT, LARGEST_FLOAT)
-
-
-def bounded_unit(reach: float, n_columns: int) -> float:
-    """The power of two that scales rows with entries up to ``reach`` to integers that can be summed exactly."""
-    return math.ldexp(1.0, exact_bits(n_columns) - math.frexp(reach)[1])
-
-
-def bounded_norms(rows: Floats, unit: float) -> Floats:
-    """Norms of rows whose entries were multiplied by a `bounded_unit`; the rows are overwritten.
-
-    Like `row_norms`, in half the time, if all rows are on one scale.
-    """
-    integers = np.rint(rows, out=rows)
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", integers, integers)) / unit)
-
-
-def finite(values: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers, with those that overflowed set to the largest possible (in place)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # then each of them is
-            return values
-    largest = np.finfo(values.dtype).max
-    return np.clip(values, -largest, largest, out=values)
-
-
-def _same_facts(first: Frame | ScoreFrame, second: Frame | ScoreFrame) -> bool:
-    # A statistic from another process holds copies of the arrays, which == would compare entry by entry.
+def same_facts(first: Any, second: Any) -> bool:
+    """Whether two frames have the same fields. In a frame from another process the arrays are copies."""
     names = [field.name for field in fields(first)]
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
-
-
-def exact_bits(n_columns: int) -> int:
-    """b such that sums of n_columns products of two integers up to 2^b stay below 2^53."""
-    return (52 - max(1, n_columns).bit_length()) // 2
-
-
-def normalised(rows: Floats) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """Rows scaled by powers of two to about 2^b, the removed exponents, and exact squared norms of the rounded rows.
-
-    row = scaled · 2^(exponent − b). Overflow and underflow cannot happen.
-    """
-    scaled, exponents = _scaled(rows)
-    integers = np.rint(scaled)
-    return scaled, exponents, np.einsum("ij,ij->i", integers, integers)
-
-
-def _largest(rows: Floats) -> Floats:
-    """The largest absolute value of an entry, row by row."""
-    sizes = np.abs(rows)
-    if not 0 < rows.shape[1] <= _NARROW:
-        return np.asarray(sizes.max(axis=1, initial=0.0))
-    found = sizes[:, 0].copy()  # column by column: several times as fast as along short rows
-    for column in range(1, rows.shape[1]):
-        np.maximum(found, sizes[:, column], out=found)
-    return found
-
-
-def _scaled(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    bits = exact_bits(rows.shape[1])
-    _, exponents = np.frexp(_largest(rows))
-    exponents = exponents.astype(np.int64)
-    # Products with powers of two equal what ldexp would give, and are several times as fast.
-    if exponents.min(initial=0) > _TINY:
-        return rows * np.ldexp(1.0, bits - exponents)[:, None], exponents
-    half = (bits - exponents) // 2  # in two steps, with the same result: 2^(bits − exponent) itself may overflow
-    scaled = rows * np.ldexp(1.0, half)[:, None]
-    scaled *= np.ldexp(1.0, bits - exponents - half)[:, None]
-    return scaled, exponents
-
-
-def row_norms(rows: Floats) -> Floats:
-    """Euclidean norms, the same for a row wherever it is in a block."""
-    _, exponents, squared = normalised(rows)
-    with np.errstate(over="ignore"):
-        return np.ldexp(np.sqrt(squared), exponents - exact_bits(rows.shape[1]))

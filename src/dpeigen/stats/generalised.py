@@ -1,4 +1,4 @@
-"""Generalised spatial signs, one row at a time: g(x)/b = ξ(|x|)/b · x/|x|, inside the unit ball (`stats.pairs`).
+"""Generalised spatial signs, one row at a time: g(x)/b = ξ(|x|)/b · x/|x|, inside the unit ball (`stats.transform`).
 
 A `SignFrame` is a view of rows: the image of a row depends only on that row and on public or released numbers
 (elementwise arithmetic, and a norm from an exact sum of integers). The image is put on the lattice of the unit ball
@@ -7,7 +7,7 @@ unit ball, for every ξ and every cutoff: √2 or 1 for Σ g·gᵀ/b² (Frobeniu
 The proof does not use ξ or its rounding; they only determine what is estimated.
 
 >>> from dpeigen.stats import Frame
->>> from dpeigen.stats.pairs import redescending
+>>> from dpeigen.stats.transform import redescending
 >>> np.round(SignFrame(Frame(2), redescending(5.0)).image(np.array([[3.0, 4.0], [6.0, 8.0], [0.0, 0.0]])), 4)
 array([[0.6   , 0.8   ],
        [0.0375, 0.05  ],
@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import LARGEST_FLOAT, RowView, exact_bits, normalised
+from dpeigen.stats.exact_norms import LARGEST_FLOAT, exact_bits, normalised
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.lattice import Lattice
-from dpeigen.stats.pairs import SMALLEST_FLOAT, Transform
+from dpeigen.stats.transform import SMALLEST_FLOAT, Transform
 
 __all__ = ["SignFrame", "SplitSigns"]
 

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import LARGEST_FLOAT, RowView, exact_scores, finite, row_norms
+from dpeigen.stats.exact_norms import LARGEST_FLOAT, finite, row_norms
+from dpeigen.stats.frame import RowView
+from dpeigen.stats.score_frame import exact_scores
 
 __all__ = ["Bins", "Clipped", "Gradients", "SquaredScores", "deflated"]
 

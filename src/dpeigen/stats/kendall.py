@@ -30,7 +30,8 @@ from dpeigen.privacy.budget import Relation
 from dpeigen.stats.base import Statistic
 from dpeigen.stats.exact import ExactSum
 from dpeigen.stats.frame import RowView
-from dpeigen.stats.pairs import Scale, Transform, allowance, n_pairs, pair_sum, pairs_per_row
+from dpeigen.stats.pairs import allowance, n_pairs, pair_sum, pairs_per_row
+from dpeigen.stats.transform import Scale, Transform
 
 __all__ = ["KendallTau", "kendall_tau"]
 

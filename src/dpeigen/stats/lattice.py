@@ -21,7 +21,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import Frame, RowView, exact_bits, normalised
+from dpeigen.stats.exact_norms import exact_bits, normalised
+from dpeigen.stats.frame import Frame, RowView
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import UnitBlock, root_shares, squared_limits
 from dpeigen.stats.whole import Turn, turn_of

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dpeigen._types import Floats
-from dpeigen.stats.refinement import SignModel
+from dpeigen.stats.sign_model import SignModel
 from dpeigen.stats.signs import compression, stretches
 
 __all__ = ["choose_stretch", "predicted_variance"]

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dpeigen._types import Floats
 from dpeigen.stats.base import Statistic
-from dpeigen.stats.frame import Frame, RowView, bounded_norms, bounded_unit
+from dpeigen.stats.exact_norms import bounded_norms, bounded_unit
+from dpeigen.stats.frame import Frame, RowView
 from dpeigen.stats.moments import chunk_rows
 from dpeigen.stats.products import single_is_precise
 from dpeigen.stats.single import SingleRows

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen.stats.base import Statistic
-from dpeigen.stats.frame import RowView, row_norms
+from dpeigen.stats.exact_norms import row_norms
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.moments import chunk_rows
 
 __all__ = ["LARGEST_ENTRY", "RawMoment"]

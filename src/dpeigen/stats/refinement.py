@@ -16,80 +16,43 @@ later ones are fitted by damped Gauss–Newton steps. In the axes of the model a
 cᵢₗtᵢtₗ (c: `compression`), so that release determines the entry with precision (cᵢₗtᵢtₗ/τₛ)². A release that was
 stretched along wrong directions is only less precise. (The sampling error is common to all releases and does not change
 these weights.)
-
-Noise has two effects on eigenvalues that are corrected here. The largest of a noisy matrix are inflated: with m other
-directions and noise of variance s² on an entry, an excess e is measured as x = e + m·s²/e (Baik, Ben Arous, Péché). And
-equal ones are spread: the variance of k of them is about k·s².
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dgeqrf, dorgqr
 
 from dpeigen._types import Floats
-from dpeigen.stats.signs import compression, solve_levels
+from dpeigen.stats.sign_model import (
+    CLEAR,
+    LEAST_VARIANCE,
+    MOST_VARIANCE,
+    SignModel,
+    SignRelease,
+    first_model,
+    how_many,
+    share_of_rest,
+    variances_from,
+)
+from dpeigen.stats.signs import compression
 from dpeigen.stats.spectrum import symmetric_eigh
 
-__all__ = ["LEAST_KNOWN", "SignModel", "SignRelease", "fit_model", "level_noise", "unrestricted"]
+__all__ = ["LEAST_KNOWN", "fit_model", "level_noise", "unrestricted"]
 
-_LEAST_VARIANCE, _MOST_VARIANCE = 1.001, 1e12
-_EXTRA = 8  # directions beyond the wanted ones that may be modelled
-_CLEAR = 1.1  # times the edge of the noise: an eigenvalue above it is distinguished from noise
 _STEPS = 15
 LEAST_KNOWN = 5.0  # the largest relative error of the level of the rest that is stated
 _SETTLED = 0.05  # a step that explains less than this many squared deviations is the last
 
 
-@dataclass(frozen=True)
-class SignRelease:
-    """One release S: a noisy mean of zzᵀ of rows stretched by ``factors`` t along the rows of ``basis`` b."""
-
-    matrix: Floats
-    deviation: float  # τ
-    basis: Floats
-    factors: Floats
-
-
-@dataclass(frozen=True)
-class SignModel:
-    """Σ: modelled directions, their variances (those of the rest are 1), and the precision of its entries."""
-
-    directions: Floats  # j × d, orthonormal rows, the wanted ones first
-    variances: Floats  # λ
-    wanted: int
-    precision: Floats  # (j + 1)²: one over the variance of an entry of Σ in these axes; the last index: each other one
-
-    @property
-    def others(self) -> int:
-        """The number of directions in the rest."""
-        return self.directions.shape[1] - len(self.directions)
-
-    @property
-    def excess(self) -> Floats:
-        """λ − 1 corrected for inflation, and for the spread of the wanted ones."""
-        found = _deflated(self.variances - 1, self.others / self.precision[:-1, -1])
-        k = self.wanted
-        found[:k] = _drawn_together(found[:k], float(np.median(1 / self.precision[:k, :k])) if k else 0.0)
-        return found
-
-    def completed(self, wanted: int) -> Floats:
-        """The wanted directions; if these are more than were modelled, completed by an orthonormal basis."""
-        j = len(self.directions)
-        if wanted <= j:
-            return self.directions[:wanted]
-        return np.vstack([self.directions, np.linalg.svd(self.directions)[2][j:][: wanted - j]])
-
-
 def fit_model(releases: Sequence[SignRelease], before: SignModel | None, wanted: int) -> SignModel:
     """The model that fits all releases; ``before`` is the model of those before the last."""
     wanted = min(wanted, len(releases[0].matrix) - 1)
-    return _first_model(releases[0], wanted) if before is None else _least_squares(releases, before)
+    return first_model(releases[0], wanted) if before is None else _least_squares(releases, before)
 
 
 def unrestricted(releases: Sequence[SignRelease], model: SignModel) -> tuple[Floats, Floats, Floats]:
@@ -123,7 +86,7 @@ def level_noise(releases: Sequence[SignRelease], model: SignModel) -> float:
     """
     j, m = len(model.directions), model.others
     shares, _ = compression(model.variances, 1.0, m)
-    spread = math.sqrt(_share_of_rest(0.0, 0.0, j, m)[1]) * releases[0].deviation
+    spread = math.sqrt(share_of_rest(0.0, 0.0, j, m)[1]) * releases[0].deviation
     return min(LEAST_KNOWN, spread / max(m * float(shares[-1]), 1e-300))
 
 
@@ -139,65 +102,6 @@ def _bent(values: Floats, model: SignModel) -> tuple[Floats, Floats]:
     seen = np.minimum(1 + (values - 1) / (1 + b), (1 + b) / max(b, 1e-9) * 0.9)
     left = 1 + b - b * seen
     return seen / left, 1 / np.outer(left, left)
-
-
-# --- the first release -----------------------------------------------------------------------------------------------
-
-
-def _first_model(release: SignRelease, wanted: int) -> SignModel:
-    """From signs of unstretched rows: their axes are those of Σ, and variances follow from deflated shares."""
-    d, noise = len(release.matrix), release.deviation
-    values, vectors = symmetric_eigh(release.matrix)
-    seen = np.append(_drawn_together(values[:wanted], noise**2), values[wanted:])
-    count, rest = wanted, max(float(values[wanted:].mean()), 0.0)
-    for _ in range(20):  # the inflation of eigenvalues depends on the share of the rest, and that share on them
-        m = d - count
-        signal = _deflated(seen[:count] - rest, m * noise**2)
-        rest = max(1 - float(signal.sum()), math.sqrt(2 * min(count, m)) * noise, 1e-9) / d
-        count = _how_many(values > rest + 2 * _CLEAR * math.sqrt(m) * noise, wanted, d)
-    signal = _deflated(seen[:count] - rest, (d - count) * noise**2)
-    variances = _variances(rest + signal, float(values.sum()), d - count, noise)
-    _, c = compression(variances, 1.0, d - count)
-    return SignModel(vectors[:count], variances, wanted, (c / noise) ** 2)
-
-
-def _variances(shares: Floats, trace: float, others: int, deviation: float) -> Floats:
-    """λ from noisy shares. The share of the rest may be hidden by noise, so it is set to at least the noise."""
-    rest, variance = _share_of_rest(float(shares.sum()), trace, len(shares), others)
-    rest = max(rest, math.sqrt(variance) * deviation)
-    if not len(shares):
-        return shares
-    shares = np.maximum(shares, 1e-9)
-    found = solve_levels(shares * (max(1 - rest, 0.01) / float(shares.sum())), others)
-    return np.clip(found, _LEAST_VARIANCE, _MOST_VARIANCE)
-
-
-def _share_of_rest(inside: float, trace: float, j: int, m: int) -> tuple[float, float]:
-    """(the share of m directions besides j others, the variance of its noise in units of τ²).
-
-    It is measured twice: as trace − inside, with noise on m entries, and, because shares sum to 1, as 1 − inside, with
-    noise on j. Both are weighted by their precision.
-    """
-    return ((1 - inside) * m + (trace - inside) * j) / (j + m), 2 * j * m / (j + m)
-
-
-def _deflated(seen: Floats, reach: Floats | float) -> Floats:
-    """e from x = e + reach/e; or x/2, which is no more than noise, if x is within the noise."""
-    seen = np.maximum(seen, 0.0)
-    return (seen + np.sqrt(np.maximum(seen**2 - 4 * reach, 0.0))) / 2
-
-
-def _drawn_together(values: Floats, variance: float) -> Floats:
-    """k eigenvalues of a noisy block without the spread by noise, which is k times the variance of an entry."""
-    spread = float(values.var()) if len(values) else 0.0
-    kept = math.sqrt(max(1 - len(values) * variance / spread, 0.0)) if spread else 0.0
-    return values.mean() + kept * (values - values.mean()) if len(values) else values
-
-
-def _how_many(stands_out: NDArray[np.bool_], wanted: int, d: int) -> int:
-    """The number of directions to model: leading ones that exceed the noise, with some left to compare with."""
-    leading = int(np.argmin(np.append(stands_out, False)))
-    return min(max(leading, wanted), wanted + _EXTRA, d - 1)
 
 
 # --- all releases together -------------------------------------------------------------------------------------------
@@ -231,9 +135,9 @@ def _starts(last: SignRelease, model: SignModel) -> Iterator[SignModel]:
     if len(last.basis):
         shares = _along(model.directions, last.matrix)
         factors = np.append(last.factors, np.ones(len(model.directions) - len(last.basis)))
-        found = _variances(shares, float(np.trace(last.matrix)), model.others, last.deviation) / factors**2
+        found = variances_from(shares, float(np.trace(last.matrix)), model.others, last.deviation) / factors**2
         seen = shares > 3 * math.sqrt(2) * last.deviation
-        found = np.where(seen, np.clip(found, _LEAST_VARIANCE, _MOST_VARIANCE), model.variances)
+        found = np.where(seen, np.clip(found, LEAST_VARIANCE, MOST_VARIANCE), model.variances)
         yield replace(model, variances=found)
 
 
@@ -271,13 +175,13 @@ def _log_variance_step(model: SignModel, release: SignRelease, residuals: Floats
     """(change of log λ that gives shares relative to the rest as measured, at most 1; its precision).
 
     With expected shares a of the directions and r of the rest, d log λ = (â − a)/a − (r̂ − r)/r, of variance
-    (2/a² + v/r²)·τ², v from `_share_of_rest`.
+    (2/a² + v/r²)·τ², v from `share_of_rest`.
     """
     seen = _along(model.directions, release.matrix)
     due = seen - residuals
     rest, due = max(1 - float(due.sum()), 1e-12), np.maximum(due, 1e-12)
     trace = float(np.trace(release.matrix))
-    rest_seen, variance = _share_of_rest(float(seen.sum()), trace, len(seen), model.others)
+    rest_seen, variance = share_of_rest(float(seen.sum()), trace, len(seen), model.others)
     change = (seen - due) / due - (rest_seen - rest) / rest
     return np.clip(change, -1, 1), _weight(release) / (2 / due**2 + variance / rest**2)
 
@@ -343,21 +247,21 @@ def _leading(covariance: Floats, before: SignModel) -> SignModel:
         return float(np.trace(covariance) - values[:count].sum()) / (d - count)
 
     known = float(before.precision[-1, -1])
-    edge = 1 + 2 * _CLEAR * math.sqrt(before.others / known)
-    count = min(_how_many(values / rest_but(most - 1) > edge, wanted, d), most)
-    variances = np.clip(values[:count] / max(rest_but(count), 0.2), _LEAST_VARIANCE, _MOST_VARIANCE)
+    edge = 1 + 2 * CLEAR * math.sqrt(before.others / known)
+    count = min(how_many(values / rest_but(most - 1) > edge, wanted, d), most)
+    variances = np.clip(values[:count] / max(rest_but(count), 0.2), LEAST_VARIANCE, MOST_VARIANCE)
     return SignModel(vectors[:count], variances, wanted, np.full((count + 1, count + 1), known))
 
 
 def _believable(releases: Sequence[SignRelease], model: SignModel) -> SignModel:
     """Variances no larger than some release can show: there the share of the rest exceeds its noise."""
     j, m = len(model.directions), model.others
-    spread = math.sqrt(_share_of_rest(0.0, 0.0, j, m)[1])
+    spread = math.sqrt(share_of_rest(0.0, 0.0, j, m)[1])
     over = math.inf
     for release in releases:
         seen = float(model.variances @ _lengths(model.directions, release) ** 2) / m
         over = min(over, seen / max(1 / (spread * release.deviation) - 1, 1.0))
-    return model if over <= 1 else replace(model, variances=np.maximum(model.variances / over, _LEAST_VARIANCE))
+    return model if over <= 1 else replace(model, variances=np.maximum(model.variances / over, LEAST_VARIANCE))
 
 
 # --- blocks of a symmetric matrix: inside the span of the directions, across, and outside ----------------------------

@@ -16,18 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import (
-    LARGEST_FLOAT,
-    Frame,
-    RowView,
-    bounded_norms,
-    bounded_unit,
-    exact_bits,
-    exact_scores,
-    finite,
-    row_norms,
-)
+from dpeigen.stats.exact_norms import LARGEST_FLOAT, bounded_norms, bounded_unit, exact_bits, finite, row_norms
+from dpeigen.stats.frame import Frame, RowView
 from dpeigen.stats.products import exact_product
+from dpeigen.stats.score_frame import exact_scores
 from dpeigen.stats.tiles import Tiles
 from dpeigen.stats.triangular import times_triangle, triangle_of
 

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpeigen._types import Floats
-from dpeigen.stats.frame import LARGEST_FLOAT, RowView, row_norms
+from dpeigen.stats.exact_norms import LARGEST_FLOAT, row_norms
+from dpeigen.stats.frame import RowView
 from dpeigen.stats.stretch import WhitenedRows
 from dpeigen.stats.units import Together, UnitBlock
 

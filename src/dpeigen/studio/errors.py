@@ -31,10 +31,8 @@ _PLAIN = (
     (r"\bepsilon\b", "ε"),
     (r"\bdelta\b", "δ"),
     (r" in the file of config", ""),
-    (
-        r"Column names must differ from each other\. Got .* Rename columns in the file\.",
-        "Two columns have the same name, or none. Rename them in the file, then read the names again.",
-    ),
+    (r"Rename these columns\.", "Rename these columns in the file, then read the names again."),
+    (r", such as header=3 \(-?-?header 3\)\.", ", then read the names again."),
 )
 
 

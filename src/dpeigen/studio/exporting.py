@@ -56,7 +56,7 @@ def _fit_script(project: Project) -> str:
     reading = reading_of({}, study)
     data = "rows" if fit.target is None else f"rows, {fit.target!r}"
     return f'''\
-"""The release that dpeigen studio would make with these settings. Run it in the folder of {project.table!r}."""
+"""The release that dpeigen studio would make with these settings. Run it in the folder of {_told(project.table)}."""
 
 from dpeigen import {name}
 from dpeigen.report import write_card
@@ -87,7 +87,7 @@ def _map_script(project: Project) -> str:
     more = {"unit": unit, **reading} if unit else reading
     label = f" | {{{estimator.label!r}: {{'categories': {estimator.labels!r}}}}}" if estimator.label else ""
     return f'''\
-"""The map that dpeigen studio would make with these settings. Run it in the folder of {project.table!r}."""
+"""The map that dpeigen studio would make with these settings. Run it in the folder of {_told(project.table)}."""
 
 from dpeigen import PrivateScoreMap, load_release
 from dpeigen.sources import open_source
@@ -103,6 +103,11 @@ found = PrivateScoreMap(
 {_keywords(asked)}).fit(rows).map_
 found.save({out_name(project)!r})
 '''
+
+
+def _told(name: str) -> str:
+    """A name inside a docstring: its quotes must not end it, because what follows is code."""
+    return repr(name).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _changed(estimator: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class TableHeader:
 
 def header_of(path: Path, declared: Mapping[str, Any]) -> TableHeader:
     """Names, and types if the file states them; ``declared`` is the declared format of the file."""
-    from dpeigen.sources.arrow import columns_of, look
+    from dpeigen.sources.files import columns_of, look
     from dpeigen.sources.layout import PLAIN, Layout
 
     given = {name: declared[name] for name in READING if name in declared}

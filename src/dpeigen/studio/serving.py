@@ -96,7 +96,8 @@ def _handled(site: Any, handler: Handler) -> Handler:
         except Exception as error:
             # The message is not shown: it may contain values of the data.
             words = (
-                f"Unexpected {type(error).__name__}; this is a bug, please report what you did. Nothing was spent here."
+                f"Unexpected {type(error).__name__}; this is a bug, please report what you did. If you were starting a "
+                "release, it may be running: the project's list of releases shows it."
             )
             return site.refusal(RefusedError(words, 500))
 

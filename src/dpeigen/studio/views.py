@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dpeigen.studio.workspace import Workspace
 
 __all__ = [
-    "ORDER",
     "STEPS",
     "Form",
     "Site",
@@ -40,7 +39,6 @@ __all__ = [
 
 Form = dict[str, str] | None
 STEPS = {"columns": "Columns", "question": "Question", "privacy": "Privacy", "check": "Dry run and release"}
-ORDER = [*STEPS]
 
 
 @dataclass(frozen=True)

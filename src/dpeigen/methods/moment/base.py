@@ -54,13 +54,14 @@ COUNT_SHARE = 0.02  # of the main budget, for a private count that the moment do
 class MomentMethod(Method):
     """A method whose whole release is one noisy second moment.
 
-    ``tighten``: given column bounds, pay for a radius (and a centre) inside them. The corner of a box is much longer
-    than any likely row, and noise grows with the square of the radius. So this usually reduces the error, and "auto"
-    does it if there are enough rows. ``constants="published"``: the noise of the paper that the method comes from, for
-    reproductions, with public bound and centre; `price` and the guarantee state what it really gives. ``emphasis``:
-    factors on the default shares of the budget by purpose, such as {"radius": 0.5}. ``reconstruction``: "projected"
-    shrinks the eigenvalues for the known noise and projects them on {≥ 0, sum ≤ radius²}; "printed" only clips each to
-    [0, radius²], as Amin et al. 2019 do with every covariance they compare ([0, n] for sums).
+    ``tighten``: given a bound, pay for a radius (and a centre) inside it. The corner of a box is much longer than any
+    likely row, a public radius may be, and noise grows with the square of the radius. So this usually reduces the
+    error, and "auto" does it if there are enough rows. ``constants="published"``: the noise of the paper that the
+    method comes from, for reproductions, with public bound and centre; `price` and the guarantee state what it really
+    gives. ``emphasis``: factors on the default shares of the budget by purpose, such as {"radius": 0.5}.
+    ``reconstruction``: "projected" shrinks the eigenvalues for the known noise and projects them on {≥ 0, sum ≤
+    radius²}; "printed" only clips each to [0, radius²], as Amin et al. 2019 do with every covariance they compare ([0,
+    n] for sums).
     """
 
     whole: ClassVar[bool] = True
@@ -114,7 +115,7 @@ class MomentMethod(Method):
         raise ValueError(complain("constants", type(self).__name__, must, self.constants))
 
     def _pays_for_radius(self, task: Task) -> bool:
-        return task.private_bound or (self.tighten and isinstance(task.bound, tuple))
+        return task.private_bound or (self.tighten and task.bound is not None)
 
     def _recenters(self, task: Task) -> bool:
         return task.private_center and self._pays_for_radius(task)

@@ -6,8 +6,9 @@ Rows Tz are clipped to a radius R in the last moment of `whitened`. A cell gives
 If even the row with the shortest image Tz in the cell is outside the radius, all rows in it were clipped: to their box,
 then to the radius. Each of them is replaced by one row z: the two entries are those of the middle of the cell, and the
 others are predicted from them by the rough moment behind T, times the share of their variance that it explains (R²).
-What holds for most rows need not hold so far out, so columns that are weakly related to those two are left near 0. Let
-y be what clipping leaves of z. Then the mean of zzᵀ has lost (zzᵀ − yyᵀ)/n for each row in the cell.
+What holds for most rows need not hold so far out, so columns that are weakly related to those two are left near 0, and
+no entry exceeds the second largest or the paid reach of its column. Let y be what clipping leaves of z. Then the mean
+of zzᵀ has lost (zzᵀ − yyᵀ)/n for each row in the cell.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dpeigen.methods.moment.last_view import LastView, Looked
 from dpeigen.privacy import Cost
 from dpeigen.questions import FarRows
 from dpeigen.stats import Frame
-from dpeigen.stats.far_rows import HALF_RATIO, HALF_SIZE, FarCell, describe
+from dpeigen.stats.far_rows import HALF_RATIO, HALF_SIZE, LEAST_RATIO, FarCell, describe
 from dpeigen.stats.frame import LARGEST_FACT
 
 __all__ = ["COUNTED", "Counted", "ask_far_rows"]
@@ -55,9 +56,10 @@ def ask_far_rows(curator: Curator, looked: Looked, last: LastView, cost: Cost) -
     frame, unit = looked.frame, math.sqrt(2) / (last.reach * np.sqrt(np.diag(shape)))
     question = FarRows(_without_box(frame, unit, looked.columns.known))
     counts = curator.measure(question, purpose=Purpose.FAR_ROWS, cost=cost)
+    reach = np.full(frame.n_features, np.inf) if looked.columns.reach is None else looked.columns.reach / frame.unit
     found, lost, doubt = np.flatnonzero(counts > 0), np.zeros_like(shape), [np.zeros((0, frame.n_features))]
     for cell, count in zip(describe(found, frame.n_features), counts[found].tolist(), strict=True):
-        row = _typical_row(cell, unit, shape, last)
+        row = _typical_row(cell, unit, shape, reach, last)
         if row is not None:
             left = _clipped(row, frame, last)
             lost += count * (np.outer(row, row) - np.outer(left, left))
@@ -82,7 +84,7 @@ def _without_box(frame: Frame, unit: Floats, known: Bools) -> Frame:
     return Frame(frame.n_features, center, weights, box, missing=frame.missing)
 
 
-def _typical_row(cell: FarCell, unit: Floats, shape: Floats, last: LastView) -> Floats | None:
+def _typical_row(cell: FarCell, unit: Floats, shape: Floats, reach: Floats, last: LastView) -> Floats | None:
     """The framed row that stands for a cell; None if some rows in the cell may be inside the radius."""
     columns, sizes, least = [cell.first], [cell.size], [cell.size / HALF_SIZE]
     if cell.second is not None:
@@ -96,7 +98,12 @@ def _typical_row(cell: FarCell, unit: Floats, shape: Floats, last: LastView) -> 
         return None
     coefficients = np.linalg.solve(inside, shape[columns]).T  # of all columns on those described
     predicted = coefficients @ (np.array(sizes) / unit[columns])
-    return np.asarray(_explained(coefficients, shape[columns], np.diag(shape)) * predicted)
+    row = np.asarray(_explained(coefficients, shape[columns], np.diag(shape)) * predicted)
+    second = cell.ratio if cell.second is not None else LEAST_RATIO
+    most = np.minimum(cell.size * second / unit, reach)  # no other entry is larger
+    others = np.isin(np.arange(len(row)), columns, invert=True)
+    row[others] = np.clip(row, -most, most)[others]
+    return row
 
 
 def _explained(coefficients: Floats, moments: Floats, variances: Floats) -> Floats:

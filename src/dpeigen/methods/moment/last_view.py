@@ -23,6 +23,7 @@ from dpeigen.methods.moment.reach import cells_from, grid_for, in_box, judged_le
 from dpeigen.methods.moment.rounds import POWERS, judge
 from dpeigen.methods.moment.turned import law_of, powers_of, turned_by
 from dpeigen.privacy import Cost
+from dpeigen.privacy.budget import pure_epsilon
 from dpeigen.questions import RadiusLeaving, RadiusNear, radius_from
 from dpeigen.stats import Frame
 from dpeigen.stats.frame import RowView
@@ -34,6 +35,7 @@ __all__ = ["LastView", "Looked", "ask_last_view"]
 # Squared radius over the mean square of rows, up to which tails are light. It is larger than the square of
 # _USUAL_RADIUS, up to which noise alone may carry a radius (`benchmarks/tables.py --only mahalanobis --seeds 16`).
 _LIGHT = 10.0
+_NO_ROW = 0.25  # noise scale, in rows, of a radius that leaves no row outside in 98 of 100 cases
 _USUAL_RADIUS = 3.0  # in root mean squares of rows: few tables have many longer rows
 
 
@@ -83,6 +85,9 @@ def ask_last_view(curator: Curator, looked: Looked, task: Task, costs: Mapping[P
     together = tuple(view for view, _ in turned)
     each, final = radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
     candidates: list[tuple[float, RowView, Floats]] = []
+    # Where noise is far below one row, no row is outside: how far one could be in a single column does not matter then.
+    inside = single and part == 1 and outside < 1 and 1 / pure_epsilon(each) < _NO_ROW
+    far = None if inside else looked.far
     for view, back in turned:
         shortest = grid_for(back, latest)
         usual = _USUAL_RADIUS * row_length(back, latest)  # the scan does not go far beyond it
@@ -102,9 +107,7 @@ def ask_last_view(curator: Curator, looked: Looked, task: Task, costs: Mapping[P
     rough = latest if furthest**2 < _LIGHT * quadratic_forms(looked.turn, latest).sum() else looked.first
     expected = law_of(task).deviation(task.n_features, costs[Purpose.WHITENED_MOMENT], task.relation) / count
     judged = judge(task, frame.unit, rough, 1 / (math.sqrt(count) * expected))
-    reach, shown, back = min(
-        candidates, key=lambda found: judged(judged_length(found[0], found[2], looked.far), found[2])
-    )
+    reach, shown, back = min(candidates, key=lambda found: judged(judged_length(found[0], found[2], far), found[2]))
     start = reach if part < 1 else None
     if start is not None:  # of all rows fewer must be clipped than of a sample
         cost, asked = final, radius_from(shown, outside, start, near=single)

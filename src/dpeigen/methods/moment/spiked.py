@@ -189,7 +189,9 @@ class Spiked(Method):
         if check_positive("condition", self.condition, "Spiked") < 1:
             raise ValueError(complain("condition", "Spiked", "at least 1", self.condition))
         if task.bound is not None:
-            remedy = "It clips nothing: its guarantee rests on the model. Use method='refined' for bounded rows."
+            remedy = (
+                "It clips nothing: its guarantee holds only under the model. Use method='refined' for bounded rows."
+            )
             raise ValueError(complain("bound", task.owner, "None for method='spiked'", "a bound", remedy))
         if task.private_center:
             remedy = "The model has a known mean. Use center='pairs', or None or an array where the centre is public."
@@ -217,7 +219,7 @@ class Spiked(Method):
         needed = self._unknown(task) and self.constants == "published"
         if self.assumed is None:
             if needed:
-                remedy = "The paper's noise on what is private of λ, σ² and the rank needs λ and σ² itself."
+                remedy = "If λ, σ² or the rank is private, the size of the paper's noise depends on λ and σ²."
                 raise ValueError(complain("assumed", "Spiked", "public (λ, σ²) for published constants", None, remedy))
         elif not needed:
             must = "None where constants are sharp, or λ, σ² and the rank are public"

@@ -33,7 +33,7 @@ from dpeigen.questions.spectrum import VALUE_GRID
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.lattice import LEVELS
 
-__all__ = ["SamplingMethod", "any_lattice", "draw_epsilon", "rounding_allowance", "steps_of"]
+__all__ = ["SamplingMethod", "any_lattice", "draw_epsilon", "rounding_allowance"]
 
 _MOST_ROWS = 2**32  # assumed for rounding if the number of rows is private
 
@@ -65,7 +65,7 @@ class SamplingMethod(Method):
 
     def draws(self, task: Task) -> int:
         """The number of directions that are paid for."""
-        return steps_of(task)
+        return task.wanted
 
     def budget(self, task: Task) -> Budget:
         """The budget; without δ if it would not make the draws more accurate: one or two compose better by addition."""
@@ -155,11 +155,6 @@ def any_lattice(task: Task) -> Lattice:
 def draw_epsilon(cost: Cost, draws: int) -> float:
     """The ε of each of ``draws`` equal draws: pure costs add up, concentrated draws cost ε²/8 each."""
     return math.sqrt(8 * cost.rho / draws) if isinstance(cost, ConcentratedCost) else pure_epsilon(cost) / draws
-
-
-def steps_of(task: Task) -> int:
-    """The number of directions that are asked for."""
-    return task.n_features if task.n_components is None else task.n_components
 
 
 def rounding_allowance(task: Task) -> float:

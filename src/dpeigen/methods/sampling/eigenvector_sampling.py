@@ -29,7 +29,7 @@ from dpeigen._validate import check_choice, check_fraction
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.outline import Planned
-from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, steps_of
+from dpeigen.methods.sampling.base import SamplingMethod, any_lattice
 from dpeigen.methods.sampling.evidence import DrawnDirections
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
@@ -75,14 +75,14 @@ class EigenvectorSampling(SamplingMethod):
         super().check(task)
 
     def draws(self, task: Task) -> int:
-        return max(1, min(steps_of(task), task.n_features - 1))  # the last of all d is determined
+        return max(1, min(task.wanted, task.n_features - 1))  # the last of all d is determined
 
     def shares(self, task: Task) -> dict[Purpose, Cost]:
         """The shares. As printed, a uniform split has a share for the last of all d directions too, which is unused."""
         costs = super().shares(task)
         if self.constants == "published" and self.split == "uniform":
             printed = pure_epsilon(costs[Purpose.EIGENVECTORS])
-            costs[Purpose.EIGENVECTORS] = PureCost(printed * self.draws(task) / steps_of(task))
+            costs[Purpose.EIGENVECTORS] = PureCost(printed * self.draws(task) / task.wanted)
         return costs
 
     def value_scale(self, cost: Cost, task: Task) -> float:
@@ -114,7 +114,7 @@ class EigenvectorSampling(SamplingMethod):
 
     def concentrations(self, noisy: Floats, scale: float, cost: Cost, task: Task) -> Floats:
         """The cᵢ of the draws, from private eigenvalues and public facts."""
-        k, paid = steps_of(task), self.draws(task)
+        k, paid = task.wanted, self.draws(task)
         tau = scale * math.log(2 * task.n_features / self.beta)
         weights = np.maximum(noisy[:paid], 0.0) + tau if self.split == "adaptive" else np.ones(paid)
         if self.constants == "published" and self.split == "adaptive":  # the determined direction has a share too

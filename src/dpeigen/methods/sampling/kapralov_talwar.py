@@ -21,7 +21,7 @@ from dpeigen._validate import check_choice
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.outline import Planned
-from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance, steps_of
+from dpeigen.methods.sampling.base import SamplingMethod, any_lattice, draw_epsilon, rounding_allowance
 from dpeigen.methods.sampling.evidence import DrawnDirections
 from dpeigen.privacy import ConcentratedCost, Cost, GaussianCost, PureCost
 from dpeigen.privacy.budget import pure_epsilon
@@ -59,15 +59,15 @@ class KapralovTalwar(SamplingMethod):
     def value_scale(self, cost: Cost, task: Task) -> float:
         anything = Matrix(np.zeros(0))
         reach = Rayleigh(any_lattice(task), self.allowance(task), anything, anything).reach
-        return noise_scale(_one_step(cost, steps_of(task)), l2=reach, l1=reach)
+        return noise_scale(_one_step(cost, task.wanted), l2=reach, l1=reach)
 
     def allowance(self, task: Task) -> float:
-        return rounding_allowance(task) * (1 + steps_of(task))  # values are clipped to n, so ‖Mᵢ‖ ≤ (1 + i)·n
+        return rounding_allowance(task) * (1 + task.wanted)  # values are clipped to n, so ‖Mᵢ‖ ≤ (1 + i)·n
 
     def ask(
         self, curator: Curator, lattice: Lattice, count: float, costs: Mapping[Purpose, Cost], task: Task
     ) -> tuple[Floats, Floats, float, float | None, DrawnDirections | None]:
-        steps, allowance, d = steps_of(task), self.allowance(task), task.n_features
+        steps, allowance, d = task.wanted, self.allowance(task), task.n_features
         draw, value = (_one_step(costs[p], steps) for p in (Purpose.EIGENVECTORS, Purpose.EIGENVALUES))
         concentration = draw_epsilon(draw, 1) * self.concentration(task)
         rebuilt, most = np.zeros((d, d)), count * task.units_per_term

@@ -23,7 +23,8 @@ from dpeigen.questions.radius import holding_left
 from dpeigen.stats.clipping import USUAL_LAWS, clipping, share_beyond
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.measured import Measured
-from dpeigen.stats.refinement import LEAST_KNOWN, SignModel, SignRelease, fit_model, level_noise, unrestricted
+from dpeigen.stats.refinement import LEAST_KNOWN, fit_model, level_noise, unrestricted
+from dpeigen.stats.sign_model import SignModel, SignRelease
 from dpeigen.stats.stretch import Stretched
 
 __all__ = ["HELD", "Paid", "center_deviation", "left_outside", "measured_signs", "sign_release"]

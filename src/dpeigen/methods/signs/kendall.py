@@ -45,10 +45,10 @@ from dpeigen.questions.kendall import PART
 from dpeigen.stats import Frame, Lattice, ScoreFrame, project_eigenvalues, shrink_eigenvalues
 from dpeigen.stats.elliptical import relative_variances, winsorized_variances
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import REDESCENDING, Scale, Transform
 from dpeigen.stats.products import check_blas
-from dpeigen.stats.refinement import SignRelease
+from dpeigen.stats.sign_model import SignRelease
 from dpeigen.stats.spectrum import fix_signs
+from dpeigen.stats.transform import REDESCENDING, Scale, Transform
 
 __all__ = ["Kendall"]
 
@@ -191,49 +191,33 @@ class Kendall(Method):
     # --- asking ------------------------------------------------------------------------------------------------------
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
-        costs = self.shares(task)
-        frame, _ = frame_rows(task, weighted=False)
-        frame = replace(frame, pairs=False)
+        costs, d = self.shares(task), task.n_features
+        frame = replace(frame_rows(task, weighted=False)[0], pairs=False)
         differences = replace(frame, pairs=True)
-        radius = self.radius
-        if isinstance(radius, str):
-            question = RadiusHolding(differences, half=True)
-            median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
-            radius = (
-                median
-                * float(differences.unit[0])
-                * (cutoff_factor(task.n_features) if self.transform in REDESCENDING else 1.0)
-            )
-        transform = framed_transform(self.transform, radius, 1.0, type(self).__name__)
-        cost = costs[Purpose.TAU]
-        law = law_for(cost)
-        tau = curator.measure(self._question(frame, transform, law, task), purpose=Purpose.TAU, cost=cost)
+        transform = self._ask_transform(curator, differences, costs)
+        law = law_for(costs[Purpose.TAU])
+        question = self._question(frame, transform, law, task)
+        tau = curator.measure(question, purpose=Purpose.TAU, cost=costs[Purpose.TAU])
         noisy, deviation = tau.mean, tau.deviation  # in units of b²
         raw, vectors = np.linalg.eigh((noisy + noisy.T) / 2)
-        d = task.n_features
         phi = shrink_eigenvalues(raw, law.r_transform(d, deviation), math.sqrt(d) * deviation)
         phi = project_eigenvalues(phi, trace=1.0)[::-1]
         directions = fix_signs(vectors.T[::-1])
-        k = d if task.n_components is None else task.n_components
         paid: Paid | None = None
         if Purpose.VARIANCES in costs:
-            directions = directions[:k]
+            directions = directions[: task.wanted]
             variances, paid = self._ask_variances(curator, differences, directions, costs, task)
         else:
             variances = self._free_variances(phi, transform)
-        center_error: float | None
         mean, center_error = self._ask_mean(curator, frame, costs, task)
+        relative = transform.kind in ("spherical", "redescending")
         details = {
             "tau_eigenvalues": [float(v) * transform.unit for v in raw[::-1]],
             "tau_bound": float(transform.radius),
             "tau_noise_norm": law.norm(d, deviation, 0.025) * transform.unit,
             "tau_share": tau.share,
             "pairs": tau.pairs,
-            "variances": "paid"
-            if Purpose.VARIANCES in costs
-            else "relative"
-            if transform.kind in ("spherical", "redescending")
-            else "free",
+            "variances": "paid" if paid is not None else "relative" if relative else "free",
         }
         estimate = self._assemble(directions, variances, mean, details, law.numerics, task)
         if transform.kind != "spherical":
@@ -243,6 +227,17 @@ class Kendall(Method):
         return replace(
             estimate, measured=partial(measured_signs, [look], task.n_rows or 1, paid=paid, center_deviation=spread)
         )
+
+    def _ask_transform(self, curator: Curator, differences: Frame, costs: Mapping[Purpose, Cost]) -> Transform:
+        """The transform, with a radius or cutoff from a paid median if that is private."""
+        radius = self.radius
+        if isinstance(radius, str):
+            question = RadiusHolding(differences, half=True)
+            median = curator.measure(question, purpose=Purpose.RADIUS, cost=costs[Purpose.RADIUS])
+            radius = median * float(differences.unit[0])
+            if self.transform in REDESCENDING:
+                radius *= cutoff_factor(differences.n_features)
+        return framed_transform(self.transform, radius, 1.0, type(self).__name__)
 
     def _question(self, frame: Frame, transform: Transform, law: SymmetricLaw, task: Task) -> Tau:
         n, design = task.n_rows or 0, self.design

@@ -21,7 +21,7 @@ from dpeigen.methods.base import Task
 from dpeigen.privacy import gaussian_mu
 from dpeigen.questions import NoisyMoment
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.refinement import SignRelease
+from dpeigen.stats.sign_model import SignRelease
 from dpeigen.stats.spectrum import symmetric_eigh
 
 __all__ = ["SplitLook", "split_look", "split_part"]

@@ -38,40 +38,39 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, check_count
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Method, Task
 from dpeigen.methods.framing import BARE, NO_CENTER, PAIRED, RELATIVE, ask_centered_frame, frame_rows, location
-from dpeigen.methods.location import Weights, ask_center, center_integers, center_shares, cutoff_factor
+from dpeigen.methods.location import Center, Weights, ask_center, center_integers, center_shares, cutoff_factor
 from dpeigen.methods.outline import Outline, Planned, outline_of_signs
 from dpeigen.methods.radius import CUTOFF_PLENTY, check_radii, radius_share
 from dpeigen.methods.scores import variance_share
-from dpeigen.methods.signs.evidence import Paid, center_deviation, left_outside, measured_signs, sign_release
+from dpeigen.methods.signs.evidence import Paid, center_deviation, measured_signs, sign_release
 from dpeigen.methods.signs.outliers import SplitLook, split_look, split_part
+from dpeigen.methods.signs.refined_cutoff import cutoff_growth
+from dpeigen.methods.signs.refined_variances import USUAL_ROWS, ask_variances, relative_variances
 from dpeigen.methods.task import once_a_task
 from dpeigen.privacy import Cost, GaussianCost, allocate
 from dpeigen.privacy.budget import gaussian_share
 from dpeigen.privacy.randomness import check_scale
-from dpeigen.questions import GaussianLaw, MeanSquares, Moment, RadiusHolding
-from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
+from dpeigen.questions import GaussianLaw, Moment, RadiusHolding
+from dpeigen.stats import Frame, unit_lattice
 from dpeigen.stats.generalised import SignFrame, SplitSigns
 from dpeigen.stats.lattice import LEVELS
 from dpeigen.stats.next_look import choose_stretch
-from dpeigen.stats.pairs import Transform, redescending, winsorized_redescending
-from dpeigen.stats.refinement import SignModel, SignRelease, fit_model
+from dpeigen.stats.refinement import fit_model
+from dpeigen.stats.sign_model import SignModel, SignRelease
 from dpeigen.stats.spectrum import fix_signs
 from dpeigen.stats.stretch import Stretched
+from dpeigen.stats.transform import Transform, redescending
 
-__all__ = ["Refined", "even_factors", "next_deviation", "variance_reach"]
+__all__ = ["Refined"]
 
 _RADIUS_SHARE, _MOST_SHARE = 0.04, 0.1  # of ε: usually, and with few rows
-_HELD = 0.03  # of normal rows exceed a private cutoff, once releases have shown how unequal directions are
 _CLIPPED = "Variances are of scores clipped to a radius: robust, and low for heavy tails."
-_TAILS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-_USUAL_ROWS = 10_000  # assumed for the split if the number of rows is private
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Refined(Method):
 
         A first one that looks for outliers has less. A robust centre pays for the median that a cutoff needs.
         """
-        d, k = task.n_features, _wanted(task)
+        d, k = task.n_features, task.wanted
         read, pure, main = self.read_as(task), Weights(), Weights()
         if not self.only_directions:
             half = self.cutoff is not None
@@ -175,41 +174,24 @@ class Refined(Method):
                 check_scale(2 * LEVELS**2 / cost.mu)
 
     def estimate(self, curator: Curator, task: Task) -> Estimate:
-        costs, wanted, d = self.shares(task), _wanted(task), task.n_features
+        costs, wanted, d = self.shares(task), task.wanted, task.n_features
         read = self.read_as(task)
         mean = self._separate_mean(curator, task, costs) if read.pairs else None
-        own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
-        robust = self.cutoff is not None
-        frame, cap, center = ask_centered_frame(curator, read, own, robust=robust)
-        if read.pairs and isinstance(task.bound, float):
-            cap = None  # differences of rows within a radius may be longer than it
+        frame, longest, center = self._ask_frame(curator, read, costs)
         mean = mean if read.pairs else location(frame, None, read)
         cutoff = self._ask_cutoff(curator, frame, costs, None if center is None else center.median)
-        releases, model = list[SignRelease](), None
-        for purpose in [purpose for purpose in costs if purpose.is_look]:
-            along = choose_stretch(model, next_deviation(releases, costs, purpose), d)
-            view = Stretched(frame, *along)
-            far = None if cutoff is None else cutoff * self._longer(view, model)
-            if model is None and self._splits(costs) and far is not None:
-                look = _ask_split(curator, view, far, purpose, costs[purpose])
-                shown = look.shows_outliers(wanted)
-                cutoff = cutoff if shown else None
-                releases.append(look.inside_release if shown else look.whole_release(wanted))
-            else:
-                releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
-            model = fit_model(releases, model, wanted)
-        if model is None:
-            raise AssertionError("there is at least one release")
+        releases, model = self._ask_looks(curator, frame, costs, cutoff, wanted)
         basis, levels = model.completed(wanted), np.append(model.variances, 1.0)[:wanted]
-        unit = float(frame.unit[0])
         paid: Paid | None = None
         if self.only_directions:
-            squares, rows, note = _relative(levels, d), None if task.n_rows is None else float(task.n_rows), RELATIVE
+            rows, note = None if task.n_rows is None else float(task.n_rows), RELATIVE
+            squares = relative_variances(levels, d)
         else:
-            paid, count = self._ask_squares(curator, frame, basis, levels, costs, read, cap)
+            half = self.cutoff is not None
+            paid, count = ask_variances(curator, frame, basis, levels, costs, read, longest, half=half)
             squares, rows, note = paid.plain, count * frame.rows_per_term, _CLIPPED
-        terms = (rows or _USUAL_ROWS) / frame.rows_per_term
-        spread = center_deviation(None if center is None else center.error, d, unit)
+        terms = (rows or USUAL_ROWS) / frame.rows_per_term
+        spread = center_deviation(None if center is None else center.error, d, float(frame.unit[0]))
         return _assemble(
             basis,
             squares,
@@ -223,6 +205,38 @@ class Refined(Method):
                 "variances": "relative" if self.only_directions else "paid",
             },
         )
+
+    def _ask_frame(
+        self, curator: Curator, read: Task, costs: Mapping[Purpose, Cost]
+    ) -> tuple[Frame, float | None, Center | None]:
+        """The frame of rows as they enter the signs, a public bound on their norms, and their centre if it is paid."""
+        own = {purpose: cost for purpose, cost in costs.items() if purpose is not Purpose.CENTER or not read.pairs}
+        frame, longest, center = ask_centered_frame(curator, read, own, robust=self.cutoff is not None)
+        if read.pairs and isinstance(read.bound, float):
+            longest = None  # differences of rows within a radius may be longer than it
+        return frame, longest, center
+
+    def _ask_looks(
+        self, curator: Curator, frame: Frame, costs: Mapping[Purpose, Cost], cutoff: float | None, wanted: int
+    ) -> tuple[list[SignRelease], SignModel]:
+        """The sign moments, each of rows stretched by a function of those before it, and the model that fits them."""
+        releases, model = list[SignRelease](), None
+        for purpose in [purpose for purpose in costs if purpose.is_look]:
+            along = choose_stretch(model, _next_deviation(releases, costs, purpose), frame.n_features)
+            view = Stretched(frame, *along)
+            private = isinstance(self.cutoff, str)
+            far = None if cutoff is None else cutoff * cutoff_growth(view, model, private=private)
+            if model is None and self._splits(costs) and far is not None:
+                look = _ask_split(curator, view, far, purpose, costs[purpose])
+                shown = look.shows_outliers(wanted)
+                cutoff = cutoff if shown else None
+                releases.append(look.inside_release if shown else look.whole_release(wanted))
+            else:
+                releases.append(_ask_signs(curator, view, far, purpose, costs[purpose]))
+            model = fit_model(releases, model, wanted)
+        if model is None:
+            raise AssertionError("there is at least one release")
+        return releases, model
 
     def _separate_mean(self, curator: Curator, task: Task, costs: Mapping[Purpose, Cost]) -> Floats | None:
         """The centre, if directions need none: paid for, public, or None."""
@@ -248,60 +262,13 @@ class Refined(Method):
         """Whether the first measurement decides if later ones need the cutoff."""
         return isinstance(self.cutoff, str) and Purpose.look(2) in costs
 
-    def _longer(self, view: Stretched, model: SignModel | None) -> float:
-        """The factor by which the cutoff is larger for stretched rows."""
-        if model is None:
-            return 1.0
-        before, after = _spread(model), _spread(model, view)
-        same = math.sqrt(after[0] / before[0])
-        if not isinstance(self.cutoff, str):
-            return same
-        held = math.sqrt(_square(after, _HELD) / _square(before, 0.5))
-        return max(same, held / cutoff_factor(len(model.directions.T)))
 
-    def _ask_squares(
-        self,
-        curator: Curator,
-        frame: Frame,
-        basis: Floats,
-        levels: Floats,
-        costs: Mapping[Purpose, Cost],
-        task: Task,
-        cap: float | None,
-    ) -> tuple[Paid, float]:
-        """Mean squares along the directions and of the remainder, and the number of terms."""
-        wanted, d = basis.shape
-        factors = even_factors(levels, d - wanted)
-        evened = Stretched(frame, basis, factors)
-        cost = costs[Purpose.SCORES_RADIUS]
-        half = self.cutoff is not None
-        paid_for = curator.measure(RadiusHolding(evened, half=half), purpose=Purpose.SCORES_RADIUS, cost=cost)
-        radius = variance_reach(paid_for, factors, cap, task, costs, holding=0.5 if half else 0.05)
-        scores = ScoreFrame(evened, basis, residual=wanted < d)
-        if half:
-            question = MeanSquares(SignFrame(scores, winsorized_redescending(radius)).lattice)
-            found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
-            found = replace(found, squares=found.squares * radius**2, deviation=found.deviation * radius**2)
-        else:
-            question = MeanSquares(Lattice(scores, radius))
-            found = curator.measure(question, purpose=Purpose.VARIANCES, cost=costs[Purpose.VARIANCES])
-        share = _tail(task, gaussian_share(costs[Purpose.VARIANCES]))
-        units = np.append(factors**-2.0, 1.0)[: len(found.squares)] * float(frame.unit[0]) ** 2
-        noise, reach = np.full(len(found.squares), found.deviation), task.row_radius(radius, scores)
-        outside = (share, 0.3 * share) if half else left_outside(cost, task.relation, found.count, radius / paid_for)
-        return Paid(basis, found.squares, noise, reach, outside, units), found.count
-
-
-def next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:
+def _next_deviation(releases: list[SignRelease], costs: Mapping[Purpose, Cost], purpose: Purpose) -> float:
     """The deviation of the noise on the next release, from that on the last."""
     if not releases:
         return math.inf
     last = costs[Purpose.look(len(releases))]
     return releases[-1].deviation * gaussian_share(last) / gaussian_share(costs[purpose])
-
-
-def _wanted(task: Task) -> int:
-    return task.n_features if task.n_components is None else task.n_components
 
 
 def _ask_signs(curator: Curator, view: Stretched, cutoff: float | None, purpose: Purpose, cost: Cost) -> SignRelease:
@@ -315,71 +282,6 @@ def _ask_split(curator: Curator, view: Stretched, cutoff: float, purpose: Purpos
     """Moments of the signs of rows inside the cutoff and beyond it."""
     lattice = SplitSigns(view, redescending(cutoff)).lattice
     return split_look(curator.measure(Moment(lattice, GaussianLaw()), purpose=purpose, cost=cost))
-
-
-def _spread(model: SignModel, view: Stretched | None = None) -> tuple[float, float]:
-    """The mean square of rows of the model, stretched or not, and the degrees of freedom of their squared norms."""
-    d = model.directions.shape[1]
-    covariance = np.eye(d) + (model.directions.T * (model.variances - 1)) @ model.directions
-    if view is not None and len(view.factors):
-        stretch = np.eye(d) + (view.directions.T * (view.factors - 1)) @ view.directions
-        covariance = stretch @ covariance @ stretch
-    trace = float(np.trace(covariance))
-    return trace, trace**2 / float((covariance**2).sum())
-
-
-def _square(spread: tuple[float, float], share: float) -> float:
-    """The approximate squared norm that this share of normal rows exceeds."""
-    mean, freedom = spread
-    return mean * float(chdtri(freedom, share)) / freedom
-
-
-def even_factors(levels: Floats, others: int) -> Floats:
-    """Factors that make every score as long as the remainder of ``others`` directions of variance 1."""
-    return np.sqrt(max(others, 1) / levels)
-
-
-def _tail(task: Task, mu: float) -> float:
-    """The share of rows to clip for the variances, from public numbers: less if there is less noise.
-
-    Clipping a share of Gaussian rows costs the variances about a third of it; noise costs √2·R²/(n·μ) of R²/(k + 1).
-    """
-    k = _wanted(task)
-    n = _USUAL_ROWS if task.n_terms is None else task.n_terms
-    costs = {tail: tail / 3 + math.sqrt(2) * float(chdtri(k + 1, tail)) / (n * mu) for tail in _TAILS}
-    return min(costs, key=lambda tail: costs[tail])
-
-
-def variance_reach(
-    radius: float,
-    factors: Floats,
-    cap: float | None,
-    task: Task,
-    costs: Mapping[Purpose, Cost],
-    holding: float = 0.05,
-) -> float:
-    """The radius for equalised rows, from the paid radius and the longest row that public bounds allow.
-
-    ``holding``: the share of rows beyond the paid radius.
-    """
-    radius *= _further(_wanted(task), task.n_features, _tail(task, gaussian_share(costs[Purpose.VARIANCES])), holding)
-    return radius if cap is None else min(radius, cap * max(1.0, float(factors.max(initial=0.0))))
-
-
-def _further(wanted: int, d: int, tail: float, holding: float = 0.05) -> float:
-    """The ratio to the paid radius of the radius that a share ``tail`` of rows with equalised scores exceeds."""
-
-    def square(share: float) -> float:
-        inside = max(d - wanted, 1) * float(chdtri(wanted, share)) if wanted else 0.0
-        return inside + (float(chdtri(d - wanted, share)) if wanted < d else 0.0)
-
-    return math.sqrt(square(tail) / square(holding))
-
-
-def _relative(levels: Floats, d: int) -> Floats:
-    """Shares of the total variance: of each direction, and of the remainder."""
-    left = float(d - len(levels))
-    return np.append(levels, left)[: len(levels) + (left > 0)] / (float(levels.sum()) + left)
 
 
 def _assemble(basis: Floats, squares: Floats, **rest: Any) -> Estimate:

@@ -40,9 +40,9 @@ from dpeigen.questions.squares import NoisySquares
 from dpeigen.stats import Frame, Lattice, ScoreFrame, unit_lattice
 from dpeigen.stats.generalised import SignFrame
 from dpeigen.stats.lattice import LEVELS
-from dpeigen.stats.pairs import REDESCENDING, Scale, Transform, winsorized_redescending
-from dpeigen.stats.refinement import SignRelease
+from dpeigen.stats.sign_model import SignRelease
 from dpeigen.stats.spectrum import symmetric_eigh
+from dpeigen.stats.transform import REDESCENDING, Scale, Transform, winsorized_redescending
 
 __all__ = ["SpatialSign"]
 

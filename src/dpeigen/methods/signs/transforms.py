@@ -13,7 +13,7 @@ import numpy as np
 
 from dpeigen._types import Floats
 from dpeigen._validate import check_choice, complain
-from dpeigen.stats.pairs import REDESCENDING, Scale, Tabulated, Transform
+from dpeigen.stats.transform import REDESCENDING, Scale, Tabulated, Transform
 
 __all__ = ["CUTOFF_LOSS", "PAID", "check_transform", "framed_transform"]
 

@@ -104,8 +104,8 @@ class PostgresStore(Store):
         if host := _unverified(facts):
             warnings.warn(
                 f"The ledger on {host} is asked over a network without sslmode=verify-full, so another machine could "
-                "answer in its place, read the password, and grant what is not there. Add sslmode=verify-full to the "
-                "URL or set PGSSLMODE=verify-full.",
+                "answer in its place, read the password, and grant more than the budget. Add sslmode=verify-full to "
+                "the URL or set PGSSLMODE=verify-full.",
                 UnverifiedServerWarning,
                 stacklevel=4,
             )
