@@ -159,6 +159,17 @@ def test_fewer_clipped_rows_are_told_where_counts_show_a_long_tail(clipped):
     assert "sales" in clipped_warning(replace(clipped, measured=replace(few, tails=tails)))
 
 
+def test_normal_columns_are_not_named():
+    """Released counts of 8 tables of 10 normal columns; without a limit for noise 2 of them would have a warning."""
+    rows, warned = np.random.default_rng(0).normal(size=(20_000, 10)) * np.linspace(4, 1, 10), []
+    for seed in range(8):
+        options = {"epsilon": 2.0, "delta": 1e-6, "scale": np.ones(10), "random_state": seed}
+        found = PrivatePCA(3, **options).fit(rows).release_
+        warned.append((clipped_warning(found) is not None, bool(long_columns(found))))
+    assert not any(told for told, _ in warned)
+    assert any(long for _, long in warned)  # the limit is what keeps the warning away
+
+
 def test_losses_make_variances_smaller_only():
     rng, eye = np.random.default_rng(0), np.eye(2)
     tails = np.array([[0.02, 0], [0.01, 0], [0.1, 0], [0.05, 0], [6.0, 0], [1.0, 0]])

@@ -3,6 +3,7 @@
 import re
 import shutil
 import threading
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpeigen import PrivatePCA
+from dpeigen.clipped import clipped_warning
 from dpeigen.report import write_card
 from dpeigen.sources import ArraySource
 
@@ -171,12 +173,19 @@ def pages_of(browser, path, size, css=""):
     return len(re.findall(rb"/Type\s*/Page\b", printed))
 
 
+@pytest.mark.parametrize("long", [0, 5])
 @pytest.mark.parametrize("size", ["A4", "Letter"])
-def test_ten_columns_print_on_two_pages(browser, tmp_path, size):
+def test_ten_columns_print_on_two_pages(browser, tmp_path, size, long):
+    """So they do with a warning that names five columns with rare large values."""
     rows = np.random.default_rng(0).normal(size=(20_000, 10)) * np.linspace(4, 1, 10)
-    names = [f"measurement {j}" for j in range(10)]
-    release = PrivatePCA(3, epsilon=2.0, delta=1e-6, scale=np.ones(10)).fit(ArraySource(rows, names)).release_
+    source = ArraySource(rows, [f"measurement {j}" for j in range(10)])
+    pca = PrivatePCA(3, epsilon=2.0, delta=1e-6, scale=np.ones(10), random_state=0)
+    release = pca.fit(source).release_
     assert release.resolved == 3
+    tails = release.measured.tails.copy()
+    tails[4] = np.where(np.arange(10) < long, 9.0, 0.0)
+    release = replace(release, measured=replace(release.measured, tails=tails))
+    assert (clipped_warning(release) is None) == (long == 0)
     release = release.describe(title="Ten columns", author="A; B", description="What was measured. " * 8)
     path = write_card(release, tmp_path / "card")
     assert pages_of(browser, path, size) == 2

@@ -97,9 +97,12 @@ td,.numbers td:last-child{min-width:0}
 .facts tbody th{width:11rem}
 .gallery{grid-template-columns:repeat(3,1fr);gap:0 1rem}
 .gallery:has(figure:nth-child(4):last-child){grid-template-columns:repeat(4,1fr)}
-.words{columns:2;column-gap:7mm}
-.words table{font-size:.92rem}
-.words .facts tbody th{width:9rem}
+.words{columns:2;column-gap:7mm;line-height:1.22}
+.words h2{margin:.45rem 0 .15rem;padding-top:.15rem}
+.words p,.words ul{margin:.15rem 0}
+.words .label,.words h3{margin:.25rem 0 .05rem}
+.words table{font-size:.92rem;line-height:1.2}
+.words .facts tbody th{width:10.5rem}
 .words td{min-width:3rem}
 .words .numbers td,.words .numbers .interval{white-space:normal}
 .words .numbers{font-size:.82rem}
@@ -110,7 +113,7 @@ td,.numbers td:last-child{min-width:0}
 figure{margin:.3rem 0 0}
 figure h3{margin:.2rem 0}
 figcaption{margin-top:0;line-height:1.2;font-size:.85rem}
-svg{max-width:100%!important;max-height:36mm}
+svg{max-width:100%!important;max-height:33mm}
 pre{padding:.2rem .5rem;font-size:.8rem;line-height:1.25;white-space:pre-wrap;overflow-wrap:anywhere}
 #effects,#conclusions,#promise,#budget,#data,#cite,#check{break-inside:auto}
 figure,tr,pre,.notice{break-inside:avoid}
