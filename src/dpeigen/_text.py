@@ -50,22 +50,28 @@ def short(text: str, most: int = 26) -> str:
 
 
 def short_apart(texts: Sequence[str], most: int = 26) -> list[str]:
-    """The same for several texts. Two that would look the same are cut elsewhere, if that makes them differ.
+    """The same for several texts. Two that would look the same are cut elsewhere, or else numbered.
 
     >>> short_apart(["sex = weiblich", "sex = männlich", "age"], 10)
     ['sex = w…ch', 'sex = m…ch', 'age']
+    >>> short_apart(["abcdefghijk1mnopqrst", "abcdefghijk2mnopqrst"], 10)
+    ['abcdefgh…1', 'abcdefgh…2']
     """
     found = [short(text, most) for text in texts]
     usual = max(0, (most - 1) * 2 // 5)
     for one in [one for one, times in Counter(found).items() if times > 1]:
         alike = [at for at, other in enumerate(found) if other == one]
+        if len({texts[at] for at in alike}) < len(alike):
+            continue  # the same text twice
         others = {*found} - {one}
         for end in sorted(range(most - 1), key=lambda end: abs(end - usual)):
             cut = [texts[at] if len(texts[at]) <= most else _cut(texts[at], most, end) for at in alike]
             if len({*cut}) == len(alike) and others.isdisjoint(cut):
-                for at, text in zip(alike, cut, strict=True):
-                    found[at] = text
                 break
+        else:
+            cut = [f"{texts[at][: most - 1 - len(str(number))]}…{number}" for number, at in enumerate(alike, 1)]
+        for at, text in zip(alike, cut, strict=True):
+            found[at] = text
     return found
 
 

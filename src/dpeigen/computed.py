@@ -276,7 +276,7 @@ class Computed:
             Index or name of a column.
         alpha : float ≥ 0, array of them, or "auto", default=1.0
             scikit-learn's penalty: ‖y − Xw‖² + α‖w‖² over the n rows. (The α of Amin et al. 2019 times 2n is this one.)
-            "auto" takes the noise of the release into account (`dpeigen.stats.ridge`): it lies between the minimum of
+            "auto" takes the noise of the release into account (`dpeigen.stats.penalty`): it lies between the minimum of
             an estimate of the prediction error and a penalty proportional to the noise. With noise, α should be much
             larger than without it.
             For a release with a ``scale`` the features are divided by it before the penalty, as after a StandardScaler,

@@ -139,6 +139,9 @@ def _feature_columns(release: Release, features: Iterable[int | str] | None, tar
     if isinstance(features, str):
         raise TypeError(complain("features", owner, f"a list of {must}", features))
     chosen = _others(release, target) if features is None else list(features)
+    if features is None and not chosen and release.indicators[target]:
+        remedy = "The other levels of the target's category, which determine it, were left out: name those you want."
+        raise ValueError(complain("features", owner, "given if there is no other variable", features, remedy))
     columns = [_column(release, "features", value, owner) for value in chosen]
     if not columns or target in columns or len(set(columns)) < len(columns):
         raise ValueError(complain("features", owner, must, features if features is None else chosen))
@@ -211,12 +214,15 @@ def _missing_deviation(release: Release, columns: list[int], n: float) -> float:
 
     A sum over the rows that have both cells, divided by the share qᵢqⱼ of such rows, differs from that over all rows by
     about (1/(qᵢqⱼ) − 1)·vᵢvⱼ/n in mean square. Entries have different rows, so that no noise-free direction is left:
-    a combination of columns that is constant in every row has a variance of this size in the corrected matrix.
+    a combination of columns that is constant in every row has a variance of this size in the corrected matrix. A pair
+    of rows has a cell if both rows have it.
     """
     missing = release.missing_shares
     if missing is None:
         return 0.0
     seen = np.clip(1 - missing[columns], 1 / n, 1.0)
+    if release.facts.get("center") == "pairs":
+        seen, n = seen**2, n / 2
     sizes = np.diag(release.raw_covariance)[columns] / release.noise_units[columns] ** 2
     squares = np.outer(sizes, sizes) * (1 / np.outer(seen, seen) - 1) / n
     return math.sqrt(float(squares[np.triu_indices(len(columns), 1)].mean()))

@@ -115,7 +115,7 @@ def test_lines_with_more_fields_than_names_are_explained_before_and_after(tmp_pa
     path.write_text("a,b,c\n" + "\n".join(lines) + "\n", encoding="utf-8")
     model = PrivatePCA(1, epsilon=4.0, delta=1e-6, missing="correct", random_state=0)
     (note,) = [text for text in model.explain(path).guarantee.notes if "line of a CSV file" in text]
-    assert "one that is not a record of 3 fields by itself, as the names of the columns are, is a row without" in note
+    assert "A line that does not have exactly 3 fields, like the names of the columns, is a row without" in note
     release = model.fit(path).release_
     assert note in release.guarantee.notes
     assert (

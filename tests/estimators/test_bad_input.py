@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import traceback
 
@@ -182,19 +183,30 @@ def test_pairs_need_replacement(ledger, switched_off):
 
 
 @BOTH
-def test_a_private_radius_for_too_few_rows(make, ledger, switched_off):
-    match = r"'bound' parameter .* Got '60 rows .* at least \d+ rows .*: make epsilon about .* times as large or give"
-    refuse(make(bound="private", method="matrix-laplace"), X, match=match, ledger=ledger)
-    refuse(make(bound=None, delta=1e-6, method="spatial-sign"), X, match=match, ledger=ledger)
-    if make is pca:  # "auto" finds a method that needs no radius
+@pytest.mark.parametrize("rows", [60, 15])
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"bound": "private", "method": "matrix-laplace"}, r"'bound' parameter .* or give a bound"),
+        ({"bound": None, "delta": 1e-6, "method": "spatial-sign"}, r"'bound' parameter .* or give a bound"),
+        # A bound is given already, so the remedy is a method that uses it.
+        ({"bound": (-1.0, 1.0), "delta": 1e-6, "method": "whitened"}, r"'method' parameter .* or method='auto'"),
+    ],
+)
+def test_a_private_radius_for_too_few_rows(make, options, match, rows, ledger, switched_off):
+    told = refuse(make(**options), X[:rows], match=match, ledger=ledger)
+    assert f"Got '{rows} rows" in str(told)
+    enough = float(re.search(r"at least \d+ rows .*: use epsilon=([\d.e+]+)", str(told))[1])
+    for epsilon, accepted in ((enough, True), (enough * 0.7, False)):
+        model = make(**options).set_params(epsilon=epsilon, ledger=None, random_state=0)
+        try:
+            model.explain(X[:rows])
+        except ValueError:
+            assert not accepted
+        else:
+            assert accepted
+    if make is pca and rows == 60:  # "auto" finds a method that needs no radius
         assert pca(bound="private").fit(X).guarantee_.mechanism == "kendall"
-
-
-@BOTH
-def test_too_few_rows_for_a_radius_beside_a_bound(make, ledger, switched_off):
-    """A bound is given already, so the remedy is a method that uses it."""
-    match = r"'method' parameter .* Got '60 rows .* at least \d+ rows .*: make epsilon about .* as large or use method"
-    refuse(make(bound=(-1.0, 1.0), delta=1e-6, method="whitened"), X, match=match, ledger=ledger)
 
 
 def test_a_ledger_that_is_not_there(tmp_path):

@@ -43,7 +43,7 @@ from dpeigen.methods.one_pass.oja import Oja
 from dpeigen.methods.outline import Outline
 from dpeigen.methods.prediction import World, expected_error, usual_error
 from dpeigen.methods.public_facts import LEAST_DELTA
-from dpeigen.methods.radius import rows_needed
+from dpeigen.methods.radius import FewRowsError, rows_needed
 from dpeigen.methods.rank import PrivateRank
 from dpeigen.methods.sampling.eigenvector_sampling import EigenvectorSampling
 from dpeigen.methods.sampling.kapralov_talwar import KapralovTalwar
@@ -349,5 +349,17 @@ def resolve_with_reasons(method: str | Method, task: Task) -> tuple[Method, Choi
         chosen = PrivateRank(chosen)
     if task.scale is not None and itself(chosen).robust:
         chosen = Standardised(chosen)
-    chosen.check(task)
+    try:
+        chosen.check(task)
+    except FewRowsError as error:
+        raise error.naming(_enough_epsilon(chosen, task)) from None
     return chosen, choice
+
+
+def _enough_epsilon(method: Method, task: Task) -> float | None:
+    """The ε from which the method accepts the task; None if there is none."""
+
+    def accepted(epsilon: float) -> bool:
+        return _allows(method, replace(task, budget=replace(task.budget, epsilon=epsilon)))
+
+    return more_epsilon(task.budget.epsilon, accepted)

@@ -7,20 +7,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from dpeigen._validate import complain
 from dpeigen.curator import Purpose
 from dpeigen.methods.base import Task
-from dpeigen.methods.enough import rounded_up
 from dpeigen.privacy import Cost, PureCost, Relation
 from dpeigen.questions.radius import KEEP, OUT_OF, holding_scale, slack
 from dpeigen.stats.norms import FINE_GRID, GRID
 
-__all__ = ["CUTOFF_PLENTY", "PLENTY", "check_enough_rows", "check_radii", "radius_share", "rows_needed"]
+__all__ = ["CUTOFF_PLENTY", "PLENTY", "FewRowsError", "check_enough_rows", "check_radii", "radius_share", "rows_needed"]
 
 PLENTY = 24  # multiple of the rows needed, above which the share shrinks; 1.2% of the rows are then its slack
 CUTOFF_PLENTY = 2  # the same for the median length that a cutoff is a multiple of, which need not be exact
 _SPARE, _SPARE_HALF = 1.5, 1.2  # multiple of the rows needed that a larger share provides for; for half of the rows
+
+
+class FewRowsError(ValueError):
+    """A private radius needs more rows, or a larger ``epsilon``, which the message names if it is known.
+
+    Shares of the budget depend on ε too, so the ε that is enough follows from the whole method (`methods.auto`).
+    """
+
+    def __init__(self, needed: int, n_terms: int, owner: str, *, bounded: bool, epsilon: float | None = None) -> None:
+        more = "a larger epsilon" if epsilon is None else f"epsilon={epsilon:g}"
+        name, must, other = "bound", "public for so few rows", "give a bound"
+        if bounded:
+            name, must = "method", "one without a private radius for so few rows"
+            other = "method='auto', which can use the bound"
+        remedy = f"A private radius needs at least {needed} rows (or pairs) here: use {more}, or {other}."
+        super().__init__(complain(name, owner, must, f"{n_terms} rows (or pairs)", remedy))
+        self._facts = partial(FewRowsError, needed, n_terms, owner, bounded=bounded)
+
+    def naming(self, epsilon: float | None) -> FewRowsError:
+        """The same refusal with the ε that is enough."""
+        return self._facts(epsilon=epsilon)
 
 
 def rows_needed(cost: Cost, *, half: bool = False) -> int:
@@ -57,17 +78,9 @@ def check_enough_rows(
     n_terms: int | None, cost: Cost, owner: str, *, half: bool = False, bounded: bool = False
 ) -> None:
     """If n is public, refuse if the noise would hide the counts; spends nothing. ``bounded``: a bound is given."""
-    needed, found = rows_needed(cost, half=half), f"{n_terms} rows (or pairs)"
-    if n_terms is None or n_terms >= needed:
-        return
-    times = f"{rounded_up(needed / max(n_terms, 1)):g}"
-    enough = (
-        f"A private radius needs at least {needed} rows (or pairs) here: make epsilon about {times} times as large or"
-    )
-    if not bounded:
-        raise ValueError(complain("bound", owner, "public for so few rows", found, f"{enough} give a bound."))
-    must = "one without a private radius for so few rows"
-    raise ValueError(complain("method", owner, must, found, f"{enough} use method='auto', which can use the bound."))
+    needed = rows_needed(cost, half=half)
+    if n_terms is not None and n_terms < needed:
+        raise FewRowsError(needed, n_terms, owner, bounded=bounded)
 
 
 def check_radii(task: Task, costs: Mapping[Purpose, Cost], *, half: bool = False) -> None:

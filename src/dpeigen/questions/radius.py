@@ -205,7 +205,8 @@ class RadiusNear(RadiusLeaving):
     integers, 64 steps per row.
 
     This has half of the noise of the sparse-vector technique, and none on a threshold: if noise is far below one row,
-    no row is left outside. It needs a short list of radii, because each cell has a cost.
+    no row is left outside, unless it is so far beyond all others that the cells between cost more. It needs a short
+    list of radii, because each cell has a cost.
     """
 
     def mechanism(self, cost: Cost) -> str:  # noqa: ARG002

@@ -66,4 +66,4 @@ def dataset(release: Release, title: str, summary: str, digests: Mapping[str, st
 def _sentences(*texts: str | None) -> str:
     """Texts one after another, each with a full stop where it ends without one."""
     told = [text for text in map(clean, filter(None, texts)) if text]
-    return " ".join(text if text[-1] in ".!?…" else f"{text}." for text in told)
+    return " ".join(text if text.rstrip("\"'”’»)]")[-1:] in (*".!?…",) else f"{text}." for text in told)

@@ -53,8 +53,8 @@ class CsvSource(Source):
         self._n_fields = len(header)
         fields = "1 field" if len(header) == 1 else f"{len(header)} fields"
         self.row_note = (
-            f"A row is a line of a CSV file, and one that is not a record of {fields} by itself, as the names of the "
-            "columns are, is a row without readable cells. A text with line breaks in it is several rows."
+            f"Each line of a CSV file is one row. A line that does not have exactly {fields}, like the names of the "
+            "columns, is a row without readable cells. A text with line breaks counts as several rows."
         )
         self.feature_names, self.n_features = columns.features, len(columns.features)
         self.schema = columns.schema

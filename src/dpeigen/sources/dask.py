@@ -131,6 +131,11 @@ class DaskUnits(DaskSource, UnitSource):
         rest = data[[name for name in data.columns if name != unit]]
         super().__init__(rest, *declared)
         self.name, self._function, self._used = unit, None, [*self._frame.columns]
+        if taken := [name for name in (_WHOSE, _PLACE) if name in self._used]:
+            must = (
+                f"of a frame without a column named {taken[0]!r}, a name that is needed while rows are brought together"
+            )
+            raise ValueError(complain("unit", "fit", must, unit, "Rename that column."))
         self._data, self._key = data[[*self._used, unit]], SystemRandomness().token().hex()[:16]
         self._parts = []
 

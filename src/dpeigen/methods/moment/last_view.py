@@ -35,7 +35,8 @@ __all__ = ["LastView", "Looked", "ask_last_view"]
 # Squared radius over the mean square of rows, up to which tails are light. It is larger than the square of
 # _USUAL_RADIUS, up to which noise alone may carry a radius (`benchmarks/tables.py --only mahalanobis --seeds 16`).
 _LIGHT = 10.0
-_NO_ROW = 0.25  # noise scale, in rows, of a radius that leaves no row outside in 98 of 100 cases
+_NO_ROW = 0.25  # noise scale, in rows, of a radius that leaves no row outside unless it is far beyond all others
+_FAR_OUT = 8.0  # in deviations of a column: such an entry may be the only large one of its row
 _USUAL_RADIUS = 3.0  # in root mean squares of rows: few tables have many longer rows
 
 
@@ -85,9 +86,11 @@ def ask_last_view(curator: Curator, looked: Looked, task: Task, costs: Mapping[P
     together = tuple(view for view, _ in turned)
     each, final = radius_costs(costs[Purpose.WHITENED_RADIUS], len(turned), task, sampled=part < 1)
     candidates: list[tuple[float, RowView, Floats]] = []
-    # Where noise is far below one row, no row is outside: how far one could be in a single column does not matter then.
-    inside = single and part == 1 and outside < 1 and 1 / pure_epsilon(each) < _NO_ROW
-    far = None if inside else looked.far
+    # With noise far below one row, radii show how long rows are, unless one row is far beyond all others. Columns in
+    # which no entry is far out have no such row, and maps are not judged for one.
+    inside, far = single and part == 1 and outside < 1 and 1 / pure_epsilon(each) < _NO_ROW, looked.far
+    if inside and far is not None:
+        far = np.where(far > _FAR_OUT * np.sqrt(np.diag(latest)), far, 0.0)
     for view, back in turned:
         shortest = grid_for(back, latest)
         usual = _USUAL_RADIUS * row_length(back, latest)  # the scan does not go far beyond it

@@ -26,7 +26,7 @@ from dpeigen.stats.whitening import shrunk_mean
 __all__ = ["SeenMoment", "ask_moment", "law_of", "powers_of", "turned_by"]
 
 _OFFSET = 0.1  # assumed distance of the mean from the centre, in radii, for its weight in the last moment
-_SHORTEST = 2.0**-24  # least factor of a direction over the largest: scores of rows are no finer (`stats.frame`)
+_SHORTEST = 2.0**-24  # least factor of a direction over the largest: scores of rows are no finer (`stats.score_frame`)
 
 
 def law_of(task: Task) -> SymmetricLaw:

@@ -81,7 +81,7 @@ def _tail(task: Task, mu: float) -> float:
 
 
 def _further(wanted: int, d: int, tail: float, holding: float) -> float:
-    """How many times the paid radius, beyond which lies a share ``holding``, to go for a share ``tail`` beyond."""
+    """The ratio of the radius that a share ``tail`` of the rows exceeds to the one that a share ``holding`` exceeds."""
 
     def square(share: float) -> float:
         inside = max(d - wanted, 1) * float(chdtri(wanted, share)) if wanted else 0.0
