@@ -163,7 +163,7 @@ def test_dask_names_of_its_own_are_refused_as_columns():
     """Its values were replaced by positions of rows."""
     frames = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
     table = pd.DataFrame({"who": [1, 1, 2], "x": [1.0, 2.0, 3.0], "__place__": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match="without a column named '__place__'.*Rename that column"):
+    with pytest.raises(ValueError, match=r"without a column named '__place__'.*Rename that column"):
         open_source(frames.from_pandas(table, npartitions=1), unit="who")
 
 
