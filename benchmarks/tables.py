@@ -194,7 +194,7 @@ def found_rows(choice: Choice) -> list[Row]:
     from scipy.optimize import brentq
 
     from dpeigen import PrivateCovariance
-    from dpeigen.methods.columns import counts_over_noise
+    from dpeigen.methods.found_columns import counts_over_noise
     from dpeigen.privacy import Budget
 
     rows: list[Row] = []

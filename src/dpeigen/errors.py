@@ -77,14 +77,15 @@ class Errors:
     known: NDArray[np.bool_]  # columns about which anything is known
     sized: bool = True  # whether the size of rows is known: not if nearly all of them were clipped
     lost: Floats | None = None  # the part of the draws that single columns may have lost by clipping, or may not
+    hidden: Floats | None = (
+        None  # the deviation of variances without sampling error, which hides no column of the table
+    )
 
     @property
     def told(self) -> NDArray[np.bool_]:
         """Columns whose variance can be distinguished from noise: only these have correlations."""
-        errors = np.einsum("mii->mi", self.draws)
-        above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # those below come from clipping, which hides none
-        spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
-        return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
+        hidden = _spread_above(self.draws) if self.hidden is None else self.hidden
+        return np.asarray(self.known & (np.diag(self.seen) > _TOLD * hidden))
 
     @property
     def without_losses(self) -> Errors:
@@ -168,6 +169,7 @@ def errors_of(
         gone = loss_errors(lost, errors.covariance, rng)
         errors = replace(errors, draws=errors.draws - gone, lost=gone)
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
+    errors = replace(errors, hidden=_spread_above(errors.draws))
     sampled = _sampled(release, measured, errors, tails * cut.common, tails * cut.own, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":
@@ -179,8 +181,18 @@ def errors_of(
     if signs and has_relative_variances(release):  # their sum is 1 by definition
         sums = 1 - np.einsum("mii->m", drawn) / np.trace(errors.seen)
         drawn = errors.seen - (errors.seen - drawn) / np.maximum(sums, _LEAST_SUM)[:, None, None]
-        return replace(errors, draws=drawn, mean=mean, sized=sized, lost=None)
+        return replace(errors, draws=drawn, mean=mean, sized=sized, lost=None, hidden=None)
     return replace(errors, draws=drawn, mean=mean, sized=sized)
+
+
+def _spread_above(draws: Floats) -> Floats:
+    """The deviation of errors of variances; from those above the median if they are smaller.
+
+    Those below come from clipping, which hides no column.
+    """
+    errors = np.einsum("mii->mi", draws)
+    above = np.maximum(errors - np.median(errors, axis=0), 0.0)
+    return np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
 
 
 def _center_squares(d: int, deviation: float, draws: int, rng: Generator) -> Floats:

@@ -59,3 +59,12 @@ def test_other_units_change_nothing_but_units():
     plain, other = lost(column, 4.0, 1.0), lost(8 * column, 4.0, 8.0)
     np.testing.assert_allclose(other, plain * [8, 8, 64, 64, 1, 1], rtol=1e-9)
     assert REACH > 100
+
+
+def test_noise_alone_is_no_kurtosis():
+    """Counts that show less than half of the variance, or a negative one: values within 4 deviations have little."""
+    noisy = np.random.default_rng(0).normal(scale=60, size=(6, 2 * REACH + 1))
+    one = np.ones(6)
+    lost = lost_tails(PairCounts(noisy, 60 * one, 75.0), 4 * one, one, one, 6.0, 9.0, 0.0)
+    assert (lost[4] <= 2 * (4**2 * 2**0.5 - 3)).all()
+    assert (lost[5] <= 2 * (4 * 4**2 * 2**0.5 - 3)).all()

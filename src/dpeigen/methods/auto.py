@@ -28,8 +28,9 @@ from typing import Any
 
 from dpeigen._validate import check_choice, complain
 from dpeigen.methods.base import Method, Task, check_tail
-from dpeigen.methods.columns import finds_most_columns, own_units, shows_columns
+from dpeigen.methods.columns import own_units
 from dpeigen.methods.enough import more_epsilon, more_rows, three_remedies
+from dpeigen.methods.found_columns import finds_most_columns, shows_columns
 from dpeigen.methods.framing import RADIUS_SHARE
 from dpeigen.methods.moment.base import MomentMethod
 from dpeigen.methods.moment.gaussian import Gaussian
@@ -92,6 +93,7 @@ _MOSTLY_NOISE = 0.6  # noise on a correlation above which nothing is released
 _MUCH_NOISE, _LITTLE_NOISE = 0.25, 0.05  # above which a public bound is better; a radius for columns in one unit
 _WRONG_ANGLE = 0.3  # sinΘ above which directions of signs replace those of the covariance
 _WRONG_SCALED_ANGLE = 0.6  # the same if signs must pay for units too
+_MANY = 10**12  # rows without sampling error
 _STANDS_IN = (
     "rows × ε is too small for the components of the covariance, so these are directions of signs, which are the same "
     "for elliptical rows and differ for skewed ones"
@@ -263,7 +265,7 @@ def _pays(method: Whitened, task: Task) -> bool:
         return False  # a private number of components is 0 there, which is an answer
     k = task.n_components
     if k is not None and k < task.n_features and task.missing != "correct":
-        return _angle(method, task, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE)
+        return _mostly_right(method, task, k)
     if isinstance(task.bound, float) and task.same_units:
         return expected_noise(task) < _LITTLE_NOISE
     return expected_noise(task) < (_MOSTLY_NOISE if task.bound is None else _MUCH_NOISE)
@@ -274,9 +276,15 @@ def _with_rows(task: Task) -> Task:
     return task if task.n_rows is not None else replace(task, n_rows=min(_SIZES))
 
 
-def _angle(method: Whitened, task: Task, k: int) -> float:
-    """The expected sinΘ if the leading variances exceed the others as in most standardised tables."""
-    return usual_error(method.outline(task, task.n_rows or 1), task.n_features, k)
+def _mostly_right(method: Whitened, task: Task, k: int) -> bool:
+    """Whether the components are expected to be right, or off by the sampling error of few rows more than by noise.
+
+    The expectation is for leading variances that exceed the others as in most standardised tables.
+    """
+    outline, d = method.outline(task, task.n_rows or 1), task.n_features
+    if usual_error(outline, d, k) <= (_WRONG_ANGLE if task.scale is None else _WRONG_SCALED_ANGLE):
+        return True
+    return usual_error(replace(outline, terms=_MANY), d, k) <= usual_error(replace(outline, noise=0.0), d, k)
 
 
 def _geometric_mean(values: list[float]) -> float:

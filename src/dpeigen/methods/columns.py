@@ -21,11 +21,12 @@ from dpeigen._types import Bools, Floats
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Task
 from dpeigen.methods.column_scales import ask_one_scale, ask_sizes, looks_at_scales, scale_integers
+from dpeigen.methods.found_columns import SCALES_SHARES, noise_of_counts, precision_of, shows_columns
 from dpeigen.methods.holes import NEARLY_ALL, Holes
 from dpeigen.methods.large import REACHES_SHARE, single_rows_count
 from dpeigen.methods.places import ask_places, place_integers
 from dpeigen.methods.task import Box
-from dpeigen.privacy import Budget, Cost, gaussian_mu
+from dpeigen.privacy import Cost
 from dpeigen.questions import ClippedMean, ColumnReaches, shows_scale
 from dpeigen.stats import Frame, Lattice
 from dpeigen.stats.columns import Octaves
@@ -43,28 +44,19 @@ __all__ = [
     "ask_columns",
     "column_integers",
     "column_shares",
-    "counts_over_noise",
-    "finds_most_columns",
     "finds_places",
     "own_units",
     "places_share",
     "rows_for_columns",
     "scales_share",
-    "shows_columns",
     "unknown_note",
 ]
 
 Weights = dict[Purpose, float]
 REACHED = 2.0  # scales on either side of the centre, to which columns are clipped
 _BEYOND = 2.0  # a factor on that if a few rows may be further out: reaches were measured, or δ = 0 hides far ends
-_SCALES_SHARES = 0.12, 0.25  # least and most, beside a main share of 1
 _NOISE_OF_PAIRS = 0.01  # target for the noise on a count, as a fraction of the pairs
 _ONE_SCALE_SHARE, _MEAN_SHARE = 0.04, 0.03  # of ε; beside a main share of 1
-_FILLED = 0.3  # the fraction of the pairs in the best fit of a column
-_CLEARLY, _CLEARLY_PURE = 4.0, 10.0  # by how many noise scales it must exceed the noise, to be found nearly always
-# The same for δ > 0: for components, which may be those of few columns; and for a whole covariance, of which most
-# columns must be found (`benchmarks/tables.py --only found`). For δ = 0 few skewed columns are found with less.
-_BARELY, _MOSTLY = 2.0, 3.2
 _PLACES_SHARES = 0.02, 0.2, 0.35  # least, and most for δ > 0 and δ = 0, beside a main share of 1
 _LEAST_OF_MUCH = 0.06  # least, if single rows matter: a column without a location has no variance
 _NOISE_OF_PLACES = 0.05  # target for the noise on a count in the last of four measurements, as a fraction of the rows
@@ -123,37 +115,12 @@ def own_units(task: Task) -> bool:
     return not task.same_units and (task.bound is None or shows_columns(task))
 
 
-def shows_columns(task: Task) -> bool:
-    """Whether there are enough rows to find the scale of a normal column nearly always."""
-    return _fills_cells(task, _CLEARLY_PURE if task.budget.is_pure else _CLEARLY)
-
-
-def finds_most_columns(task: Task) -> bool:
-    """Whether there are enough rows to find the scales of most columns; for components, of some normal columns."""
-    if task.budget.is_pure:
-        return _fills_cells(task, _CLEARLY_PURE)
-    whole = task.n_components is None or task.n_components >= task.n_features
-    return _fills_cells(task, _MOSTLY if whole else _BARELY)
-
-
-def _fills_cells(task: Task, times: float) -> bool:
-    """Whether the best fit of a normal column exceeds the noise so many times; or no scale is needed."""
-    if task.same_units or task.n_rows is None:
-        return True
-    return counts_over_noise(task.n_rows, task.n_features, task.budget) >= times
-
-
-def counts_over_noise(n: int, d: int, budget: Budget) -> float:
-    """How many times the best fit of a normal column exceeds the noise on its counts, with the largest share."""
-    return _FILLED * n / 2 * _precision_of(budget, _SCALES_SHARES[1]) / _noise_of_counts(d, budget)
-
-
 def rows_for_columns(task: Task) -> float:
     """The number of rows that is enough for `ask_columns`, so that noise on a count is a small part of the pairs."""
     return (
         2
-        * _noise_of_counts(task.n_features, task.budget)
-        / _precision_of(task.budget, _scales_share(task))
+        * noise_of_counts(task.n_features, task.budget)
+        / precision_of(task.budget, _scales_share(task))
         / _NOISE_OF_PAIRS
     )
 
@@ -163,23 +130,12 @@ def _looks_for_places(task: Task) -> bool:
     return own_units(task) or not isinstance(task.bound, tuple)
 
 
-def _noise_of_counts(d: int, budget: Budget) -> float:
-    """The noise on counts of all columns, if they had the whole budget."""
-    return 2 * d / budget.epsilon if budget.is_pure else math.sqrt(2 * d) / gaussian_mu(budget.epsilon, budget.delta)
-
-
-def _precision_of(budget: Budget, share: float) -> float:
-    """The precision of a share, beside a main share of 1, relative to that of the whole budget."""
-    fraction = share / (1.5 + share)
-    return fraction if budget.is_pure else math.sqrt(fraction)
-
-
 def _scales_share(task: Task) -> float:
     """The share, beside a main share of 1, that makes the noise on a count a small part of the pairs, within limits."""
-    least, most = _SCALES_SHARES
+    least, most = SCALES_SHARES
     if task.n_rows is None:
         return math.sqrt(least * most)
-    wanted = _noise_of_counts(task.n_features, task.budget) / (_NOISE_OF_PAIRS * task.n_rows / 2)
+    wanted = noise_of_counts(task.n_features, task.budget) / (_NOISE_OF_PAIRS * task.n_rows / 2)
     return min(most, max(least, wanted if task.budget.is_pure else wanted**2))
 
 
@@ -190,7 +146,7 @@ def places_share(task: Task) -> float:
     most = most_of[task.budget.is_pure]
     if task.n_rows is None:
         return math.sqrt(least * most)
-    wanted = _noise_of_counts(task.n_features, task.budget) / (_NOISE_OF_PLACES * task.n_rows)
+    wanted = noise_of_counts(task.n_features, task.budget) / (_NOISE_OF_PLACES * task.n_rows)
     return min(most, max(least, _FOUR_LOOKS * (wanted if task.budget.is_pure else wanted**2)))
 
 
@@ -198,7 +154,7 @@ def finds_places(task: Task) -> bool:
     """Whether there are enough rows to find locations, if all rows of a column are in two cells."""
     if task.n_rows is None:
         return True
-    noise = _noise_of_counts(task.n_features, task.budget) / _precision_of(task.budget, places_share(task) / 3)
+    noise = noise_of_counts(task.n_features, task.budget) / precision_of(task.budget, places_share(task) / 3)
     noise *= math.sqrt(2) if task.budget.is_pure else 1.0
     return stands_out(task.n_features * Octaves.n_cells, not task.budget.is_pure) * noise < task.n_rows / 2
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpeigen.methods.found_columns import finds_most_columns
 from dpeigen.methods.public_facts import LEAST_DELTA
 from dpeigen.methods.task import Task
 from dpeigen.privacy import Budget, GaussianCost, PureCost, gaussian_mu
@@ -77,10 +78,14 @@ def as_spent(task: Task) -> Task:
 
 
 def _pure_if_better(task: Task, limit: float) -> Task:
-    """Without δ, if noise at the cost of ε alone is below ``limit`` times that at (ε, δ)."""
+    """Without δ, if noise at the cost of ε alone is below ``limit`` times that at (ε, δ).
+
+    Not with few rows: counts of differences, which show the scales of columns, then have more noise than with δ.
+    """
     budget, d = task.budget, task.n_features
     if budget.is_pure or budget.delta < LEAST_DELTA:
         return task
     pure = WishartLaw().deviation(d, PureCost(budget.epsilon), task.relation)
     other = GaussianLaw().deviation(d, GaussianCost(gaussian_mu(budget.epsilon, budget.delta)), task.relation)
-    return replace(task, budget=Budget(budget.epsilon)) if pure < limit * other else task
+    spent = replace(task, budget=Budget(budget.epsilon))
+    return spent if pure < limit * other and finds_most_columns(spent) else task

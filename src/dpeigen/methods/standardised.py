@@ -23,8 +23,9 @@ from dpeigen._validate import complain
 from dpeigen.curator import Curator, Purpose
 from dpeigen.methods.base import Estimate, Task, standardised
 from dpeigen.methods.column_scales import NORMAL_SCALE, ask_scales, scale_integers
-from dpeigen.methods.columns import scales_share, shows_columns, unknown_note
+from dpeigen.methods.columns import scales_share, unknown_note
 from dpeigen.methods.enough import more_epsilon, more_rows, three_remedies
+from dpeigen.methods.found_columns import shows_columns
 from dpeigen.methods.wrapped import Wrapped, left_for
 from dpeigen.privacy import Budget, Cost, allocate
 from dpeigen.stats.measured import Measured

@@ -70,7 +70,7 @@ def lost_tails(
         beyond = np.cumsum((rows * losses)[:, ::-1], axis=1)  # from each size on: a long tail may follow too few rows
         estimate = np.clip(beyond.max(axis=1), 0.0, most)
         found += [estimate, np.minimum(noise * np.sqrt((losses**2).sum(axis=1)), most / _SURE)]
-    return np.array([*found, *_kurtosis(sizes, edges, reach)])
+    return np.array([*found, *_kurtosis(sizes, edges, reach, spread)])
 
 
 def least_variances(sizes: PairCounts, reach: Floats) -> Floats:
@@ -87,14 +87,21 @@ def least_variances(sizes: PairCounts, reach: Floats) -> Floats:
     return np.asarray((clear * np.where(inside, edges, 0.0) ** 2).sum(axis=1) / (2 * sizes.pairs))
 
 
-def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """Excess kurtosis of the columns, at least 0, and its noise with what may be somewhat beyond the found values."""
+def _kurtosis(sizes: PairCounts, edges: Floats, reach: Floats, spread: Floats) -> tuple[Floats, Floats]:
+    """Excess kurtosis of the columns, at least 0, and its noise with what may be somewhat beyond the found values.
+
+    Counts with much noise may show no variance, or less than half of the one that was measured otherwise. Kurtosis is
+    at most that of values which are 0 or at the limit.
+    """
     inside, near = (edges[:-1] < times * reach[:, None] * (1 + 1e-9) for times in (1, 2))
     squares = np.where(near, edges[:-1] * edges[1:], 0.0) / reach[:, None] ** 2
     shares = np.where(inside, sizes.counts, 0.0) / sizes.pairs
-    second, fourth = (np.maximum((shares * squares**power).sum(axis=1), 1e-12) for power in (1, 2))
+    second, fourth = ((shares * squares**power).sum(axis=1) for power in (1, 2))
+    second = np.maximum(np.maximum(second, (spread / reach) ** 2), 1e-12)
     noise = sizes.deviations / sizes.pairs * np.sqrt((squares**4).sum(axis=1)) / np.maximum(second, 1e-3) ** 2
-    return np.clip(2 * (fourth / second**2 - 3), 0.0, _MOST_KURTOSIS), np.minimum(2 * noise, _MOST_KURTOSIS)
+    limits = (math.sqrt(2) * times**2 for times in (1, 2))  # the middle of the last cell, squared
+    most, most_near = (np.clip(2 * (limit / second - 3), 0.0, _MOST_KURTOSIS) for limit in limits)
+    return np.clip(2 * (fourth / second**2 - 3), 0.0, most), np.minimum(2 * noise, most_near)
 
 
 def _loss(squares: Floats, lengths: Floats, rest: float, radius: float, power: int) -> Floats:
