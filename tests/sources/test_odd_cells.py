@@ -180,3 +180,65 @@ def test_a_column_of_categories_is_refused_in_the_same_words_whatever_they_are(c
     column = pd.Series([cell, *ROWS[1:, 0].tolist()], dtype=object).astype("category")
     with pytest.raises(ValueError, match="Columns must be numeric"):
         covariance(pd.DataFrame({"a": column, "b": ROWS[:, 1]}))
+
+
+LONG = 99999999999999999999  # beyond 64 bits: Polars gives its column a type that Arrow lacks
+OF_POLARS = [lambda frame: frame, lambda frame: frame.lazy()]
+
+
+def whole_numbers(cell):
+    polars = pytest.importorskip("polars")
+    rows = (10 * np.random.default_rng(0).normal(size=(400, 3))).astype(int).astype(object)
+    rows[7, 1] = cell
+    columns = {name: polars.Series(name, rows[:, j].tolist(), strict=False) for j, name in enumerate("abc")}
+    return polars.DataFrame(columns)
+
+
+@pytest.mark.parametrize("given", OF_POLARS, ids=["frame", "query"])
+def test_a_long_integer_of_polars_is_a_number(given):
+    frame = whole_numbers(LONG)
+    assert str(frame.schema["b"]) in ("Int128", "UInt128")
+    with np.errstate(over="ignore"):
+        found = np.concatenate(list(open_source(given(frame)).blocks()))
+    assert found[7, 1] == float(LONG)
+    np.testing.assert_array_equal(found[:, 0], frame["a"].to_numpy())
+    options = {"epsilon": 100.0, "delta": 1e-5, "missing": "correct", "relation": "add_remove", "random_state": 1}
+    PrivateCovariance(**options).fit(given(frame))
+
+
+@pytest.mark.parametrize("given", OF_POLARS, ids=["frame", "query"])
+def test_a_long_id_of_polars_is_a_person_of_its_own(given):
+    """In double precision two of the ids would be the same."""
+    polars = pytest.importorskip("polars")
+    ids = [LONG, LONG + 1, 5, 5, None, None]
+    frame = polars.DataFrame({"who": polars.Series("who", ids, strict=False), "x": np.arange(6.0), "y": np.ones(6)})
+    assert open_source(given(frame), unit="who").count_rows() == 5
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_one_cell_of_a_target_does_not_decide_its_type(kind):
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    target = (10 * rows[:, 0]).astype(int).tolist()
+    if kind == "pandas":
+        target[7] = 1 + 2j
+        target = pd.Series(target)
+        assert target.dtype.kind == "c"
+    else:
+        target[7] = LONG
+        target = pytest.importorskip("polars").Series(target, strict=False)
+    options = {"epsilon": 100.0, "delta": 1e-5, "missing": "correct", "random_state": 1}
+    PrivateRidge(**options).fit(rows, target)
+
+
+def test_a_complex_cell_of_pandas_is_a_missing_one():
+    frame = pd.DataFrame(ROWS, columns=["a", "b"]).astype({"b": complex})
+    frame.iloc[3, 1] = 1 + 2j
+    np.testing.assert_array_equal(covariance(frame), with_hole())
+
+
+@pytest.mark.parametrize("name", ["__order__", "__whose__", "__number__"])
+def test_names_that_a_query_adds_are_refused_as_columns(name):
+    polars = pytest.importorskip("polars")
+    query = polars.LazyFrame({"who": [1, 1, 2], "x": [1.0, 2.0, 3.0], name: [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=f"without a column named '{name}'"):
+        open_source(query, unit="who")

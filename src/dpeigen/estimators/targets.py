@@ -14,7 +14,9 @@ from dpeigen.methods import check_bound
 from dpeigen.methods.base import Box
 from dpeigen.methods.joint_lengths import quiet_length
 from dpeigen.sources.declared import Declared
+from dpeigen.sources.frames import column_numbers
 from dpeigen.sources.objects import numbers_of
+from dpeigen.sources.wide_integers import is_wide
 from dpeigen.stats.frame import LARGEST_FACT
 
 __all__ = ["column_factors", "joint_box", "refuse_level", "target_numbers"]
@@ -49,6 +51,7 @@ def target_numbers(y: Any) -> Floats:
     """y as one column of numbers, NaN for entries that are not numbers; errors contain no entry."""
     if isinstance(y, (list, tuple)):  # NumPy would derive a type from the entries
         return numbers_of([_item(entry) for entry in y])
+    y = _of_frame(y)
     try:
         column = column_or_1d(y, warn=True)
         shape = ""
@@ -63,6 +66,16 @@ def target_numbers(y: Any) -> Floats:
         raise ValueError("y must hold real numbers.")
     with np.errstate(over="ignore"):  # a longer type than double may become infinite, so a bad row
         return np.asarray(column, dtype=np.float64)
+
+
+def _of_frame(y: Any) -> Any:
+    """A column of pandas or Polars whose type may be that of one cell, in doubles; anything else as it is."""
+    kind = type(y).__module__.split(".")[0]
+    if kind == "pandas" and getattr(getattr(y, "dtype", None), "kind", "") == "c":
+        return column_numbers(y)
+    if kind == "polars" and is_wide(getattr(y, "dtype", None)):
+        return y.cast(float)
+    return y
 
 
 def refuse_level(target: str, columns: Mapping[str, Declared] | None) -> None:

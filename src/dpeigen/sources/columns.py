@@ -9,7 +9,7 @@ row, or with missing="correct" a missing cell.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,11 +184,9 @@ class Columns:
 
     def check_pandas(self, frame: Any) -> None:
         """Refuse, by the types of a frame, columns that cannot become numbers; objects are read cell by cell."""
-        from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
+        from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
         def fits(name: str, kind: Any) -> bool:
-            if is_complex_dtype(kind):
-                return False
             typed = self.declared[name].listed is not None or self.declared[name].number_type is not None
             by_cell = kind == np.dtype("O") or frames.is_text_type(kind)
             return typed or by_cell or is_numeric_dtype(kind) or is_bool_dtype(kind)
@@ -220,6 +218,16 @@ def check_unit(unit: str, features: Sequence[str], available: Sequence[str]) -> 
         remedy = "Leave it out of the columns: an id column is not used as a feature."
         raise ValueError(complain("unit", "fit", "a column that is not used otherwise", unit, remedy))
     return unit
+
+
+def refuse_names_in_use(names: Iterable[str], unit: str, in_use: Collection[str]) -> None:
+    """Refuse columns whose names are those of columns that are added while the rows of a person are brought together.
+
+    Their values would be replaced, for example by positions of rows, which depend on all rows.
+    """
+    if taken := [name for name in names if name in in_use]:
+        must = f"of a table without a column named {taken[0]!r}, a name that is needed to bring rows together"
+        raise ValueError(complain("unit", "fit", must, unit, "Rename that column."))
 
 
 def _refuse(bad: list[str]) -> None:

@@ -21,7 +21,7 @@ from dpeigen.privacy import Randomness
 from dpeigen.privacy.randomness import SystemRandomness
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.choosing import Chooser
-from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit
+from dpeigen.sources.columns import Categories, Columns, Types, Wanted, check_unit, refuse_names_in_use
 from dpeigen.sources.ids import told_apart
 from dpeigen.sources.objects import table_of
 from dpeigen.sources.progress import meter
@@ -131,11 +131,7 @@ class DaskUnits(DaskSource, UnitSource):
         rest = data[[name for name in data.columns if name != unit]]
         super().__init__(rest, *declared)
         self.name, self._function, self._used = unit, None, [*self._frame.columns]
-        if taken := [name for name in (_WHOSE, _PLACE) if name in self._used]:
-            must = (
-                f"of a frame without a column named {taken[0]!r}, a name that is needed while rows are brought together"
-            )
-            raise ValueError(complain("unit", "fit", must, unit, "Rename that column."))
+        refuse_names_in_use(self._used, unit, (_WHOSE, _PLACE))
         self._data, self._key = data[[*self._used, unit]], SystemRandomness().token().hex()[:16]
         self._parts = []
 

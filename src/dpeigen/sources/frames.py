@@ -67,10 +67,13 @@ def column_is(column: Any, value: Any) -> NDArray[np.bool_]:
 
 
 def plain_frame(frame: Any) -> Any:
-    """The frame with columns of objects, of text, and of nullable numbers converted to doubles."""
+    """The frame with columns of objects, of text, and of nullable or complex numbers converted to doubles.
+
+    pandas gives these types to a whole column because of one cell.
+    """
     given = frame
     for at, kind in enumerate(given.dtypes):
-        if kind == np.dtype("O") or is_text_type(kind) or _is_number_type(kind):
+        if kind in (np.dtype("O"), np.dtype("c16"), np.dtype("c8")) or is_text_type(kind) or _is_number_type(kind):
             frame = frame.copy(deep=False) if frame is given else frame
             frame.isetitem(at, column_numbers(given.iloc[:, at]))
     return frame

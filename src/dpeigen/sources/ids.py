@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpeigen.sources import id_columns
 from dpeigen.sources.id_columns import ONE_COLUMN, UnreadableIdsError, chunks_of, in_turns, of_range
+from dpeigen.sources.wide_integers import ids_in_arrow
 
 __all__ = [
     "BLANKS",
@@ -75,7 +76,7 @@ def told_apart(ids: Any, *, named: bool = False) -> tuple[Codes, Any]:
     if isinstance(ids, (pa.Array, pa.ChunkedArray)):
         return _of_arrow(ids, named=named)
     if hasattr(ids, "to_arrow") and type(ids).__module__.startswith("polars"):
-        return _of_arrow(ids.to_arrow(), named=named)
+        return _of_arrow(ids_in_arrow(ids), named=named)
     unordered = isinstance(ids, (str, bytes, Mapping, Set))  # e.g. the keys of a dict would be used as ids
     if unordered or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
         raise UnreadableIdsError(ONE_COLUMN)

@@ -11,12 +11,13 @@ from dpeigen._validate import complain
 from dpeigen.privacy import Randomness
 from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.choosing import placed
-from dpeigen.sources.columns import Columns, check_unit
+from dpeigen.sources.columns import Columns, check_unit, refuse_names_in_use
 from dpeigen.sources.declared import Declared
 from dpeigen.sources.ids import BLANKS
 from dpeigen.sources.joint import WholePeople
 from dpeigen.sources.schemas import of_polars
 from dpeigen.sources.units import RowMap, UnitSource
+from dpeigen.sources.wide_integers import narrowed
 
 __all__ = ["LazySource", "LazyUnits", "T", "schema_of"]
 
@@ -29,7 +30,7 @@ class LazySource(Source):
     fixed_order = False
 
     def __init__(self, frame: Any, columns: Columns) -> None:
-        self._frame, self._columns = frame.select(columns.names), columns
+        self._frame, self._columns = narrowed(frame.select(columns.names)), columns
         columns.check_arrow(_empty(self._frame).schema)
         self.n_features, self.feature_names = len(columns.features), columns.features
         self.schema = columns.schema
@@ -80,8 +81,9 @@ class LazyUnits(LazySource, UnitSource):
         names = data.collect_schema().names()
         check_unit(unit, [], names)
         chosen = Columns([name for name in names if name != unit], *declared, own=partial(schema_of, data))
+        refuse_names_in_use(names, unit, _IN_USE)
         super().__init__(data, chosen)
-        self.name, self._data = unit, data
+        self.name, self._data = unit, narrowed(data, unit)
         self._function: RowMap | None = None
 
     def choose(self, rng: Randomness) -> None:
@@ -134,6 +136,7 @@ class LazyUnits(LazySource, UnitSource):
 
 _WHOSE, _ORDER, _SIZE, _PLACE, _COIN = "__whose__", "__order__", "__size__", "__place__", "__coin__"
 _NUMBER = "__number__"  # of a person
+_IN_USE = _WHOSE, _ORDER, _SIZE, _PLACE, _COIN, _NUMBER
 
 
 def _whose(frame: Any, unit: str) -> Any:

@@ -14,6 +14,7 @@ from dpeigen.sources.base import Source, UnreadableRowsError
 from dpeigen.sources.columns import Columns
 from dpeigen.sources.frames import plain_frame
 from dpeigen.sources.objects import numbers_of, table_of
+from dpeigen.sources.wide_integers import is_wide
 from dpeigen.stats import Statistic
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
 
 S = TypeVar("S", bound=Statistic)
 T = TypeVar("T")
-_LONG = ("Int128", "UInt128")
 _BLOCK_NUMBERS = 2**21  # numbers per block: enough work for one task of a thread
 
 
@@ -251,5 +251,5 @@ def _from_polars(frame: Any) -> Any:
     """
     import polars as pl
 
-    odd = [n for n, kind in frame.schema.items() if kind == pl.Object or kind.is_nested() or str(kind) in _LONG]
+    odd = [n for n, kind in frame.schema.items() if kind == pl.Object or kind.is_nested() or is_wide(kind)]
     return frame.with_columns([pl.Series(name, numbers_of(frame[name].to_list())) for name in odd]).to_arrow()

@@ -20,6 +20,7 @@ from dpeigen.sources.memory import ArraySource, BlockSource, FrameSource
 from dpeigen.sources.objects import is_real, table_of
 from dpeigen.sources.schemas import of_pandas, of_polars
 from dpeigen.sources.units import UnitsByPlace, UnitSource
+from dpeigen.sources.wide_integers import narrowed
 
 __all__ = ["as_table", "name_of_ids", "open_if_known", "open_source", "open_units", "taken_out"]
 
@@ -280,7 +281,7 @@ def _polars(data: Any, *declared: Any) -> Source | None:
         return LazySource(data, Columns(data.collect_schema().names(), *declared, own=partial(schema_of, data)))
     if not (hasattr(data, "to_arrow") and hasattr(data, "columns")):
         return None
-    return ArrowSource(data.to_arrow(), *declared, own=partial(of_polars, data.schema))
+    return ArrowSource(narrowed(data).to_arrow(), *declared, own=partial(of_polars, data.schema))
 
 
 def _dask(data: Any, *declared: Any) -> Source:
