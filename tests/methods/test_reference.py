@@ -88,17 +88,20 @@ def slow_centre(rows, bound, box, origin, costs, relation):
 
 
 def slow_place(entries):
-    """Where most entries lie: the fullest octave about 0, then its fullest cell of width 1, and its neighbours."""
+    """Where most entries lie: the fullest octave about 0, then its fullest cell of width 1, or one beside the octave.
+
+    The neighbours of that cell, as far as they were counted, tell where in it.
+    """
     octaves = [0 if abs(v) < 1 else int(math.copysign(math.floor(math.log2(abs(v))) + 1, v)) for v in entries]
     best = max(sorted(set(octaves)), key=octaves.count)
     assert best in (0, 1)
     low, high = (-1.0, 1.0) if best == 0 else (1.0, 2.0)
     cells = math.ceil(high - low)
-    assert cells <= 256  # one look is enough
-    counts = [0, *(sum(low + j <= v < low + j + 1 for v in entries) for j in range(cells + 1))]
-    full = counts.index(max(counts[: cells + 1]))
+    assert cells <= 254  # one look is enough
+    counts = [0, *(sum(low - 1 + j <= v < low + j for v in entries) for j in range(cells + 2)), 0]
+    full = counts.index(max(counts))
     below, inside, above = counts[full - 1 : full + 2]
-    return low + (full - 1) + 0.5 + (above - below) / (below + inside + above)
+    return low - 1 + (full - 1) + 0.5 + (above - below) / (below + inside + above)
 
 
 def public_radius(bound, origin, weights, pairs):

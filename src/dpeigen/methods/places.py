@@ -3,7 +3,8 @@
 Guarantee: only answers that are paid for are used (`questions.columns`).
 
 Entries are counted by octaves of the scale on either side of 0. Then the fullest octave is divided until its cells are
-as wide as the scale. Columns far from 0 need more steps, which share the budget that the first step leaves.
+as wide as the scale. Columns far from 0 need more steps, which share the budget that the first step leaves. Each step
+counts in a cell on either side too: the rows of a column whose location is known already are in the middle of three.
 """
 
 from __future__ import annotations
@@ -46,16 +47,17 @@ def ask_places(curator: Curator, scale: Floats, cost: Cost, task: Task) -> tuple
     away = np.clip(np.where(found, fullest - OCTAVES, nearby), -furthest, furthest)
     width = np.where(away == 0, 2.0, np.exp2(np.abs(away) - 1.0)) * scale
     low = np.where(away > 0, width, np.where(away < 0, -2 * width, -width / 2))
-    looks = max(1, math.ceil(math.log(float((width / scale).max()) / _FINE, CELLS) - 1e-9))
+    most = CELLS - 2  # divided cells, and one on either side
+    looks = max(1, math.ceil(math.log(float((width / scale).max()) / _FINE, most) - 1e-9))
     for _ in range(looks):
-        cells = np.clip(np.ceil(width / (scale * _FINE) * (1 - 1e-9)), 1, CELLS)
-        view = Frame(len(scale), low, cells / width, missing=task.missing)
-        each = part_of(sum_of(third, third), looks)
-        most = min(CELLS, int(cells.max()) + 1)  # the best cell and its neighbours are used
-        asked = ColumnCounts(view, "stretch", everything, most)
-        counts = curator.measure(asked, purpose=Purpose.PLACES, cost=each)
+        cells = np.clip(np.ceil(width / (scale * _FINE) * (1 - 1e-9)), 1, most)
         width = width / cells
-        best, seen = _fullest(counts, gaussian, cells)
+        low = low - width
+        view = Frame(len(scale), low, 1 / width, missing=task.missing)
+        each = part_of(sum_of(third, third), looks)
+        asked = ColumnCounts(view, "stretch", everything, int(cells.max()) + 2)
+        counts = curator.measure(asked, purpose=Purpose.PLACES, cost=each)
+        best, seen = _fullest(counts, gaussian, cells + 2)
         low = low + best * width
     found |= seen  # half of the rows may lie in either of two octaves; their cell is then clear all the same
     return low + _middle(counts.counts, best) * width, found
