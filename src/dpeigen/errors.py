@@ -80,8 +80,11 @@ class Errors:
 
     @property
     def told(self) -> NDArray[np.bool_]:
-        """Columns whose variance can be distinguished from noise: only these have correlations."""
-        errors = np.einsum("mii->mi", self.draws)
+        """Columns whose variance can be distinguished from noise: only these have correlations.
+
+        What a column may have lost by clipping would only make its variance larger.
+        """
+        errors = np.einsum("mii->mi", self.without_losses.draws)
         above = np.maximum(errors - np.median(errors, axis=0), 0.0)  # those below come from clipping, which hides none
         spread = np.minimum(np.sqrt(2 * np.mean(above**2, axis=0)), errors.std(axis=0))
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * spread))
