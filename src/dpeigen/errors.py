@@ -83,8 +83,11 @@ class Errors:
 
     @property
     def told(self) -> NDArray[np.bool_]:
-        """Columns whose variance can be distinguished from noise: only these have correlations."""
-        hidden = _spread_above(self.draws) if self.hidden is None else self.hidden
+        """Columns whose variance can be distinguished from noise: only these have correlations.
+
+        What a column may have lost by clipping would only make its variance larger.
+        """
+        hidden = _spread_above(self.without_losses.draws) if self.hidden is None else self.hidden
         return np.asarray(self.known & (np.diag(self.seen) > _TOLD * hidden))
 
     @property
@@ -169,7 +172,7 @@ def errors_of(
         gone = loss_errors(lost, errors.covariance, rng)
         errors = replace(errors, draws=errors.draws - gone, lost=gone)
     errors = errors if measured.present is None else _without_holes(errors, measured, center, draws, rng)
-    errors = replace(errors, hidden=_spread_above(errors.draws))
+    errors = replace(errors, hidden=_spread_above(errors.without_losses.draws))
     sampled = _sampled(release, measured, errors, tails * cut.common, tails * cut.own, of, draws, rng, standard)
     mean = None
     if release.mean is not None and release.facts.get("center") == "private":

@@ -74,10 +74,9 @@ class Intervals(SpectralIntervals):
             return self.correlation
         low, high = entry_intervals(*self._in_units, self.level)
         diagonal = np.arange(len(low))
-        if self.errors.lost is not None:  # variances may have lost something by clipping, or nothing
-            seen, draws = self._units_of(self.errors.without_losses)
-            _, most = quantiles(draws[:, diagonal, diagonal], self.level)
-            low[diagonal, diagonal] = np.minimum(low[diagonal, diagonal], np.diag(seen) - most)
+        if self.errors.lost is not None:  # columns may have lost something by clipping, or nothing
+            least, most = entry_intervals(*self._units_of(self.errors.without_losses), self.level)
+            low, high = np.minimum(low, least), np.maximum(high, most)
         low[diagonal, diagonal] = np.maximum(low[diagonal, diagonal], 0.0)
         high[diagonal, diagonal] = np.maximum(high[diagonal, diagonal], 0.0) * (1 + ROUNDING)
         low[diagonal, diagonal] *= 1 - ROUNDING
@@ -99,6 +98,9 @@ class Intervals(SpectralIntervals):
     @cached_property
     def correlation(self) -> Interval:
         low, high = quantiles(self.errors.correlations(), self.level)
+        if self.errors.lost is not None:
+            least, most = quantiles(self.errors.without_losses.correlations(), self.level)
+            low, high = np.minimum(low, least), np.maximum(high, most)
         told = self._told
         low, high = extended(_where(told, low, high, 1.0), self.release.correlation, np.outer(told, told))
         np.fill_diagonal(low, 1.0 - ROUNDING)

@@ -16,7 +16,7 @@ from dpeigen.errors import shares_by_signs
 from dpeigen.interval_basis import ROUNDING, IntervalBasis, extended, measured_in
 from dpeigen.methods.auto import stands_in
 from dpeigen.release_units import has_relative_variances
-from dpeigen.stats.intervals import Interval, quantiles
+from dpeigen.stats.intervals import Interval, Spectrum, quantiles
 
 __all__ = ["SpectralIntervals"]
 
@@ -51,7 +51,7 @@ class SpectralIntervals(IntervalBasis):
             return by_signs[0] * self._total, by_signs[1] * self._total
         low, high = self._variances.eigenvalue_intervals(self._debiased, self.level, self._count)
         if self._without_losses is not None:
-            least, most = self._without_losses.eigenvalue_intervals(self._debiased, self.level, self._count)
+            least, most = self._values_without_losses[1]
             low, high = np.minimum(low, least), np.maximum(high, most)
         if self._drawn:
             return self._turned_intervals(low, high)
@@ -62,6 +62,14 @@ class SpectralIntervals(IntervalBasis):
         traces = np.trace(self._spectrum.errors, axis1=1, axis2=2)
         total, spread = float(self._debiased.sum()), -float(ndtri((1 - self.level) / 2)) * float(traces.std())
         return low, self._at_most(high, by_signs[1] * (total + spread))
+
+    @cached_property
+    def _values_without_losses(self) -> tuple[Floats, Interval]:
+        """Debiased eigenvalues, and intervals for the first of them, if clipping took nothing from single columns."""
+        if self._without_losses is None:
+            raise AssertionError("only asked for where losses are assumed")
+        values = self._without_losses.debiased()
+        return values, self._without_losses.eigenvalue_intervals(values, self.level, self._count)
 
     def _turned_intervals(self, low: Floats, high: Floats) -> Interval:
         """Extend intervals of eigenvalues that were not measured, if directions were drawn, by a second way.
@@ -137,28 +145,36 @@ class SpectralIntervals(IntervalBasis):
         by_signs = self._shares_by_signs
         if by_signs is not None and has_relative_variances(self.release):
             return low / self._total, np.minimum(high / self._total, 1.0)
-        total = float(self._debiased.sum()) or 1.0
-        drawn = self._variances.noisy(self._debiased)[:, :count]
-        traces = self._variances.traces()
-        part = self._debiased[:count] / total
-        moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
         if self._from_signs and self.unresolved == "noise":
+            total = float(self._debiased.sum()) or 1.0
             low, high = np.clip(low / total, 0.0, 1.0), np.clip(high / total, 0.0, 1.0)
             return low, high if by_signs is None else self._at_most(high, by_signs[1])
-        below, above = (low[:count] - self._debiased[:count]) * moved, (high[:count] - self._debiased[:count]) * moved
-        ends = np.clip([part + below / total, part + above / total], 0.0, 1.0)
+        ends = self._relative_to_all(self._variances, self._debiased, (low[:count], high[:count]))
+        if self._without_losses is not None:
+            least, most = self._relative_to_all(self._without_losses, *self._values_without_losses)
+            ends = np.minimum(ends[0], least), np.maximum(ends[1], most)
+        missing = len(low) - count
+        least = np.where(low[:count] > 0, ends[0], 0.0)
+        return np.append(least, np.zeros(missing)), np.append(ends[1], np.ones(missing))
+
+    def _relative_to_all(self, spectrum: Spectrum, values: Floats, ends: Interval) -> Interval:
+        """Intervals for shares of variance, from those for eigenvalues with these `debiased` values."""
+        (low, high), total, count = ends, float(values.sum()) or 1.0, len(ends[0])
+        drawn, traces = spectrum.noisy(values)[:, :count], spectrum.traces()
+        first = values[:count]
+        part = first / total
+        moved = (drawn - part * traces[:, None]).std(axis=0) / np.maximum(drawn.std(axis=0), 1e-300)
+        shares = np.clip([part + (end - first) * moved / total for end in ends], 0.0, 1.0)
         # If the total is less certain than the variance itself, the error of the share follows that of the total.
         whole = np.maximum(total - (traces - traces.mean()), 1e-9 * total)
-        likely = self._debiased[:count] - (drawn - drawn.mean(axis=0))
+        likely = first - (drawn - drawn.mean(axis=0))
         own, by_whole = quantiles(likely, self.level), np.array(quantiles(likely / whole[:, None], self.level))
         # Limits of eigenvalues can lie further out, because close ones may be others.
-        further = np.minimum(low[:count] - own[0], 0.0), np.maximum(high[:count] - own[1], 0.0)
+        further = np.minimum(low - own[0], 0.0), np.maximum(high - own[1], 0.0)
         by_whole = by_whole + np.array(further) / total
-        loose = drawn.std(axis=0) * total < traces.std() * self._debiased[:count]
-        ends = np.where(loose, np.clip(by_whole, 0.0, 1.0), ends)
-        ends[0] = np.where(low[:count] > 0, ends[0], 0.0)
-        missing = len(low) - count
-        return np.append(ends[0], np.zeros(missing)), np.append(ends[1], np.ones(missing))
+        loose = drawn.std(axis=0) * total < traces.std() * first
+        least, most = np.where(loose, np.clip(by_whole, 0.0, 1.0), shares)
+        return least, most
 
     @cached_property
     def _directions(self) -> tuple[Floats, Floats]:

@@ -63,6 +63,27 @@ def test_without_information_the_uncertainty_is_larger_than_the_loss():
     assert found[3, 0] > found[2, 0] > 0
 
 
+def loss_if_counted(share, radius=RADIUS):
+    counts, spread, _ = measured("lognormal", 1)
+    sizes = PairCounts(counts[None], np.array([NOISE]), float(PAIRS))
+    return law_losses(sizes, np.array([spread]), np.ones(1), REST, RADIUS, counted=(radius, share))[2, 0]
+
+
+def test_a_law_loses_no_more_rows_than_were_counted_beyond_the_radius():
+    """A wrong law can be nearly certain, since real columns follow none. The number of its far rows was measured."""
+    counts, spread, _ = measured("lognormal", 1)
+    whole = found(counts, spread)[2]
+    assert loss_if_counted(0.1) == pytest.approx(whole, rel=0.01)  # 2% of the rows are beyond it
+    assert loss_if_counted(0.001) < 0.2 * whole
+    assert loss_if_counted(0.0) == 0
+
+
+def test_rows_between_the_radius_and_a_longer_one_are_not_in_the_count():
+    """With more rows clipped on purpose, only those beyond the paid radius were counted."""
+    assert loss_if_counted(0.0) == 0
+    assert 0.03 < loss_if_counted(0.0, 2 * RADIUS) < 0.2 * loss_if_counted(1.0)
+
+
 def test_columns_without_a_scale_have_no_loss():
     sizes = PairCounts(np.zeros((1, 2 * REACH + 1)), np.ones(1), 100.0)
     assert not law_losses(sizes, np.zeros(1), np.zeros(1), REST, RADIUS).any()

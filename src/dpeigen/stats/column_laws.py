@@ -37,6 +37,7 @@ _RARE = (0.5, 0.35, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.018)  # shares o
 # often (`benchmarks/intervals.py`, seeds 721 and 722, and 602, 711 and 992 with --columns).
 _COMMON, _TWO_VALUES, SKEWED = 0.35, 0.1, 0.2
 _NORMAL, _TWO = 1, slice(2, 2 + len(_RARE))  # places of the normal law, and of those of two values
+_COUNTED = 2.0  # times the rows that were left beyond a radius: limit for the noise of that count (as in `stats.lost`)
 _FINE = 8  # points per cell, at which the distribution of differences is tabulated
 _OCTAVES = 8.0  # about the deviation of a column, outside of which counts are not compared
 _SCALES = 0.2 * np.arange(-3, 4) / 2  # logarithms of factors on the scale, whose deviation is 0.2
@@ -93,10 +94,12 @@ def law_losses(
     rest: float,
     radius: float,
     gaps: Mapping[int, float] = MappingProxyType({}),
+    counted: tuple[float, float] | None = None,
 ) -> Floats:
     """4 × columns: the loss of the mean and its deviation; the same for the mean square. Parameters as `lost_tails`.
 
-    ``gaps``: columns that are declared to have two values, and the difference of these.
+    ``gaps``: columns that are declared to have two values, and the difference of these. ``counted``: a radius, and the
+    share of rows that a noisy scan left beyond it; None if there was no such scan.
 
     >>> rng = np.random.default_rng(0)
     >>> columns = [rng.normal(size=(2, 4000)), np.exp(rng.normal(size=(2, 4000)))]
@@ -106,33 +109,46 @@ def law_losses(
     >>> law_losses(sizes, np.array([1.0, 1.6]), np.array([1.0, 1 / 1.6]), 5.0, 3.5)[2].round(1).tolist()
     [0.0, 1.9]
     """
-    found, lost = np.zeros((4, len(spread))), _Losses.of(rest, radius)
+    found, lost = np.zeros((4, len(spread))), _Losses.of(rest, radius, *(counted or (radius, 1.0)))
     for j in np.flatnonzero((spread > 0) & (lengths > 0)):
-        counted = sizes.counts[j], float(sizes.deviations[j]), sizes.pairs
-        found[:, j] = _one(*counted, float(spread[j]), float(lengths[j]), lost, gaps.get(int(j)))
+        column = sizes.counts[j], float(sizes.deviations[j]), sizes.pairs
+        found[:, j] = _one(*column, float(spread[j]), float(lengths[j]), lost, gaps.get(int(j)))
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """What clipping takes from each law with variance 1, by the length of its deviation in norms over the radius."""
+    """What clipping takes from each law with variance 1, by the length of its deviation in norms over the radius.
+
+    A law says how far out rows beyond the counted radius are. How many these are was counted: if a law has more rows
+    there than about the ``share`` that was left, it loses that much less.
+    """
 
     radius: float
     mean: Floats  # laws × `_LENGTHS`
     square: Floats
+    whole: Floats  # the loss of the mean square, however many rows lie beyond the counted radius
 
     @classmethod
-    def of(cls, rest: float, radius: float) -> _Losses:
+    def of(cls, rest: float, radius: float, counted: float, share: float) -> _Losses:
         values = np.array([law.values for law in _laws()])[:, None, :]
         norms = np.sqrt((values * (radius * np.exp2(_LENGTHS))[:, None]) ** 2 + max(rest, 1e-300))
         kept = np.minimum(1.0, radius / norms)
-        return cls(radius, np.abs((values * (1 - kept)) @ _SHARES), (values**2 * (1 - kept**2)) @ _SHARES)
+        beyond = norms > counted
+        part = np.minimum(1.0, _COUNTED * share / np.maximum(beyond @ _SHARES, 1e-300))
+        rows = np.where(beyond, part[:, :, None], 1.0) * _SHARES
+        mean, square = values * (1 - kept), values**2 * (1 - kept**2)
+        return cls(radius, np.abs((mean * rows).sum(axis=2)), (square * rows).sum(axis=2), square @ _SHARES)
 
     def at(self, places: Integers, scales: Floats, length: float) -> Floats:
         """2 × laws × scales: losses of the mean and of the mean square of laws with these deviations."""
         where = np.log2(scales * length / self.radius)
         mean, square = (_interpolated(table[places], _LENGTHS, where) for table in (self.mean, self.square))
         return np.array([mean * scales, square * scales**2])
+
+    def of_whole(self, places: Integers, scales: Floats, length: float) -> Floats:
+        """Laws × scales: the loss of the mean square, however many rows lie beyond the counted radius."""
+        return _interpolated(self.whole[places], _LENGTHS, np.log2(scales * length / self.radius)) * scales**2
 
 
 def _interpolated(tables: Floats, grid: Floats, where: Floats) -> Floats:
@@ -150,7 +166,7 @@ def _one(
     places = np.arange(len(_laws()))[slice(None) if gap is None else _TWO]
     laws, tried = [_laws()[place] for place in places], spread * _TRIED
     if gap is None:
-        left = tried**2 - lost.at(places, np.broadcast_to(tried, (len(laws), len(tried))), length)[1]
+        left = tried**2 - lost.of_whole(places, np.broadcast_to(tried, (len(laws), len(tried))), length)
         left = np.maximum.accumulate(left, axis=1)
         scales = np.array([np.interp(spread**2, each, tried) for each in left])[:, None] * np.exp(_SCALES)
         shown = scales

@@ -80,11 +80,17 @@ def far_in(columns: ColumnFrame, reaches: Cost | None, *, sampled: bool) -> Floa
 
 
 def lost_by(
-    columns: ColumnFrame, back: Floats, white: Floats, reach: float, outside: float, indicators: Mapping[int, float]
+    columns: ColumnFrame,
+    back: Floats,
+    white: Floats,
+    reach: float,
+    counted: tuple[float, float],
+    indicators: Mapping[int, float],
 ) -> Floats | None:
     """What clipping took from columns with long tails, by the counts that gave their scales.
 
-    ``indicators``: columns of two values, and the value that stands for 1.
+    ``counted``: a radius, and the largest share of rows that may lie beyond it. ``indicators``: columns of two values,
+    and the value that stands for 1.
     """
     if columns.sizes is None or columns.reach is None:
         return None
@@ -92,5 +98,5 @@ def lost_by(
     steps = np.linalg.norm(white @ back.T, axis=0)
     spread, lengths = np.sqrt(variances), np.divide(steps, variances, out=np.zeros_like(steps), where=variances > 0)
     rest = float(np.trace(white))
-    seen = lost_tails(columns.sizes, columns.reach, spread, lengths, rest, reach, outside)
-    return np.vstack([seen, law_losses(columns.sizes, spread, lengths, rest, reach, indicators)])
+    seen = lost_tails(columns.sizes, columns.reach, spread, lengths, rest, reach, counted[1])
+    return np.vstack([seen, law_losses(columns.sizes, spread, lengths, rest, reach, indicators, counted)])

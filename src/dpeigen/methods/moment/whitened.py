@@ -260,9 +260,8 @@ class Whitened(Method):
         if task.private_rank:
             size = noise_size(law_of(task), noise, found.mean, found.weight, task)
             estimate = replace(estimate, noise_map=back * math.sqrt(size))
-        tails = (
-            None if task.pairs else partial(lost_by, columns, back, white, reach, clipped_share, dict(task.indicators))
-        )
+        counted = last.asked_radius, clipped_share
+        tails = None if task.pairs else partial(lost_by, columns, back, white, reach, counted, dict(task.indicators))
         measured = partial(found.measured, back, reach, left, last.asked_radius, law_of(task), holes, tails)
         notes = (*estimate.notes, SHORTENED) if reach < last.asked_radius else estimate.notes
         notes = notes if far is None else (*notes, COUNTED)
