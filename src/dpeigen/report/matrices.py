@@ -244,8 +244,7 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
         if found is None:
             return value
         low, high = found[0][i, j], found[1][i, j]
-        digits = "+.3f" if min(abs(low), abs(high)) < 0.005 else "+.2f"  # -0.00 would hide on which side of 0 it is
-        return value, results.interval(low, high, digits)
+        return value, results.interval(low, high, "+.3f")
 
     pictures = [
         Picture(
@@ -295,7 +294,7 @@ def _entry(release: Release, what: str, entries: Floats, i: int, j: int) -> Cell
     low, high = found.correlation if what == "correlation" else found.covariance
     if what == "correlation" and low[i, j] <= -1 and high[i, j] >= 1:
         return UNKNOWN
-    return value, results.interval(low[i, j], high[i, j], ".3g")
+    return value, results.interval(low[i, j], high[i, j])
 
 
 def _strongest_picture(told: str) -> Picture:
