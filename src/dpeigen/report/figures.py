@@ -234,7 +234,10 @@ def _coefficients(figure: Figure, release: Release) -> None:
     fit = regressions.asked_regression(release)
     errors = regressions.regression_errors(release, fit)
     units, names = regressions.standardised(release, fit), results.names_of(release)
-    order = np.argsort(-np.abs(fit.coef * units), kind="stable")[:_MOST_BARS]
+    order = np.argsort(-np.abs(fit.coef * units), kind="stable")
+    if errors is not None:  # unknown ones are named below the table
+        order = order[np.isfinite(errors.standard_errors[order])]
+    order = order[:_MOST_BARS]
     ends = None if errors is None else tuple((side * units)[order] for side in errors.intervals)
     ax = _points(figure, (fit.coef * units)[order], ends, short_apart([names[j] for j in order]))
     ax.set_xlabel(f"change of {short(names[-1], 20)} per deviation, in its deviations")
