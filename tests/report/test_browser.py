@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from dpeigen import PrivatePCA
+from dpeigen import PrivateCovariance, PrivatePCA, PrivateRidge
 from dpeigen.clipped import clipped_warning
 from dpeigen.report import write_card
 from dpeigen.sources import ArraySource
@@ -200,6 +200,29 @@ def test_sixteen_columns_with_holes_print_on_two_pages(browser, tmp_path):
     fit = PrivatePCA(2, epsilon=4.0, delta=1e-6, scale="private", missing="correct").fit(ArraySource(rows, names))
     path = write_card(fit.release_.describe(title="Sixteen columns", author="A; B"), tmp_path / "card")
     assert pages_of(browser, path, "A4") == 2
+
+
+@pytest.mark.parametrize("kind", ["covariance", "ridge"])
+@pytest.mark.parametrize("size", ["A4", "Letter"])
+def test_people_missing_cells_and_a_warning_print_on_two_pages(browser, tmp_path, size, kind):
+    """Twelve columns, one unknown, several rows of a person: results, pictures and a warning fit the first page."""
+    pd, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
+    person = np.repeat(np.arange(2500), rng.integers(1, 6, 2500))
+    values = rng.normal(size=(len(person), 3)) @ rng.normal(size=(3, 12)) + rng.normal(size=(len(person), 12))
+    values[rng.uniform(size=values.shape) < 0.03] = np.nan
+    values[:, 10] = rng.random(len(person)) < 0.004
+    names = [f"measurement {j} (mmol/l)" for j in range(12)]
+    frame = pd.DataFrame(values, columns=names)
+    frame["person"] = person
+    options = {"epsilon": 1.0, "delta": 1e-6, "scale": "private", "missing": "correct", "unit": "person"}
+    if kind == "ridge":
+        release = PrivateRidge("auto", **options).fit(frame, names[0]).release_
+    else:
+        release = PrivateCovariance(**options).fit(frame).release_
+    assert clipped_warning(release) is not None
+    texts = {"title": "Visits of a hospital", "author": "A; B", "contact": "a@example.org", "description": "One row."}
+    path = write_card(release.describe(**texts, population="All patients of one hospital"), tmp_path / "card")
+    assert pages_of(browser, path, size) == 2
 
 
 def test_tables_of_four_columns_fit_a_phone(browser, cards):
