@@ -205,20 +205,26 @@ def test_sixteen_columns_with_holes_print_on_two_pages(browser, tmp_path):
 @pytest.mark.parametrize("kind", ["covariance", "ridge"])
 @pytest.mark.parametrize("size", ["A4", "Letter"])
 def test_people_missing_cells_and_a_warning_print_on_two_pages(browser, tmp_path, size, kind):
-    """Twelve columns, one unknown, several rows of a person: results, pictures and a warning fit the first page."""
+    """Twelve columns of all types, one unknown, several rows of a person: results and a warning take one page."""
     pd, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
     person = np.repeat(np.arange(2500), rng.integers(1, 6, 2500))
-    values = rng.normal(size=(len(person), 3)) @ rng.normal(size=(3, 12)) + rng.normal(size=(len(person), 12))
+    n = len(person)
+    values = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 8)) + rng.normal(size=(n, 8))
     values[rng.uniform(size=values.shape) < 0.03] = np.nan
-    values[:, 10] = rng.random(len(person)) < 0.004
-    names = [f"measurement {j} (mmol/l)" for j in range(12)]
+    names = [f"measurement {j}" for j in range(8)]
     frame = pd.DataFrame(values, columns=names)
-    frame["person"] = person
-    options = {"epsilon": 1.0, "delta": 1e-6, "scale": "private", "missing": "correct", "unit": "person"}
+    frame["sex"], frame["intensive"] = rng.choice(["f", "m"], n), np.where(rng.random(n) < 0.004, "yes", "no")
+    frame["amount"], frame["person"] = np.exp(rng.normal(size=n)), person
+    columns = {name: {"unit_of_measure": "mmol/l", "missing_codes": [-99]} for name in names}
+    columns |= {"sex": {"categories": ["f", "m"]}, "intensive": {"levels": ["no", "yes"]}}
+    columns["amount"] = {"transform": "log", "missing_codes": [-99]}
+    budget = {"epsilon": 1.0, "delta": 1e-6, "scale": "private", "missing": "correct"}
+    options = {**budget, "unit": "person", "columns": columns, "random_state": 0}
     if kind == "ridge":
         release = PrivateRidge("auto", **options).fit(frame, names[0]).release_
     else:
         release = PrivateCovariance(**options).fit(frame).release_
+    assert "intensive" in release.unknown_columns
     assert clipped_warning(release) is not None
     texts = {"title": "Visits of a hospital", "author": "A; B", "contact": "a@example.org", "description": "One row."}
     path = write_card(release.describe(**texts, population="All patients of one hospital"), tmp_path / "card")

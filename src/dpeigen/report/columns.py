@@ -30,6 +30,7 @@ __all__ = [
     "unscaled_columns",
     "why_unknown",
     "widest_columns",
+    "without_units",
 ]
 
 MOST_COMPONENTS = 8  # in a table or a heat map
@@ -45,6 +46,16 @@ _IN_UNITS = {
 def names_of(release: Release) -> list[str]:
     """Names of the columns as they may be shown."""
     return [clean(name) for name in release.labels]
+
+
+def without_units(names: list[str]) -> list[str]:
+    """Names without the unit in brackets, if they still differ from each other.
+
+    >>> without_units(["height (cm)", "crp (log mg/l)", "crp (mg/l)"])
+    ['height', 'crp (log mg/l)', 'crp (mg/l)']
+    """
+    bare = [re.sub(r" \([^()]*\)$", "", name) for name in names]
+    return [one if bare.count(one) == 1 else name for one, name in zip(bare, names, strict=True)]
 
 
 def largest_columns(release: Release, most: int) -> NDArray[np.intp]:

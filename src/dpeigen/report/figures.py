@@ -216,17 +216,11 @@ def _strongest(figure: Figure, release: Release) -> None:
     matrix = results.correlations(release)
     values = np.array([matrix[i, j] for i, j in pairs])
     ends = None if found is None else tuple(np.array([side[i, j] for i, j in pairs]) for side in found)
-    bare, used = _without_units(results.names_of(release)), sorted({j for pair in pairs for j in pair})
+    bare, used = results.without_units(results.names_of(release)), sorted({j for pair in pairs for j in pair})
     names = dict(zip(used, short_apart([bare[j] for j in used], 14), strict=True))
     labels = [f"{names[j]}, {names[i]}" for i, j in pairs]
     ax = _points(figure, values, ends, labels)
     ax.set(xlabel="correlation (no unit)", xlim=(-1.04, 1.04))
-
-
-def _without_units(names: list[str]) -> list[str]:
-    """Names without the unit in brackets, if they still differ from each other."""
-    bare = [re.sub(r" \([^()]*\)$", "", name) for name in names]
-    return [one if bare.count(one) == 1 else name for one, name in zip(bare, names, strict=True)]
 
 
 def _coefficients(figure: Figure, release: Release) -> None:

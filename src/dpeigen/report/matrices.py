@@ -259,7 +259,8 @@ def correlation_blocks(release: Release, more: list[Picture]) -> list[Block]:
     blocks: list[Block] = []
     if pairs:
         title = "The strongest correlations" + ("" if found is None else " (95% interval)")
-        rows: list[list[Cell]] = [[f"{names[j]}, {names[i]}", cell(i, j)] for i, j in pairs]
+        bare = results.without_units(names)  # a correlation has no unit
+        rows: list[list[Cell]] = [[f"{bare[j]}, {bare[i]}", cell(i, j)] for i, j in pairs]
         same = bool(np.tril(_one_category(release), -1).any())
         note = (
             "Left out: pairs of levels of one category, which exclude each other by definition, and the second level "

@@ -17,6 +17,7 @@ from dpeigen.report.columns import (
     unknown_columns,
     why_unknown,
     widest_columns,
+    without_units,
 )
 from dpeigen.report.components import (
     MOST_PICTURES,
@@ -56,6 +57,7 @@ __all__ = [
     "why_unknown",
     "widest_columns",
     "without_loadings",
+    "without_units",
 ]
 
 KIND_TITLES = {"pca": "Private PCA", "covariance": "Private covariance", "ridge": "Private ridge regression"}

@@ -91,6 +91,7 @@ th,td,.numbers td,.numbers thead th+th{padding:.08rem .7rem .08rem 0}
 tbody th{min-width:5rem}
 td,.numbers td:last-child{min-width:0}
 main>section .scroll:has(.narrow){columns:2;column-gap:7mm}
+.narrow tbody th{max-width:none}
 .interval{display:inline}
 .interval::before{content:"("}
 .interval::after{content:")"}
